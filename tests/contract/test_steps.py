@@ -125,7 +125,7 @@ APPLICATIONS = {
         taxi_steps.RULES,
         {"cupy.where", "cupy.ndarray.astype", "cupy.ndarray.__rshift__", "cuml.linear_model.Ridge",
          "cuml.linear_model.Ridge.fit", "cuml.ensemble.RandomForestRegressor", "nvforest.load_from_treelite_model"},
-        ([*(TAXI / f"{name}.py" for name in ("features", "fit", "prediction", "sample")),
+        ([*(TAXI / f"{name}.py" for name in ("features", "prediction", "sample")), ROOT / "learn" / "trained.py",
           ROOT / "tables" / "hashing.py"], []),
         compiled={"_codes"},
     ),

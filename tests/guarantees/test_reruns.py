@@ -55,7 +55,7 @@ def again(clone: Clone) -> set[str]:
     [
         ("whitewater_apps/taxi/steps/tips.py", code, {"tips", "plot", "manifest"}),
         ("whitewater_apps/taxi/steps/plot.py", code, {"plot", "manifest"}),
-        ("whitewater_apps/taxi/fit.py", code, {"model", "plot", "manifest"}),
+        ("whitewater/learn/trained.py", code, {"model", "plot", "manifest"}),
         ("whitewater/learn/evaluate.py", code, {"model", "plot", "manifest"}),
         ("whitewater_apps/taxi/headline.py", code, set()),
         ("whitewater_apps/genomics/steps/pca.py", code, set()),

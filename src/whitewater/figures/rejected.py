@@ -2,26 +2,102 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from whitewater.figures import shapes, style
+from whitewater.figures.shapes import Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 REASON_COLORS = (
     style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GRAY,
 )  # fmt: skip
+_COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
 # Bars that leave room for the name of the month and the number of rows at each.
 _FEW_BARS = 18
 
 Month = Mapping[str, Any]
 
 
-def draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str], reasons: Mapping[str, int]) -> None:
+@style.styled
+def data_quality(
+    quality: Mapping[str, Any], *, looks: Mapping[str, Look], stray: str, units: Mapping[str, str]
+) -> Figure:
+    """Draw the share of rows rejected in each month for each reason, a panel a service, and the totals of the reasons.
+
+    Months that hold rows with a wrong clock only, and rows without a month, are in the totals but have no bar.
+
+    Parameters
+    ----------
+    quality
+        ``totals``, and ``by_month`` with the ``service`` and ``month`` of each entry, ``rows_in``, ``rows_out`` and
+        ``by_reason``; see `whitewater.tables.conservation.count_reasons`.
+    looks
+        The services in the order of their panels.
+    stray
+        The reason of rows whose clock was wrong.
+    units
+        What follows a bound of a quantity, such as " miles".
+    """
+    title, totals, entries = "Rejected rows by month of pickup and reason", quality["totals"], quality["by_month"]
+    if not totals["rows_in"]:
+        return style.explained(title, "No row was read.")
+    counts: Counter[str] = Counter()
+    for entry in entries:
+        counts.update(entry["by_reason"])
+    reasons = shapes.most_frequent(counts, len(REASON_COLORS))
+    regular = [entry for entry in entries if entry["month"] and entry["by_reason"].get(stray) != entry["rows_in"]]
+    services = [service for service in looks if any(entry["service"] == service for entry in regular)]
+    months = sorted({entry["month"] for entry in regular})
+    subtitle = (
+        f"{style.count(totals['rows_in'])} rows read = {style.count(totals['rows_out'])} kept + "
+        f"{style.count(totals['quarantined'])} rejected ({style.percent(totals['quarantined'] / totals['rows_in'])}). "
+        "A row with several reasons is in the bar of each; the black lines count it once."
+    )
+    lost = sum(entry["rows_in"] for entry in entries) - sum(entry["rows_in"] for entry in regular)
+    why = "rows whose month is unknown or not of their file; the totals have them"
+    notes = [f"Without a bar: {style.count(lost)} {why}."] if lost else []
+    figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
+    grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
+    for row, service in enumerate(services):
+        axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
+        of_service = {entry["month"]: entry for entry in regular if entry["service"] == service}
+        _draw_months(axes, of_service, months, reasons)
+        rows = sum(entry["rows_in"] for entry in of_service.values())
+        axes.set_title(f"{looks[service].name}, {style.count(rows)} rows")
+        axes.tick_params(labelbottom=row == len(services) - 1)
+    if services:
+        body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
+    else:
+        style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
+    bars = {readable(reason, stray, units): rows for reason, rows in reasons.items()}
+    _draw_reasons(body.add_subplot(grid[:, 1]), bars, rows_in=totals["rows_in"])
+    return figure
+
+
+def readable(reason: str, stray: str, units: Mapping[str, str]) -> str:
+    """Return a reason of `quality.json` as people say it: ``trip distance > 200 miles``."""
+    if reason == stray:
+        return "month not of this file"
+    bound = re.fullmatch(rf"(.+)_({'|'.join(_COMPARISONS)})_(.+)", reason)
+    text, after = reason, ""
+    if bound:
+        text, comparison, limit = bound.groups()
+        after = f" {_COMPARISONS[comparison]} {float(limit):,g}{units.get(text, '')}"
+    for verb in ("missing", "unreadable"):
+        if reason.startswith(f"{verb}_"):
+            text, after = reason.removeprefix(f"{verb}_"), f" {verb}"
+    return text.replace("_", " ").replace("dropoff", "drop-off") + after
+
+
+def _draw_months(axes: Axes, entries: Mapping[str, Month], months: Sequence[str], reasons: Mapping[str, int]) -> None:
     """Stack the shares of the reasons in each month, and mark the share of rows that were rejected.
 
     ``entries`` are ``rows_in``, ``rows_out`` and ``by_reason`` of each month that has rows.
@@ -59,7 +135,7 @@ def _rows_of(entry: Month, reason: str, reasons: Mapping[str, int]) -> int:
     return rows.get(reason, 0)
 
 
-def draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> None:
+def _draw_reasons(axes: Axes, reasons: Mapping[str, int], *, rows_in: int) -> None:
     """Draw the rows of each reason in all months; its bars are the legend of the others."""
     axes.set_title("All rows by reason")
     if not reasons:

@@ -14,11 +14,14 @@ from whitewater.figures import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.collections import QuadMesh
     from matplotlib.lines import Line2D
 
 # Where logarithmic axes of counts begin, so that a bar of 1 can be seen.
 LEAST_COUNT = 0.7
 OTHER_REASONS = "other reasons"
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+CLOCK = [f"{hour}:00" for hour in range(24)]
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,21 @@ def draw_threshold(axes: Axes, value: float, label: str) -> None:
 def draw_histogram(axes: Axes, counts: npt.ArrayLike, edges: npt.ArrayLike, **look: Any) -> None:
     """Draw filled steps, for an axis of counts that is logarithmic."""
     axes.stairs(counts, edges, fill=True, **{"baseline": LEAST_COUNT} | look)
+
+
+def draw_week(axes: Axes, values: npt.NDArray[np.float64], *, limit: float) -> QuadMesh:
+    """Draw values of each hour of the week, (7, 24) from Monday 0 h, NaN hatched; colors reach from -limit to limit."""
+    axes.set_facecolor("white")
+    axes.patch.set(hatch="////", edgecolor=style.GRAY)
+    mesh = axes.pcolormesh(
+        np.arange(25), np.arange(8), values, cmap=style.DIVERGING, vmin=-limit, vmax=limit, edgecolor="white",
+        linewidth=0.4,
+    )  # fmt: skip
+    axes.invert_yaxis()
+    axes.grid(False)
+    axes.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
+    axes.set_xticks(np.arange(0, 24, 3) + 0.5, CLOCK[::3])
+    return mesh
 
 
 def most_frequent(counts: Mapping[str, int], most: int) -> dict[str, int]:

@@ -68,6 +68,29 @@ def draw(read: Callable[[float], Iterable[Sample]], *, rows: int, limit: int, fe
         logger.info("%s: few rows can be learned from, so they are read again with a wider threshold", what)
 
 
+@dataclass(frozen=True)
+class Split:
+    """The sampled rows before a moment (microseconds), to learn from, and those from it on."""
+
+    moment: int
+    training: Sample
+    held_out: Sample
+
+    @property
+    def rows(self) -> int:
+        """Number of rows in both parts."""
+        return len(self.training) + len(self.held_out)
+
+
+def split_by_time(sample: Sample, test_fraction: float) -> Split:
+    """Hold out the latest rows; rows of one moment stay together, and both parts stay in the order of the hash."""
+    if not len(sample):
+        return Split(0, sample, sample)
+    position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
+    moment = int(np.sort(sample.time)[position])
+    return Split(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
+
+
 def threshold(share: float) -> np.uint64:
     """Return the largest hash of the lowest ``share`` of all hashes."""
     return np.uint64(min(2**64 - 1, int(share * 2.0**64)))

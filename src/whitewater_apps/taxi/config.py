@@ -147,13 +147,8 @@ class Tips(Section):
     confidence: float = Field(0.95, gt=0, lt=1, description="Level of the interval around each mean.")
 
 
-def contains_tip(column: str) -> bool:
-    """Tell whether a column contains the tip, so that a model which knows it has nothing left to predict."""
-    return column == "total_amount" or column.startswith("tip")
-
-
 def _without_tip(value: object) -> object:
-    if isinstance(value, str) and contains_tip(value):
+    if isinstance(value, str) and (value == "total_amount" or value.startswith("tip")):
         raise ValueError("contains the tip, which the model is to predict; remove it from the features")
     return value
 

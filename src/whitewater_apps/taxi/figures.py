@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +16,6 @@ from whitewater_apps.taxi.schema import STRAY_MONTH
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
 MEASURE = "Tip, % of the fare"
@@ -31,9 +28,7 @@ LOOKS = {
     "all": Look("All together", style.BLACK, "D"),
 }
 MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HOURS = np.arange(24)
-CLOCK = [f"{hour}:00" for hour in HOURS]
 # Of all cells of the week, the share whose color tells their value; the few beyond are drawn as the ends of the scale.
 _WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
@@ -47,7 +42,6 @@ _BOROUGHS = {
 _OTHER_BOROUGH = Look("other", style.GRAY, "X")
 _LONGEST_NAME = 30
 _ROW = 0.235
-_COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
 _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.fromkeys(
     ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
 )
@@ -107,7 +101,7 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     axes.plot([], [], "--", color=style.GRAY, linewidth=1, label="plain definition: trips with a tip above 0 only")
     axes.set(xlabel="Hour of pickup", ylabel=MEASURE, xlim=(-0.5, 23.5))
     axes.set_ylim(bottom=0)
-    axes.set_xticks(HOURS[::3], CLOCK[::3])
+    axes.set_xticks(HOURS[::3], shapes.CLOCK[::3])
     shapes.in_percent(axes.yaxis)
     body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=2)
     return figure
@@ -159,7 +153,7 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
     for axes, (service, rows), own, within in zip(panels, services.items(), gains, noise, strict=True):
-        mesh = _draw_week(axes, own, limit=limit)
+        mesh = shapes.draw_week(axes, 100 * own, limit=100 * limit)
         weekday, hour = np.nonzero(within)
         axes.plot(hour + 0.5, weekday + 0.5, "o", color=style.BLACK, markeredgecolor="white", markersize=3.5)
         axes.set_title(f"{LOOKS[service].name}: mean {style.percent(means[service])}, {_sample_size(rows)}")
@@ -175,20 +169,6 @@ def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
     enough = rows[(rows["trips"] >= minimum_trips) & rows["hour"].notna() & rows["weekday"].notna()]
     week[enough["weekday"].astype(int), enough["hour"].astype(int)] = enough[column]
     return week
-
-
-def _draw_week(axes: Axes, gains: Array, *, limit: float) -> QuadMesh:
-    axes.set_facecolor("white")
-    axes.patch.set(hatch="////", edgecolor=style.GRAY)
-    mesh = axes.pcolormesh(
-        np.arange(25), np.arange(8), 100 * gains, cmap=style.DIVERGING, vmin=-100 * limit, vmax=100 * limit,
-        edgecolor="white", linewidth=0.4,
-    )  # fmt: skip
-    axes.invert_yaxis()
-    axes.grid(False)
-    axes.set_yticks(np.arange(7) + 0.5, WEEKDAYS)
-    axes.set_xticks(HOURS[::3] + 0.5, CLOCK[::3])
-    return mesh
 
 
 @style.styled
@@ -294,62 +274,9 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     shapes.limit_ticks(axes.xaxis, 4, steps=[1, 2, 5, 10])
 
 
-@style.styled
 def data_quality(quality: Mapping[str, Any]) -> Figure:
-    """Draw the share of rows rejected in each month for each reason, a panel a service, and the totals of the reasons.
-
-    Months that hold rows with a wrong clock only, and rows without a month, are in the totals but have no bar.
-    ``quality`` is the content of `quality.json`.
-    """
-    title, totals, entries = "Rejected rows by month of pickup and reason", quality["totals"], quality["by_month"]
-    if not totals["rows_in"]:
-        return style.explained(title, "No row was read.")
-    counts: Counter[str] = Counter()
-    for entry in entries:
-        counts.update(entry["by_reason"])
-    reasons = shapes.most_frequent(counts, len(rejected.REASON_COLORS))
-    regular = [entry for entry in entries if entry["month"] and entry["by_reason"].get(STRAY_MONTH) != entry["rows_in"]]
-    services = [service for service in LOOKS if any(entry["service"] == service for entry in regular)]
-    months = sorted({entry["month"] for entry in regular})
-    subtitle = (
-        f"{style.count(totals['rows_in'])} rows read = {style.count(totals['rows_out'])} kept + "
-        f"{style.count(totals['quarantined'])} rejected ({style.percent(totals['quarantined'] / totals['rows_in'])}). "
-        "A row with several reasons is in the bar of each; the black lines count it once."
-    )
-    lost = sum(entry["rows_in"] for entry in entries) - sum(entry["rows_in"] for entry in regular)
-    why = "rows whose month is unknown or not of their file; the totals have them"
-    notes = [f"Without a bar: {style.count(lost)} {why}."] if lost else []
-    figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
-    grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
-    for row, service in enumerate(services):
-        axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
-        of_service = {entry["month"]: entry for entry in regular if entry["service"] == service}
-        rejected.draw_months(axes, of_service, months, reasons)
-        rows = sum(entry["rows_in"] for entry in of_service.values())
-        axes.set_title(f"{LOOKS[service].name}, {style.count(rows)} rows")
-        axes.tick_params(labelbottom=row == len(services) - 1)
-    if services:
-        body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
-    else:
-        style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
-    bars = {readable(reason): rows for reason, rows in reasons.items()}
-    rejected.draw_reasons(body.add_subplot(grid[:, 1]), bars, rows_in=totals["rows_in"])
-    return figure
-
-
-def readable(reason: str) -> str:
-    """Return a reason of `quality.json` as people say it: ``trip distance > 200 miles``."""
-    if reason == STRAY_MONTH:
-        return "month not of this file"
-    bound = re.fullmatch(rf"(.+)_({'|'.join(_COMPARISONS)})_(.+)", reason)
-    text, after = reason, ""
-    if bound:
-        text, comparison, limit = bound.groups()
-        after = f" {_COMPARISONS[comparison]} {float(limit):,g}{_UNITS.get(text, '')}"
-    for verb in ("missing", "unreadable"):
-        if reason.startswith(f"{verb}_"):
-            text, after = reason.removeprefix(f"{verb}_"), f" {verb}"
-    return text.replace("_", " ").replace("dropoff", "drop-off") + after
+    """Draw what was rejected, of the content of `quality.json`; see `whitewater.figures.rejected.data_quality`."""
+    return rejected.data_quality(quality, looks=LOOKS, stray=STRAY_MONTH, units=_UNITS)
 
 
 @style.styled

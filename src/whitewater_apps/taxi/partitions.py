@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from whitewater.engines import Array
 from whitewater.tables.quarantine import write_rejected
-from whitewater_apps.taxi.schema import KINDS, SERVICES
+from whitewater_apps.taxi.schema import KINDS, REQUIRED, SERVICES
 
 # A pickup outside these years is of no month that is known: its clock was wrong.
 FIRST_YEAR, LAST_YEAR = 2000, 2099
@@ -21,11 +21,9 @@ UNKNOWN_MONTH = 0
 _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind) for name, kind in KINDS.items()}
 # Of the parts that `standardize` writes, but for the columns that an era lacks; bit i of `issues`: schema.ISSUES[i].
 STANDARDIZED = pa.schema({**_TYPES, "issues": pa.int32()})
-# Columns that every era has, and that are seldom equal.
-EVERY_ERA = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 # Columns that rules and counts ask for, whatever the era.
 MEASURED = (
-    *EVERY_ERA, "trip_distance", "passenger_count", "tolls_amount", "total_amount", "pickup_location_id",
+    *REQUIRED, "trip_distance", "passenger_count", "tolls_amount", "total_amount", "pickup_location_id",
     "dropoff_location_id",
 )  # fmt: skip
 # Of the files of kept trips; their service is in the path.

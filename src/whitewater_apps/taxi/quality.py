@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,12 +62,13 @@ def summarize(
     }
 
 
-def unknown_zones(locations: Iterable[tuple[int | None, int]], zones: Zones) -> Counter[int]:
-    """Count the trips of each location id that the table of zones lacks; ``locations`` are ids and their trips."""
-    unknown: Counter[int] = Counter()
-    for location, trips in locations:
-        if location is not None and zones.boroughs[location] is None:
-            unknown[location] += trips
+def unknown_zones(counts: Rows, zones: Zones, *, file: int | None = None) -> Counter[str]:
+    """Count the trips, of a file or of all, by each location id that the table of zones lacks, in order."""
+    unknown: Counter[str] = Counter()
+    known = sorted((location, of, trips) for (of, location), trips in counts.items() if location is not None)
+    for location, of, trips in known:
+        if zones.boroughs[location] is None and file in (None, of):
+            unknown[str(location)] += trips
     return unknown
 
 
@@ -78,21 +79,11 @@ def _file(
     if found["rows_in"] != entry["rows"]:
         raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardized, but {found['rows_in']} were "
                              "cleaned. Run the steps `standardize` and `clean` again.")  # fmt: skip
-    pickups, dropoffs = (_of_file(each, entry["file"]) for each in (counts.pickups, counts.dropoffs))
+    ends = {"pickup": counts.pickups, "dropoff": counts.dropoffs}
     return {
         **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},
         **found,
         "quarantined": found["rows_in"] - found["rows_out"],
-        "without_pickup_zone": pickups[None],
-        "without_dropoff_zone": dropoffs[None],
-        "unknown_pickup_zones": _by_id(unknown_zones(pickups.items(), zones)),
-        "unknown_dropoff_zones": _by_id(unknown_zones(dropoffs.items(), zones)),
+        **{f"without_{end}_zone": rows[entry["file"], None] for end, rows in ends.items()},
+        **{f"unknown_{end}_zones": unknown_zones(rows, zones, file=entry["file"]) for end, rows in ends.items()},
     }
-
-
-def _by_id(trips: Counter[int]) -> dict[str, int]:
-    return {str(location): trips[location] for location in sorted(trips)}
-
-
-def _of_file(counts: Rows, file: int) -> Counter[int | None]:
-    return Counter({location: trips for (of, location), trips in counts.items() if of == file})

@@ -72,9 +72,8 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
 
 
 def _stray_month(settings: Clean, catalog: Sequence[Mapping[str, Any]]) -> list[Rule]:
-    share = settings.minimum_month_share
-    usual = tuple(month for entry in catalog for month in usual_months(entry, share))
-    return [Rule(STRAY_MONTH, "file_month", "not in", usual)] if share > 0 else []
+    usual = tuple(month for entry in catalog for month in usual_months(entry, settings.minimum_month_share))
+    return [Rule(STRAY_MONTH, "file_month", "not in", usual)] if settings.minimum_month_share > 0 else []
 
 
 def _boroughs(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:

@@ -116,6 +116,8 @@ RATIOS: dict[str, tuple[str, str | float]] = {
     "speed": ("trip_distance", "hours"),
     "tip_fraction": ("tip_amount", "fare_amount"),
 }
+# Columns that every era has.
+REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 # The quantity that tables summarize and models predict.
 TARGET = "tip_fraction"
 # One bit of `issues` for each column of codes or counts: set where the raw value could not be understood.
@@ -166,7 +168,7 @@ NAMES = Names(
     not_carried=frozenset(raw for raw, column in _EVERY_RAW_NAME.items() if not column),
     kinds={name: _RAW_KINDS.get(kind, "number") for name, kind in KINDS.items()},
     spelled=frozenset(name for name, column in TRIP_COLUMNS.items() if column.codes and column.codes.spellings),
-    required=("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount"),
+    required=REQUIRED,
     of=("a file of taxi trips with fares", "TLC"),
 )
 

@@ -84,11 +84,12 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     # A location that the table of zones lacks has no borough.
     borough, zone = (pa.array(texts, pa.string()) for texts in (zones.boroughs, zones.names))
     payment = pa.array(PAYMENT_NAMES.values())
+    months = pa.array([month_name(number) for number in range((LAST_YEAR + 1) * 12)], pa.string())
     table = partial(_table, confidence=confidence)
     return {
         "hour": table(week, "hour"),
         "weekday_hour": table(week, "weekday", "hour"),
-        "month": table(sums["month"], "month", names={"month": _month_names()}),
+        "month": table(sums["month"], "month", names={"month": months}),
         "payment_type": table(sums["payment_type"], "payment_type", names={"payment_name": payment}),
         "passenger_count": table(sums["passenger_count"], "passenger_count"),
         "borough": table(places.append_column("borough", borough.take(places["location_id"])), "borough"),
@@ -136,8 +137,3 @@ def _only(sums: pa.Table, kind: str) -> pa.Table:
     for name in ("values", *SUMS):
         sums = sums.set_column(sums.column_names.index(name), name, pc.multiply(sums[name], chosen))
     return sums
-
-
-def _month_names() -> pa.Array:
-    """Return ``YYYY-MM`` by the number of the month."""
-    return pa.array([month_name(number) for number in range((LAST_YEAR + 1) * 12)], pa.string())

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
 from whitewater_apps.taxi.config import Service
-from whitewater_apps.taxi.schema import KINDS, SERVICES
+from whitewater_apps.taxi.schema import KINDS, REQUIRED, SERVICES
 
 TRIPS = Files(remedy="Get it again, or leave it out.")
-REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 
 
 @dataclass(frozen=True)
@@ -64,8 +63,7 @@ def row_groups(trips: Path) -> list[RowGroup]:
 
 def services(groups: Iterable[RowGroup]) -> list[Service]:
     """Return the services that there are trips of."""
-    found = {group.service for group in groups}
-    return [service for service in SERVICES if service in found]
+    return sorted({group.service for group in groups}, key=SERVICES.index)
 
 
 def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozenset[str]]:

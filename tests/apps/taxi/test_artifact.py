@@ -19,11 +19,11 @@ from whitewater.learn.config import Forest
 from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.sample import Sample
 from whitewater.learn.search import ForestCandidate, ForestModel, RidgeCandidate, fit_forest, fit_ridge
+from whitewater.learn.trained import Models
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TipModel, load, save
 from whitewater_apps.taxi.config import Model, Predict
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.fit import ServiceModel
 from whitewater_apps.taxi.steps.predict import predict
 from whitewater_apps.taxi.zones import zones_csv
 
@@ -45,7 +45,7 @@ def fitted(sample: Sample) -> TipModel:
         sample.features, sample.target, ForestCandidate(10, 6), forms=WHICH, settings=SETTINGS, device=DEVICE
     )
     forest = ForestModel(forest_as_treelite(grown, DEVICE))
-    return TipModel(WHICH, {"yellow": ServiceModel(ridge, forest)})
+    return TipModel(WHICH, {"yellow": Models(ridge, forest)})
 
 
 @pytest.fixture

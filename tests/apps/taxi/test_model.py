@@ -19,7 +19,7 @@ from whitewater.engines import Array, resolve
 from whitewater.errors import ResourceError
 from whitewater.learn.config import Forest
 from whitewater.learn.evaluate import evaluate
-from whitewater.learn.sample import Sample
+from whitewater.learn.sample import Sample, split_by_time
 from whitewater.learn.search import (
     FoldScore,
     ForestCandidate,
@@ -30,11 +30,11 @@ from whitewater.learn.search import (
     score_fold,
     search,
 )
+from whitewater.learn.trained import REFERENCE, hour_mean
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.fit import REFERENCE, hour_mean_prediction
-from whitewater_apps.taxi.steps.model import model, split_by_time
+from whitewater_apps.taxi.steps.model import model
 from whitewater_apps.taxi.zones import zones_csv
 
 DEVICE = resolve("cpu")
@@ -72,7 +72,7 @@ class TestSplit:
         split = split_by_time(sample, 0.2)
         assert split.training.time.max() < split.moment <= split.held_out.time.min()
         assert len(split.held_out) == pytest.approx(0.2 * len(sample), abs=2)
-        assert split.trips == len(sample)
+        assert split.rows == len(sample)
 
     def test_trips_of_one_moment_stay_together(self, tmp_path: Path) -> None:
         sample = sample_of(tmp_path)
@@ -173,7 +173,7 @@ class TestEvaluation:
         means = frame.groupby(frame["pickup_datetime"].dt.hour)["target"].mean().reindex(range(24))
         expected = later.dt.hour.map(means.fillna(frame["target"].mean()))
         target = frame["target"].to_numpy()
-        found = hour_mean_prediction(target, microseconds(frame["pickup_datetime"]), microseconds(later), DEVICE)
+        found = hour_mean(target, microseconds(frame["pickup_datetime"]), microseconds(later), DEVICE)
         np.testing.assert_allclose(found, expected)
 
 

@@ -10,20 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.conservation import check_written
-from whitewater.tables.partitions import Part, Partition, group_parts, write_table
+from whitewater.tables.partitions import Part, group_parts, write_table
 from whitewater.tables.quarantine import write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.partitions import EVERY_ERA, STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
+from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
 from whitewater_apps.taxi.quality import Rows, Tally, summarize, unknown_zones
 from whitewater_apps.taxi.rules import reasons, rules
-from whitewater_apps.taxi.schema import SERVICES
+from whitewater_apps.taxi.schema import REQUIRED, SERVICES
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 logger = logging.getLogger(__name__)
@@ -44,7 +43,11 @@ def clean(
     partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
-            partitions = _mark_duplicates(partitions, folder=Path(folder), workers=workers)
+            from whitewater.tables.duplicates import mark_duplicates
+
+            partitions = mark_duplicates(
+                partitions, STANDARDIZED, hashed=REQUIRED, folder=Path(folder), workers=workers
+            )
         counts = operations(run.engine).clean(partitions, cleaning_rules, into=targets, workers=workers)
     counts += quarantine_lines(standardized, catalog, quarantine)
     _check_zones(counts, table, run.settings)
@@ -57,12 +60,6 @@ def clean(
     write_json(quality, summary)
     run.note(**summary["totals"])
     logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
-
-
-def _mark_duplicates(partitions: Sequence[Partition], *, folder: Path, workers: Workers) -> list[Partition]:
-    from whitewater.tables.duplicates import mark_duplicates
-
-    return mark_duplicates(partitions, STANDARDIZED, hashed=EVERY_ERA, folder=folder, workers=workers)
 
 
 def parts(standardized: Path, catalog: Sequence[Mapping[str, Any]]) -> list[Part]:
@@ -102,12 +99,12 @@ def _check_zones(counts: Tally, zones: Zones, settings: Clean) -> None:
     """Say how many trips are of zones that the table lacks; refuse a table that lacks too many."""
     for end, locations in (("pickup", counts.pickups), ("dropoff", counts.dropoffs)):
         with_location = sum(trips for (_, location), trips in locations.items() if location is not None)
-        unknown = unknown_zones(((location, trips) for (_, location), trips in locations.items()), zones)
+        unknown = unknown_zones(locations, zones)
         if not unknown:
             continue
         message = (
             f"the table of zones lacks the {end}_location_id of {unknown.total()} of {with_location} trips: "
-            f"{shorten_list([*map(str, sorted(unknown))])}"
+            f"{shorten_list([*unknown])}"
         )
         if unknown.total() > settings.max_unknown_zone_fraction * with_location:
             raise InputError(f"{message}. taxi.clean.max_unknown_zone_fraction allows a share of "

@@ -15,7 +15,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ import numpy as np
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
-from whitewater.learn.sample import Sample
+from whitewater.learn.sample import Split, split_by_time
 from whitewater.learn.search import FoldScore, choose, report, search
+from whitewater.learn.trained import Trained, train
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.fit import Trained, train_service
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.sample import RULE, draw
 from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
@@ -43,20 +43,6 @@ logger = logging.getLogger(__name__)
 _BYTES_A_ROW = 150
 MINIMUM_TRIPS = 200
 MINIMUM_HELD_OUT = 20
-
-
-@dataclass(frozen=True)
-class Split:
-    """The sampled trips of a service before a moment (microseconds), to learn from, and those from it on."""
-
-    moment: int
-    training: Sample
-    held_out: Sample
-
-    @property
-    def trips(self) -> int:
-        """Number of trips in both parts."""
-        return len(self.training) + len(self.held_out)
 
 
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
@@ -75,7 +61,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     metrics: dict[str, dict[str, Any]] = {}
     for service, reason in reasons.items():
         split, limit = splits[service], run.settings.max_rows
-        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.trips}
+        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.rows}
         metrics[service] = {"sample": sample}
         if reason is None:
             metrics[service] |= _fitted_metrics(split, found[service], trained[service])
@@ -84,7 +70,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
             logger.warning("%s: no model: %s", service, reason)
     write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
     _write_predictions(model / "predictions.parquet", splits, trained)
-    run.note(trips={service: split.trips for service, split in splits.items()}, fitted=list(ready))
+    run.note(trips={service: split.rows for service, split in splits.items()}, fitted=list(ready))
 
 
 def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
@@ -144,20 +130,11 @@ def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Map
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 
 
-def split_by_time(sample: Sample, test_fraction: float) -> Split:
-    """Hold out the latest trips; trips of one moment stay together, and both parts stay in the order of the hash."""
-    if not len(sample):
-        return Split(0, sample, sample)
-    position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
-    moment = int(np.sort(sample.time)[position])
-    return Split(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
-
-
 def _reason_to_skip(split: Split, settings: Model) -> str | None:
     """Say why a service has too few trips to fit and test a model, or return None."""
     least = max(MINIMUM_TRIPS // 2, 2 * settings.folds)
-    if split.trips < MINIMUM_TRIPS:
-        return f"{split.trips} trips with a recorded tip, fewer than {MINIMUM_TRIPS}"
+    if split.rows < MINIMUM_TRIPS:
+        return f"{split.rows} trips with a recorded tip, fewer than {MINIMUM_TRIPS}"
     if len(split.training) < least:
         return f"{len(split.training)} trips before those held out, fewer than {least}"
     if len(split.held_out) < MINIMUM_HELD_OUT:
@@ -197,8 +174,8 @@ def _train(
     settings, device = run.settings, run.device
     found = search(training, forms=which, settings=settings, device=device, run_tasks=workers.map)
     tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
-    work = partial(train_service, which=which, settings=settings, device=device)
-    trained = {each.service: each for each in workers.map(work, tasks, label="train")}
+    work = partial(train, forms=which, settings=settings, device=device)
+    trained = {each.group: each for each in workers.map(work, tasks, label="train")}
     return found, {service: trained[service] for service in placed}
 
 
