@@ -1,0 +1,171 @@
+"""Searches, splits and scores are those of scikit-learn, and none depends on the order in which tasks end."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.metrics import mean_absolute_error, r2_score
+from sklearn.model_selection import PredefinedSplit, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from whitewater.engines import Array, resolve
+from whitewater.learn.config import Forest, Search
+from whitewater.learn.evaluate import evaluate
+from whitewater.learn.features import Features
+from whitewater.learn.sample import Sample, split_by_time
+from whitewater.learn.search import (
+    FoldScore,
+    ForestCandidate,
+    RidgeCandidate,
+    choose,
+    fold_bounds,
+    report,
+    score_fold,
+    search,
+)
+from whitewater.learn.trained import HOUR, REFERENCE, hour_mean
+
+DEVICE = resolve("cpu")
+SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Forms(Features):
+    """The hour is a category; the fare may be null."""
+
+    never_null = frozenset({"hour"})
+
+    def levels(self, feature: str) -> Mapping[float, str]:
+        return {float(hour): f"{hour:02d}" for hour in range(24)} if feature == "hour" else {}
+
+
+FORMS = Forms(("hour", "fare"))
+
+
+def here(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
+    return map(function, tasks)
+
+
+def sample_of(rows: int = 2_000) -> Sample:
+    """Return rows whose target depends on the hour and the fare, with noise, in the order of their hash."""
+    random = np.random.default_rng(0)
+    time = random.integers(0, 31 * 24, rows) * HOUR
+    hour, fare = time // HOUR % 24.0, random.gamma(3, 5, rows)
+    target = 0.15 + 0.03 * np.sin(hour / 24 * 2 * np.pi) + 0.4 / (1 + fare) + random.normal(0, 0.03, rows)
+    hashes = np.sort(random.integers(0, 2**63, rows)).astype(np.uint64)
+    features = np.stack([hour, np.where(random.random(rows) < 0.05, np.nan, fare)], axis=1)
+    return Sample(hashes, time, target, features, rows)
+
+
+class TestSplit:
+    def test_held_out_trips_are_the_latest(self) -> None:
+        sample = sample_of()
+        split = split_by_time(sample, 0.2)
+        assert split.training.time.max() < split.moment <= split.held_out.time.min()
+        assert len(split.held_out) == pytest.approx(0.2 * len(sample), abs=2)
+        assert split.rows == len(sample)
+
+    def test_trips_of_one_moment_stay_together(self) -> None:
+        sample = sample_of()
+        hours = Sample(sample.hashes, sample.time // 86_400_000_000, sample.target, sample.features, sample.eligible)
+        split = split_by_time(hours, 0.5)
+        assert not set(split.training.time) & set(split.held_out.time)
+
+    def test_both_parts_stay_in_the_order_of_the_hash(self) -> None:
+        split = split_by_time(sample_of(), 0.2)
+        for part in (split.training, split.held_out):
+            assert (np.diff(part.hashes.astype(object)) >= 0).all()
+
+
+class TestSearch:
+    def test_each_trip_is_in_one_fold(self) -> None:
+        bounds = fold_bounds(103, 5)
+        rows = [row for first, last in bounds for row in range(first, last)]
+        assert rows == list(range(103))
+        assert {last - first for first, last in bounds} == {20, 21}
+
+    @pytest.mark.parametrize("alpha", [1.0, 1e4])
+    def test_ridge_scores_are_those_of_scikit_learn(self, alpha: float) -> None:
+        sample = sample_of()
+        fold = np.repeat(np.arange(5), [last - first for first, last in fold_bounds(len(sample), 5)])
+        expected = cross_validate(
+            make_pipeline(StandardScaler(), Ridge(alpha=alpha)),
+            FORMS.linear(sample.features, DEVICE),
+            sample.target,
+            cv=PredefinedSplit(fold),
+            scoring=("r2", "neg_mean_absolute_error"),
+        )
+        found = [
+            score_fold(("bikes", RidgeCandidate(alpha), number, sample.features, sample.target),
+                       forms=FORMS, settings=SETTINGS, device=DEVICE)
+            for number in range(5)
+        ]  # fmt: skip
+        assert [score.r2 for score in found] == pytest.approx(expected["test_r2"], rel=1e-9)
+        assert [-score.mae for score in found] == pytest.approx(expected["test_neg_mean_absolute_error"], rel=1e-9)
+
+    def test_the_grid_is_searched_whole_and_the_best_candidates_are_chosen(self) -> None:
+        sample = sample_of()
+        training: dict[str, tuple[Array, Array]] = {"bikes": (sample.features, sample.target)}
+        found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, run_tasks=here)["bikes"]
+        chosen = choose(found)
+        assert len(found) == 4 * 5
+        assert chosen[0] == RidgeCandidate(1.0)
+        assert chosen[1] == ForestCandidate(trees=5, depth=6)
+
+    def test_the_choice_does_not_depend_on_the_order_in_which_tasks_end(self) -> None:
+        scores = [
+            FoldScore("bikes", candidate, fold, error, None, 0.1)
+            for candidate, error in ((RidgeCandidate(1), 0.2), (RidgeCandidate(9), 0.2), (ForestCandidate(1, 2), 0.3))
+            for fold in range(5)
+        ]
+        assert choose(scores) == choose(scores[::-1])
+        assert choose(scores)[0] == RidgeCandidate(9)
+        assert report(scores) == report(scores[::-1])
+
+
+class TestEvaluation:
+    def observed(self) -> tuple[Array, dict[str, Array]]:
+        random = np.random.default_rng(0)
+        observed = random.gamma(2, 0.1, 500)
+        return observed, {"hour_mean": np.full(500, 0.19), "good": observed + random.normal(0, 0.05, 500)}
+
+    def test_values_are_those_of_scikit_learn(self) -> None:
+        observed, predictions = self.observed()
+        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=20, seed=1, device=DEVICE)
+        for name, prediction in predictions.items():
+            assert scores[name]["r2"]["value"] == pytest.approx(r2_score(observed, prediction), rel=1e-9)
+            assert scores[name]["mae"]["value"] == pytest.approx(mean_absolute_error(observed, prediction), rel=1e-9)
+        gain = r2_score(observed, predictions["good"]) - r2_score(observed, predictions["hour_mean"])
+        assert scores["good"]["r2_gain"]["value"] == pytest.approx(gain, rel=1e-9)
+
+    def test_intervals_are_percentiles_over_resampled_trips(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("whitewater.learn.evaluate._BLOCK_BYTES", 7 * 8 * 500)
+        observed, predictions = self.observed()
+        rows = [np.random.default_rng([1, replicate]).integers(0, 500, 500) for replicate in range(60)]
+        r2 = [r2_score(observed[each], predictions["good"][each]) for each in rows]
+        mae = [mean_absolute_error(observed[each], predictions["good"][each]) for each in rows]
+        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=60, seed=1, device=DEVICE)["good"]
+        for name, resampled in (("r2", r2), ("mae", mae)):
+            expected = np.quantile(resampled, [0.025, 0.975])
+            np.testing.assert_allclose([scores[name]["low"], scores[name]["high"]], expected)
+
+    def test_a_target_that_does_not_vary_has_no_r2(self) -> None:
+        observed = np.full(50, 0.2)
+        scores = evaluate(
+            observed, {"hour_mean": observed + 0.1}, reference=REFERENCE, replicates=20, seed=1, device=DEVICE
+        )["hour_mean"]
+        assert scores["r2"] == {"value": None, "low": None, "high": None}
+        assert scores["mae"]["value"] == pytest.approx(0.1)
+
+    def test_the_baseline_is_the_mean_of_the_hour_of_training_trips(self) -> None:
+        sample = sample_of()
+        hour = sample.time // HOUR % 24
+        training, later = (sample.take(rows) for rows in (hour != 4, np.arange(300)))
+        of_hour = [training.target[hour[hour != 4] == each] for each in range(24)]
+        means = np.array([each.mean() if len(each) else training.target.mean() for each in of_hour])
+        found = hour_mean(training.target, training.time, later.time, DEVICE)
+        np.testing.assert_allclose(found, means[later.time // HOUR % 24])
