@@ -55,6 +55,7 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
         "max_depth": depth,
         "max_features": FEATURES_PER_SPLIT,
         "min_samples_leaf": ROWS_PER_LEAF,
+        "bootstrap": True,
         "max_samples": sample_fraction,
         "random_state": seed,
     }
@@ -62,7 +63,7 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
         return _on_gpu().random_forest(**options)
     from sklearn.ensemble import RandomForestRegressor
 
-    return RandomForestRegressor(**options, bootstrap=True)
+    return RandomForestRegressor(**options)
 
 
 def _on_gpu() -> Any:

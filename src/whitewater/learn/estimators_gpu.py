@@ -15,27 +15,11 @@ def ridge(*, alpha: float) -> Any:
     return Ridge(alpha=alpha, solver="auto", copy_X=False)
 
 
-def random_forest(
-    *,
-    n_estimators: int,
-    max_depth: int,
-    max_features: float,
-    min_samples_leaf: int,
-    max_samples: float,
-    random_state: int,
-) -> Any:
-    """Return a random forest that minimizes the squared error."""
+def random_forest(**options: Any) -> Any:
+    """Return a random forest that minimizes the squared error; its options are those that scikit-learn has, too."""
     from cuml.ensemble import RandomForestRegressor
 
-    return RandomForestRegressor(
-        n_estimators=n_estimators,
-        max_depth=max_depth,
-        max_features=max_features,
-        min_samples_leaf=min_samples_leaf,
-        bootstrap=True,
-        max_samples=max_samples,
-        random_state=random_state,
-    )
+    return RandomForestRegressor(**options)
 
 
 def forest_predictions(model: Any) -> Callable[[Array], Array]:
