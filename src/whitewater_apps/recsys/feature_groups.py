@@ -14,7 +14,7 @@ What is learned of labels is safe: target encoding out of fold, counts and means
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import reduce
 from operator import add
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from whitewater.features.schema import Schema
 
 Operators = tuple[str | dict[str, dict[str, Any]], ...]
+# A name, columns, and the operators that these go through.
+Group = tuple[Any, ...]
 NOT_FEATURES = ("label", "time", "key")
 _WILD = frozenset("*?[")
 # Pairs of columns with few values, of the generated log and of Criteo's.
@@ -66,12 +68,13 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
             f"recsys.fit.features is empty, but what suits the columns of files is not known. List groups, such as\n"
             f"{_EXAMPLE}"
         )
-    if source == "movielens":
-        return tuple(_of_ratings())
-    return tuple(_of_clicks(source, columns))
+    groups = _of_ratings() if source == "movielens" else _of_clicks(source, columns)
+    return tuple(
+        Feature(name=name, columns=tuple(chosen), operators=tuple(chain)) for name, chosen, *chain in groups if chosen
+    )
 
 
-def _of_clicks(source: Source, columns: Mapping[str, Role]) -> Iterator[Feature]:
+def _of_clicks(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     numbers = [name for name, role in columns.items() if role == "continuous"]
     categories = [name for name, role in columns.items() if role == "categorical"]
     shifted = [name for name in numbers if source == "generated" and _has_offset(name)]
@@ -79,38 +82,34 @@ def _of_clicks(source: Source, columns: Mapping[str, Role]) -> Iterator[Feature]
     pairs = [pair for pair in PAIRS if set(pair) <= set(categories)]
     # The days of Criteo's files are known, but not their times.
     past = {} if source == "generated" else {"time": DAY, "period": 1}
-    yield from _group(PLAIN, numbers, *_PLAIN)
-    yield from _group("numeric", counts, *_COUNTS)
-    yield from _group("offsets", shifted, *_LAST)
-    yield from _group("categories", categories, {"Categorify": {"freq_threshold": 5}})
-    yield from _group("targets", categories, *_TARGETS)
-    yield from _group("crosses", pairs, *_TARGETS)
-    yield from _group("past_counts", categories, {"PastCount": past}, "LogOp", "Normalize")
+    return [
+        (PLAIN, numbers, *_PLAIN),
+        ("numeric", counts, *_COUNTS),
+        ("offsets", shifted, *_LAST),
+        ("categories", categories, {"Categorify": {"freq_threshold": 5}}),
+        ("targets", categories, *_TARGETS),
+        ("crosses", pairs, *_TARGETS),
+        ("past_counts", categories, {"PastCount": past}, "LogOp", "Normalize"),
+    ]
 
 
-def _of_ratings() -> Iterator[Feature]:
+def _of_ratings() -> list[Group]:
     ids = ("user", "item")
-    yield from _group("users", ["user"], {"Categorify": {"freq_threshold": 5}}, "TagAsUserID")
-    yield from _group("items", ["item"], {"Categorify": {"freq_threshold": 5}}, "TagAsItemID")
-    yield from _group("genres", ["genres"], "Categorify", "TagAsItemFeatures")
-    yield from _group(PLAIN, ["year"], *_PLAIN)
-    yield from _group("year", ["year"], *_LAST, "TagAsItemFeatures")
-    yield from _group("targets", ids, *_TARGETS)
-    yield from _group("past_counts", ids, "PastCount", "LogOp", "Normalize")
-    yield from _group("past_means", ids, {"PastMean": {"target": LABEL}})
+    return [
+        ("users", ["user"], {"Categorify": {"freq_threshold": 5}}, "TagAsUserID"),
+        ("items", ["item"], {"Categorify": {"freq_threshold": 5}}, "TagAsItemID"),
+        ("genres", ["genres"], "Categorify", "TagAsItemFeatures"),
+        (PLAIN, ["year"], *_PLAIN),
+        ("year", ["year"], *_LAST, "TagAsItemFeatures"),
+        ("targets", ids, *_TARGETS),
+        ("past_counts", ids, "PastCount", "LogOp", "Normalize"),
+        ("past_means", ids, {"PastMean": {"target": LABEL}}),
+    ]
 
 
 def _has_offset(name: str) -> bool:
     """Say whether a column of the generated log has values about a large offset."""
     return kind(int(name.removeprefix("I")) - 1).form in ("time", "shifted")
-
-
-def _group(
-    name: str, columns: Sequence[str | tuple[str, ...]], *operators: str | dict[str, dict[str, Any]]
-) -> Iterator[Feature]:
-    """Yield the group if there are columns for it."""
-    if columns:
-        yield Feature(name=name, columns=tuple(columns), operators=operators)
 
 
 def graph_of(
@@ -150,7 +149,12 @@ def _operators(feature: Feature) -> list[Operator]:
             raise ConfigError(
                 f"{each} is not one operator. Write each as an entry of its own: - Clip: {{min_value: 0}}."
             )
-        found += [_operator(name, parameters or {}) for name, parameters in named.items()]
+        ((name, parameters),) = named.items()
+        if name not in OPERATORS:
+            raise ConfigError(
+                f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}."
+            )
+        found.append(getattr(operators, name)(**parameters or {}))
     return found
 
 
@@ -165,13 +169,6 @@ def _node(feature: Feature, columns: Mapping[str, Role], positions: LogTime | No
             )
         node = node >> operator
     return node >> AddMetadata(tags=(feature.name,))
-
-
-def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
-    if name not in OPERATORS:
-        raise ConfigError(f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
-    operator: type[Operator] = getattr(operators, name)
-    return operator(**parameters)
 
 
 def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
