@@ -44,7 +44,7 @@ OF_GENOTYPES = {
     "sources": "reads the input files, before any device is asked",
 }
 OF_GRAPHS = {
-    **dict.fromkeys(("edge_files", "edges", "edges_of_files", "edges_folder"),
+    **dict.fromkeys(("edge_files", "edges", "edges_folder"),
                     "makes the folder of edges, before any device is asked"),
     "components": "joins the ends of edges on the host",
     "index": "makes the index, of text",

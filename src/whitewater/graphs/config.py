@@ -42,6 +42,16 @@ class Edges(Section):
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 
+class EdgeRules(Section):
+    """Which links become edges; what is left out is counted by rule."""
+
+    broken: Literal["drop", "keep"] = Field(
+        "drop",
+        description="Links to a page that was not read: `drop`, or `keep`: the target becomes a dangling vertex.",
+    )
+    self_loops: Literal["drop", "keep"] = Field("drop", description="Links from a page to itself.")
+
+
 class Pagerank(Section):
     """PageRank by one of three definitions, each solved in float64."""
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from whitewater.config.base import Section, Sourced
-from whitewater.graphs.config import Edges, Pagerank
+from whitewater.graphs.config import EdgeRules, Edges, Pagerank
 from whitewater.text.config import Index, Search
 from whitewater.web.config import Crawl, Html, Parse
 
@@ -59,16 +59,6 @@ class Fetch(Sourced):
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "html": ("html.folder",), "crawl": ("crawl.start_urls",), "warc": ("warc.files",), "edges": ("edges.files",)
     }  # fmt: skip
-
-
-class EdgeRules(Section):
-    """Which links become edges; what is left out is counted by rule."""
-
-    broken: Literal["drop", "keep"] = Field(
-        "drop",
-        description="Links to a page that was not read: `drop`, or `keep`: the target becomes a dangling vertex.",
-    )
-    self_loops: Literal["drop", "keep"] = Field("drop", description="Links from a page to itself.")
 
 
 class Renumber(Section):

@@ -21,7 +21,7 @@ from tests.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.graphs.config import Edges
+from whitewater.graphs.config import EdgeRules, Edges
 from whitewater.graphs.edge_files import text
 from whitewater.graphs.edges_folder import EdgesFolder, open_edges
 from whitewater.graphs.vertex_ids import places_of, vertex_id
@@ -29,7 +29,6 @@ from whitewater.io.store import sha256, write_json
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.documents import ALIASES, DOCUMENTS, write_aliases
 from whitewater.text.documents import LINKS as LINKS_FORMAT
-from whitewater_apps.pagerank.config import EdgeRules
 from whitewater_apps.pagerank.steps.edges import edges
 
 DROP, KEEP = EdgeRules(), EdgeRules(broken="keep", self_loops="keep")

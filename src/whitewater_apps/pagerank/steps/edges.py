@@ -11,7 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
+from whitewater.graphs.config import EdgeRules, Edges
 from whitewater.graphs.edge_files.names import SCHEMA, Merging, merged
+from whitewater.graphs.edge_files.reading import edges_of_files, judge, total
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.local_files import check_fetched
@@ -20,8 +22,6 @@ from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web.pages import open_pages
-from whitewater_apps.pagerank.config import EdgeRules
-from whitewater_apps.pagerank.edges_of_files import edges_of_files, judge, total
 
 if TYPE_CHECKING:
     from whitewater.io.folder import RowGroup
@@ -44,7 +44,9 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
     else:
         with check_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
-            folder = edges_of_files(run, open_pages(fetched), edges)
+            pages = open_pages(fetched)
+            settings = Edges.model_validate(pages.settings)
+            folder = edges_of_files(run, pages.files, edges, settings=settings)
     run.note(**folder.counts, vertices=folder.vertex_rows)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError, WhitewaterError
-from whitewater.graphs.config import Edges
+from whitewater.graphs.config import EdgeRules, Edges
 from whitewater.graphs.edge_files import parquet, text
 from whitewater.graphs.edge_files.names import Batch, Merging, merged
 from whitewater.graphs.edge_files.text import TextFile, Unit
@@ -32,9 +32,6 @@ from whitewater.tables.arrow_arrays import to_arrow
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.step import Run
-    from whitewater.web.pages import PagesFolder
-    from whitewater_apps.pagerank.config import EdgeRules
-
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +45,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 Mask = npt.NDArray[np.bool_]
 # By path; None where a file is Parquet.
-Files = dict[Path, TextFile | None]
+Opened = dict[Path, TextFile | None]
 
 
 class Part(NamedTuple):
@@ -72,27 +69,28 @@ class Reading:
         return np.ones(len(ids), bool) if self.known is None else places_of(ids, self.known) >= 0
 
 
-def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> EdgesFolder:
-    """Write the edges of the files that a folder of pages names, and their vertices, where they are known.
+def edges_of_files(
+    run: Run[EdgeRules], files: Mapping[str, Sequence[str]], folder: Path, *, settings: Edges
+) -> EdgesFolder:
+    """Write the edges of files, ``edges`` and maybe ``vertices``, and their vertices where they are known.
 
     Raises InputError if a file cannot be read, a row is not as the settings say, or there is neither an edge nor a
     vertex.
     """
-    settings = Edges.model_validate(fetched.settings)
     if settings.weighted and settings.layout == "adjacency":
         raise ConfigError(
             "pagerank.fetch.edges: layout adjacency has no weights. Set weighted to false, or layout to pairs."
         )
     folder.mkdir(parents=True, exist_ok=True)
     with run.workers() as workers:
-        of_table, table = _read_table(_opened(fetched, "vertices", settings), settings, workers)
+        of_table, table = _read_table(_opened(files.get("vertices", []), settings), settings, workers)
         reading = Reading(settings, run.settings, folder, None if table is None else table["vertex"].to_numpy())
-        counts, vertices = _read_edges(_opened(fetched, "edges", settings), reading, table, workers)
+        counts, vertices = _read_edges(_opened(files["edges"], settings), reading, table, workers)
     counts += of_table
     if counts["lines"]:
         logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
     if not counts["edges"] and not (vertices is not None and vertices.num_rows):
-        raise InputError(f"{', '.join(fetched.files.get('edges', [])[:3])}: no edge was found, and no vertex. "
+        raise InputError(f"{', '.join(files['edges'][:3])}: no edge was found, and no vertex. "
                          "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
     finish_edges(
         folder,
@@ -105,7 +103,7 @@ def edges_of_files(run: Run[EdgeRules], fetched: PagesFolder, folder: Path) -> E
 
 
 def _read_edges(
-    files: Files, reading: Reading, table: pa.Table | None, workers: Workers
+    files: Opened, reading: Reading, table: pa.Table | None, workers: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
@@ -119,7 +117,7 @@ def _read_edges(
     return sum(counts.values(), Counter[str]()), vertices.table()
 
 
-def _read_table(files: Files, settings: Edges, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
+def _read_table(files: Opened, settings: Edges, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
     """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
     if not files:
         return Counter(), None
@@ -138,17 +136,17 @@ def _read_table(files: Files, settings: Edges, workers: Workers) -> tuple[Counte
     return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
 
 
-def _opened(fetched: PagesFolder, role: str, settings: Edges) -> Files:
+def _opened(paths: Sequence[str], settings: Edges) -> Opened:
     """Recognize files, and read what is ahead of their rows."""
 
     def opened(path: Path) -> TextFile | None:
         return None if parquet.is_parquet(path) else text.open_file(path, settings)
 
-    return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, fetched.files.get(role, []))))
+    return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, paths)))
 
 
 def _read(
-    files: Files, work: Callable[[Part], Result], workers: Workers, *, label: str
+    files: Opened, work: Callable[[Part], Result], workers: Workers, *, label: str
 ) -> Iterator[tuple[Path, Result]]:
     """Yield what a function makes of each part of the files, with its path, in their order."""
     units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
@@ -184,7 +182,7 @@ def _raise(faults: Sequence[WhitewaterError]) -> None:
         raise type(faults[0])(f"{len(faults)} files cannot be read:\n" + "\n".join(map(str, faults[:_NAMED])) + more)
 
 
-def _check_declared(files: Files, counts: Mapping[Path, Counter[str]]) -> None:
+def _check_declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> None:
     """Compare the edges of files with what these declare; what a comment says may be out of date."""
     faults: list[WhitewaterError] = []
     for path, file in files.items():
@@ -197,7 +195,7 @@ def _check_declared(files: Files, counts: Mapping[Path, Counter[str]]) -> None:
     _raise(faults)
 
 
-def _warn_of_unread(files: Files, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
+def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
     """Warn of weights that are not read, and of comments that might be edges."""
     unread = [path for path, file in files.items() if _may_have_weights(path, file, counts[path], settings)]
     if unread and not settings.weighted:
