@@ -188,6 +188,12 @@ class DeviceArray:
         _refuse_undefined_cast(np.asarray(new), self.on_host.dtype)
         self.on_host[place] = new
 
+    def set(self, array: npt.NDArray[Any]) -> None:
+        """Copy an array of the host into this one."""
+        record("cupy.ndarray.set", 1)
+        count(up=array.nbytes)
+        self.on_host[...] = array
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)

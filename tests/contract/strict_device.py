@@ -40,7 +40,6 @@ from whitewater.learn import estimators
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
-    from whitewater.genotypes.folder import GenotypeFolder
     from whitewater.genotypes.genotypes import Genotypes
     from whitewater.graphs.config import Pagerank
 
@@ -108,11 +107,6 @@ def cluster_of(workers: int) -> Iterator[Cluster]:
         ) as cluster,
     ):  # fmt: skip
         yield Cluster(address=cluster.scheduler_address)
-
-
-def read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
-    """Stand for `gpu_read_codes`."""
-    return upload(folder.read(start, stop).codes)
 
 
 def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
@@ -255,9 +249,9 @@ def stand_in_for_cupy() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         cupy = cupy_of_devices()
         patch.setitem(sys.modules, "cupy", cupy)
+        patch.setitem(sys.modules, "cupyx", module("cupyx", empty_pinned=np.empty))
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
-        patch.setattr(decode_gpu, "gpu_read_codes", read_codes)
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)

@@ -97,7 +97,8 @@ APPLICATIONS = {
         genomics_steps.run_steps,
         genomics_steps.spread_out,
         genomics_steps.RULES,
-        {"cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul", "cuml.manifold.UMAP.fit_transform"},
+        {"cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul", "cupyx.empty_pinned",
+         "cuml.manifold.UMAP.fit_transform"},
         split_by_place(sources_of("genotypes", "genomics"), host=OF_GENOTYPES),
     ),
     "pagerank": Application(
