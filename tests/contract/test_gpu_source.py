@@ -108,6 +108,23 @@ def test_frames_of_a_log_are_read_without_the_host(file: Path) -> None:
         pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
 
 
+@pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize("first", [True, False])
+def test_a_column_without_values_in_a_file_has_the_type_of_the_other_files(tmp_path: Path, *, first: bool) -> None:
+    nulls = pa.table({name: pa.nulls(2) for name in TABLE.column_names})
+    for name, table in (("a" if first else "c", nulls), ("b", TABLE)):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    dataset = Dataset(tmp_path)
+    types = dataset.schema.types
+    assert types == {name: TABLE.schema.field(name).type for name in types}
+    (whole,) = dataset.parts()
+    for part in (whole, *(replace(whole, groups=(group,), rows=group.rows) for group in whole.groups)):
+        on_gpu, on_cpu = (
+            features._read((part,), dataset=dataset, types=types, device=device) for device in (OnFrames(), Device())
+        )
+        pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
+
+
 def test_tables_cross_to_cudf_and_back_and_are_written_as_on_the_cpu(
     calls: dict[Call, list[str]], file: Path, tmp_path: Path
 ) -> None:

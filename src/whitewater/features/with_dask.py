@@ -34,6 +34,7 @@ from whitewater.features.frames import Text, column_of, frame_of, is_list, serie
 from whitewater.features.lessons import Lesson, Material
 from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
+from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import Learned, Origin, Plan, evaluate
 from whitewater.features.schema import Field
 from whitewater.tables.with_dask import library
@@ -102,12 +103,33 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
                 group.path, columns=list(types), row_groups=[[group.number]],
                 use_pandas_metadata=False, dataset_kwargs={"partitioning": None},
             )  # fmt: skip
-            read.append(frame if len(part.groups) > 1 else frame.iloc[part.start : part.start + part.rows])
-    frame = cudf.concat(read, ignore_index=True)
-    columns = {name: column_of(frame[name]) for name in types}
-    numbers = {name: column for name, column in columns.items() if not isinstance(column, Text)}
-    made = {**columns, **as_fitted(numbers, types, device.xp)}
-    return type(frame)({name: series_of(column, frame) for name, column in made.items()})
+            rows = frame if len(part.groups) > 1 else frame.iloc[part.start : part.start + part.rows]
+            read.append(_as_declared(rows.reset_index(drop=True), types, device))
+    return cudf.concat(read, ignore_index=True)
+
+
+def _as_declared(frame: Frame, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    """Return columns of a file in the types of the dataset: a file says nothing of a column that is null throughout."""
+    made = {}
+    for name, type_ in types.items():
+        if bool(frame[name].isna().all()):
+            made[name] = _nulls(type_, frame, device)
+            continue
+        column = column_of(frame[name])
+        if not isinstance(column, Text):
+            column = as_fitted({name: column}, {name: type_}, device.xp)[name]
+        made[name] = series_of(column, frame)
+    return type(frame)(made)
+
+
+def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
+    """Return a column of a type that is null in each row of a frame."""
+    rows, xp = len(frame), device.xp
+    if not is_number(type_):
+        nothing = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
+        return _frame(pa.table({"values": nothing}), device)["values"]
+    values = xp.zeros(rows, type_.to_pandas_dtype())
+    return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
 def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
