@@ -28,11 +28,14 @@ from whitewater.features.workflow import Workflow
 DEVICE = StrictDevice()
 FEATURES = Path(__file__).parents[2] / "src" / "whitewater" / "features"
 # Functions of frames: in these files all, in others those that name a frame.
-OF_FRAMES = ("frames.py", "with_dask.py", "categories/groups.py", *(f"operators/{name}.py" for name in (
-    "by_category", "by_column", "categorify", "hashed", "join", "learn_vocabulary", "tags")))  # fmt: skip
+OF_OPERATORS = ("by_category", "by_column", "categorify", "hashed", "join", "learn_vocabulary", "tags")
+OF_FRAMES = (
+    "frames.py", "with_dask.py", "categories/groups.py", "categories/values.py",
+    *(f"operators/{name}.py" for name in OF_OPERATORS),
+)  # fmt: skip
 WORDS = frozenset({"Frame", "Series", "frame", "series"})
 # What only cuDF has, or the host's side of it.
-OF_CUDF = frozenset({"_read_files", "hashes", "table_of", "frame_of"})
+OF_CUDF = frozenset({"_read_files", "_as_declared", "_nulls", "hashes", "table_of", "frame_of"})
 # What is asked of pandas where cuDF has a way of its own: its frames are made of Arrow's tables.
 OF_PANDAS = "cudf.ArrowDtype"
 ELSEWHERE = {"return column.series", "return _read_files(span, types, device)"}
