@@ -26,6 +26,7 @@ from whitewater.features.operators import (
     HashedCross,
     JoinExternal,
     JoinGroupby,
+    LambdaOp,
     ListSlice,
     LogOp,
     Normalize,
@@ -133,8 +134,10 @@ def other_features(table: Path) -> Node:
     ``table`` is a place for the file that is joined.
     """
     pq.write_table(pa.table({"C2": ["", "a", "bb"], "price": [1.5, None, 2.5]}), table)
-    numbers = (["I1"] >> NormalizeMinMax() >> Rename(postfix="_ranged")) + (
-        ["I2"] >> Bucketize(boundaries=(0.5, 2, 10)) >> Rename(postfix="_bucket")
+    numbers = (
+        (["I1"] >> NormalizeMinMax() >> Rename(postfix="_ranged"))
+        + (["I2"] >> Bucketize(boundaries=(0.5, 2, 10)) >> Rename(postfix="_bucket"))
+        + (["time"] >> LambdaOp(function="hour_of_day"))
     )
     of_categories = (
         (["C1", ["C1", "C2"]] >> JoinGroupby())

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from whitewater.features.feature_folder import open_features
     from whitewater.features.loader import Batches
     from whitewater.features.log_folder import open_log
+    from whitewater.features.operators.arithmetic import register
     from whitewater.features.serve import Transformer
     from whitewater.features.workflow import Workflow
 
-__all__ = ["Batches", "Dataset", "Transformer", "Workflow", "open_features", "open_log"]
+__all__ = ["Batches", "Dataset", "Transformer", "Workflow", "open_features", "open_log", "register"]
 _MODULES = {
     "Batches": "loader", "Dataset": "dataset", "Transformer": "serve", "Workflow": "workflow",
-    "open_features": "feature_folder", "open_log": "log_folder",
+    "open_features": "feature_folder", "open_log": "log_folder", "register": "operators.arithmetic",
 }  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from whitewater.features.operators import (
     HashedCross,
     JoinExternal,
     JoinGroupby,
+    LambdaOp,
     ListSlice,
     LogOp,
     Normalize,
@@ -112,6 +113,10 @@ OF_NUMBERS: dict[str, tuple[Node, Callable[[pd.Series], Any]]] = {
     "buckets to the right": (
         NUMBERS >> Bucketize(boundaries=(0, 2, 30), right=True),
         lambda x: np.where(x.isna(), np.nan, np.digitize(x, [0, 2, 30], right=True)),
+    ),
+    "function": (
+        NUMBERS >> LambdaOp(function="squared_logarithm_bucket"),
+        lambda x: np.where(x > 2, np.floor(np.log(x.clip(2)) ** 2), x),
     ),
 }
 

@@ -31,6 +31,7 @@ from whitewater.features.operators import (
     HashedCross,
     JoinExternal,
     JoinGroupby,
+    LambdaOp,
     ListSlice,
     LogOp,
     Normalize,
@@ -65,7 +66,7 @@ EXACT: dict[str, Node] = {
     "ranges": ["I1", "I2", "I3"] >> NormalizeMinMax(),
     "two phases": ["C1"] >> PastCount(period=5000) >> LogOp() >> Normalize(),
     "bounds": ["I1", "I2", "I3"] >> Clip(min_value=0, max_value=40) >> LogOp(),
-    "steps": ["I1", "I2"] >> Bucketize(boundaries=(0.5, 2, 10)),
+    "steps": (["I1", "I2"] >> Bucketize(boundaries=(0.5, 2, 10))) + (["time"] >> LambdaOp(function="hour_of_day")),
     "clipped": ["I1", "I3"] >> Clip(max_value=4) >> TagAsUserFeatures(),
     "lists": (["L1", "L2"] >> Categorify(freq_threshold=3))
     + ([["L1", "C1"]] >> Categorify(num_buckets=3) >> Rename(postfix="_too"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from whitewater.features.operator import Operator
-    from whitewater.features.operators.arithmetic import Bucketize, Clip, LogOp
+    from whitewater.features.operators.arithmetic import Bucketize, Clip, LambdaOp, LogOp
     from whitewater.features.operators.categorify import Categorify
     from whitewater.features.operators.fill import FillMedian, FillMissing
     from whitewater.features.operators.hashed import HashBucket, HashedCross
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AddMetadata", "Bucketize", "Categorify", "Clip", "FillMedian", "FillMissing", "HashBucket", "HashedCross",
-    "JoinExternal", "JoinGroupby", "ListSlice", "LogOp", "Normalize", "NormalizeMinMax", "PastCount",
+    "JoinExternal", "JoinGroupby", "LambdaOp", "ListSlice", "LogOp", "Normalize", "NormalizeMinMax", "PastCount",
     "PastMean", "Rename", "TagAsItemFeatures", "TagAsItemID", "TagAsUserFeatures", "TagAsUserID", "TargetEncoding",
 ]  # fmt: skip
 OPERATORS = tuple(__all__)
 _OF_MODULES = {
-    "arithmetic": {"Bucketize", "Clip", "LogOp"}, "categorify": {"Categorify"},
+    "arithmetic": {"Bucketize", "Clip", "LambdaOp", "LogOp"}, "categorify": {"Categorify"},
     "fill": {"FillMedian", "FillMissing"}, "hashed": {"HashBucket", "HashedCross"},
     "join": {"JoinExternal", "JoinGroupby"}, "list_slice": {"ListSlice"},
     "normalize": {"Normalize", "NormalizeMinMax"}, "past": {"PastCount", "PastMean"},

@@ -1,12 +1,23 @@
-"""Functions of one column of numbers: bounds, logarithms, buckets."""
+"""Functions of one column of numbers: bounds, logarithms, buckets, and those that are registered by name.
+
+Workflows name a registered function, and artifacts do not hold it. One of your own::
+
+    @register("half", version=1, output=pa.float32())
+    def half(values, xp):
+        return values / 2
+
+Its module must be imported wherever the workflow is used. Raise the version when its results change, so that a workflow
+that was fitted with the old one is refused.
+"""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
@@ -14,7 +25,7 @@ import pyarrow as pa
 from pydantic import AfterValidator, FiniteFloat, model_validator
 from pydantic import Field as Parameter
 
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
@@ -23,6 +34,13 @@ from whitewater.features.operators.by_column import ByNumber, OnFloats, holding,
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.schema import Field
+
+    Compute = Callable[[Array, ModuleType], Array]
+
+_HOUR, _DAY = 3600, 86_400
+_THURSDAY = 3
+OUTPUTS = (pa.float32(), pa.float64(), pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_FUNCTIONS: dict[str, Function] = {}
 
 
 class Clip(ByNumber):
@@ -147,3 +165,153 @@ class Bucketize(ByNumber):
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], int]:
         bisect, boundaries = bisect_left if self.right else bisect_right, self.boundaries
         return lambda value: bisect(boundaries, float(value))
+
+
+class LambdaOp(ByNumber):
+    """A registered function of each value; see `register`.
+
+    Null stays null and never reaches the function. Where a function of floats has no result, the NaN is null. Type:
+    that which the function is registered with. The artifact holds the name and the version, no code.
+    """
+
+    function: str = Parameter(description="The name that the function is registered under.")
+    version: int = Parameter(0, description="Its version; by default the one that is registered.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _version_of_today(cls, values: Any) -> Any:
+        if isinstance(values, Mapping) and isinstance(name := values.get("function"), str):
+            found = registered(name)
+            if (values.get("version") or found.version) != found.version:
+                raise ConfigError(
+                    f"LambdaOp: version {values['version']} of the function {name!r} is wanted, but {found.version} is "
+                    "registered. Import the version that the workflow was fitted with, or fit it again."
+                )
+            return {**values, "version": found.version}
+        return values
+
+    @property
+    def _function(self) -> Function:
+        return registered(self.function)
+
+    def field(self, field: Field) -> Field:
+        return replace(field, type=self._function.output)
+
+    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+        xp, values = device.xp, as_floats(column, device.xp)
+        known = ~xp.isnan(values)
+        dtype = np.dtype(self._function.output.to_pandas_dtype())
+        made = xp.zeros(len(values), dtype)
+        made[known] = self._results(name, values[known], xp).astype(dtype)
+        return Numbers(made, known)
+
+    def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
+        results = self._function.compute(values, xp)
+        if results.shape != values.shape:
+            raise InputError(
+                f"LambdaOp: the function {self.function!r} made {results.shape} of {values.shape} values of the column "
+                f"{name!r}. It must return one number for each value."
+            )
+        if self._is_of_integers and results.dtype.kind == "f" and not bool(self._fits(results, xp)):
+            raise InputError(
+                f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
+                f"type {self._function.output}: not whole, not finite or too large. Register it with another type, or "
+                "put Clip before it."
+            )
+        return results
+
+    @property
+    def _is_of_integers(self) -> bool:
+        return bool(pa.types.is_integer(self._function.output))
+
+    def _fits(self, results: Array, xp: ModuleType) -> Any:
+        limits = np.iinfo(self._function.output.to_pandas_dtype())
+        # The largest integer of 64 bits is not a double; the next one is too large.
+        below = float(limits.max) + (limits.bits < 64)
+        return ((results >= float(limits.min)) & (results < below) & (results == xp.floor(results))).all()
+
+    def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        dtype = np.dtype(self._function.output.to_pandas_dtype())
+        return lambda value: self._results(name, np.array([value], np.float64), np).astype(dtype)[0].item()
+
+
+@dataclass(frozen=True)
+class Function:
+    """What `register` was told of a function; ``compute`` takes float64 (rows,) without NaN, and the array module."""
+
+    name: str
+    version: int
+    output: pa.DataType
+    compute: Compute
+
+
+def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compute], Compute]:
+    """Return what registers a function under the name that workflows call it by; ``output`` is one of `OUTPUTS`.
+
+    The function takes float64 (rows,) on the device, never NaN, because nulls stay null without it, and the array
+    module, NumPy or CuPy; it returns as many numbers, row by row: a result depends on the value of its row only.
+    Raises ConfigError if another function has the name, the version is below 1, or the type is none of these.
+    """
+    if version < 1 or output not in OUTPUTS:
+        raise ConfigError(
+            f"the function {name!r} has version {version} and puts out {output}. Give it a version of 1 or more, and "
+            f"one of the types {', '.join(map(str, OUTPUTS))}."
+        )
+
+    def add(compute: Compute) -> Compute:
+        known = _FUNCTIONS.get(name)
+        # A module that is imported again defines its functions again.
+        if known and (known.compute.__module__, known.compute.__qualname__) != (
+            compute.__module__,
+            compute.__qualname__,
+        ):
+            raise ConfigError(
+                f"a function {name!r} is registered already, in {known.compute.__module__}. Choose another name."
+            )
+        _FUNCTIONS[name] = Function(name, version, output, compute)
+        return compute
+
+    return add
+
+
+def registered(name: str) -> Function:
+    """Return a function; raises ConfigError if there is none of that name."""
+    if name not in _FUNCTIONS:
+        raise ConfigError(
+            f"no function {name!r} is registered; there are {', '.join(sorted(_FUNCTIONS))}. Import the module that "
+            "registers it with whitewater.features.register."
+        )
+    return _FUNCTIONS[name]
+
+
+@register("hour_of_day", version=1, output=pa.int32())
+def hour_of_day(values: Array, xp: ModuleType) -> Array:
+    """Hour of the day, 0 to 23, UTC, of seconds since 1970-01-01."""
+    hours: Array = xp.floor(values / _HOUR) % 24
+    return hours
+
+
+@register("day_of_week", version=1, output=pa.int32())
+def day_of_week(values: Array, xp: ModuleType) -> Array:
+    """Day of the week, 0 (Monday) to 6 (Sunday), UTC, of seconds since 1970-01-01, which was a Thursday."""
+    days: Array = (xp.floor(values / _DAY) + _THURSDAY) % 7
+    return days
+
+
+@register("seconds_of_day", version=1, output=pa.int32())
+def seconds_of_day(values: Array, xp: ModuleType) -> Array:
+    """Whole seconds since midnight, UTC, of seconds since 1970-01-01."""
+    seconds: Array = xp.floor(values) % _DAY
+    return seconds
+
+
+@register("squared_logarithm_bucket", version=1, output=pa.int32())
+def squared_logarithm_bucket(values: Array, xp: ModuleType) -> Array:
+    """floor(log(x)^2) above 2, and the whole part of x otherwise: counts as categories.
+
+    Y. Juan, Y. Zhuang, W.-S. Chin, C.-J. Lin, "Field-aware factorization machines for CTR prediction", RecSys 2016,
+    section 4, for the numbers of Criteo's logs.
+    """
+    logarithms = xp.log(xp.maximum(values, 2.0))
+    buckets: Array = xp.where(values > 2, xp.floor(logarithms * logarithms), xp.trunc(values))
+    return buckets
