@@ -18,8 +18,10 @@ from whitewater.errors import PackageError, WhitewaterError
 SHORT = "WHITEWATER_SHORT"
 # Stands alone on the line before the message with which a step's log ends.
 FAILED = "------ failed ------"
-# Attribute of a record that tells how far a step is.
+# Attribute of a record that tells how far a step is: the share of its tasks that are done, 0 to 1.
 PROGRESS = "progress"
+CLEAR_LINE = "\r\x1b[K"
+BAR = 24
 
 
 @contextmanager
@@ -105,15 +107,33 @@ def _configure(
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):
-    """Shows warnings, and progress in one line that changes; where the output is not a terminal, in a line each."""
+    """Shows warnings, and progress as a bar in one line that changes; where the output is no terminal, a line each."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record that is one of them."""
-        progress = hasattr(record, PROGRESS)
-        if progress or record.levelno >= logging.WARNING:
-            clear, end = ("\r\x1b[K", "" if progress else "\n") if self.stream.isatty() else ("", "\n")
-            self.stream.write(f"{clear}{self.format(record)}{end}")
-            self.flush()
+        share: float | None = getattr(record, PROGRESS, None)
+        if share is None and record.levelno < logging.WARNING:
+            return
+        text = self.format(record)
+        if not self.stream.isatty():
+            self.stream.write(f"{text}\n")
+        elif share is None:
+            self.stream.write(f"{CLEAR_LINE}{text}\n")
+        else:
+            self.stream.write(f"{CLEAR_LINE}{text} {self._bar(share, beside=text)}")
+        self.flush()
+
+    def _bar(self, share: float, *, beside: str) -> str:
+        """Return a bar as wide as the terminal leaves beside a text, ``BAR`` columns at most."""
+        from rich.console import Console
+        from rich.progress_bar import ProgressBar
+
+        columns = os.get_terminal_size(self.stream.fileno()).columns
+        width = max(1, min(BAR, columns - len(beside) - 2))
+        console = Console(file=self.stream)
+        with console.capture() as drawn:
+            console.print(ProgressBar(total=1, completed=share, width=width), end="")
+        return drawn.get()
 
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:

@@ -149,7 +149,8 @@ class Workers(ABC):
                 rate = done / (said - started)
                 # The first tasks load and compile, too: nothing can be told from them alone.
                 left = f", about {(len(tasks) - done) / rate:.0f} s to go" if done > 2 * sum(self.threads) else ""
-                logger.info("%s: %d of %d%s", label, done, len(tasks), left, extra={"progress": True})
+                extra = {"progress": done / len(tasks)}
+                logger.info("%s: %d of %d%s", label, done, len(tasks), left, extra=extra)
 
 
 def _memory(device: memory.HasMemory) -> tuple[str, int]:

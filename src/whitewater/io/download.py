@@ -264,8 +264,10 @@ class _Download:
                 size += len(data)
                 if time.monotonic() - logged > PROGRESS_SECONDS:
                     logged = time.monotonic()
-                    whole = "" if opened.size is None else f" of {opened.size / 1e6:,.0f}"
-                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole)
+                    whole, extra = "", {}
+                    if opened.size is not None:
+                        whole, extra = f" of {opened.size / 1e6:,.0f}", {"progress": size / opened.size}
+                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole, extra=extra)
         return size
 
     def _replacement(self, expected: Expected, found: str) -> InputError:

@@ -123,5 +123,9 @@ def power_iteration(
             break
         if time.monotonic() - said > PROGRESS_SECONDS:
             said = time.monotonic()
-            logger.info("iteration %d: at most %.2g from the exact ranks", len(log), log[-1].error_bound)
+            bound = log[-1].error_bound
+            # The bound shrinks by about the same factor in each iteration.
+            share = len(log) / settings.iterations if fixed else math.log(bound) / math.log(settings.tolerance)
+            extra = {"progress": max(0.0, min(share, 1.0))}
+            logger.info("iteration %d: at most %.2g from the exact ranks", len(log), bound, extra=extra)
     return ranks, log

@@ -145,8 +145,10 @@ class _Crawler:
         while True:
             await asyncio.sleep(PROGRESS_SECONDS)
             self._frontier.add_seconds(PROGRESS_SECONDS)
-            logger.info("%d of at most %d pages, %d URLs of this round to go", self._frontier.pages,
-                        self._settings.maximum_pages, self._frontier.chosen())  # fmt: skip
+            pages, most = self._frontier.pages, self._settings.maximum_pages
+            extra = {"progress": pages / most}
+            logger.info("%d of at most %d pages, %d URLs of this round to go", pages, most, self._frontier.chosen(),
+                        extra=extra)  # fmt: skip
 
     async def _round(self, chosen_hosts: list[str], client: PoliteClient) -> None:
         hosts = iter(chosen_hosts)
