@@ -18,10 +18,10 @@ import pyarrow as pa
 from whitewater.errors import InputError
 from whitewater.features.columns.arrow import arrow_of, column_of
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
-from whitewater.features.columns.parquet import opened, read_columns
+from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain, wider
-from whitewater.io.folder import RowGroup
+from whitewater.io.folder import RowGroup, open_parquet
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -155,7 +155,7 @@ class Dataset:
     def _footers(self) -> dict[Path, Any]:
         footers = {}
         for path in self._paths:
-            with opened(path) as file:
+            with open_parquet(path) as file:
                 footers[path] = file.metadata
         return footers
 

@@ -236,6 +236,14 @@ class RowGroupWriter:
             self._writer.close()
 
 
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """Return a Parquet file that a user gave; raises InputError if it is not one, or cut off."""
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
+
+
 def numbered(path: Path, stem: str, number: int) -> Path:
     """Return the path of a numbered file of a folder, such as ``documents-00000.parquet``."""
     return path / f"{stem}-{number:05d}.parquet"

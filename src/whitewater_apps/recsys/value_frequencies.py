@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whitewater.features.artifact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
-from whitewater.features.columns.parquet import opened
+from whitewater.io.folder import open_parquet
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 
@@ -62,7 +62,7 @@ def learned_vocabularies(workflow: Path) -> list[Learned]:
 
 def frequencies(table: Path) -> tuple[Integers, Integers]:
     """Return the counts that occur in a vocabulary, descending, and how many values have each; 0 is left out."""
-    with opened(table) as file:
+    with open_parquet(table) as file:
         counts = to_numpy(file.read(columns=["count"], use_threads=False).column(0))
     found, times = np.unique(counts[counts > 0], return_counts=True)
     return found[::-1], times[::-1]
@@ -72,7 +72,7 @@ def values_of(files: Iterable[Path], name: str) -> Floats:
     """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
     parts = [np.empty(0)]
     for path in files:
-        with opened(path) as file:
+        with open_parquet(path) as file:
             column = file.read(columns=[name], use_threads=False).column(0)
         parts.append(to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)))
     return np.concatenate(parts)

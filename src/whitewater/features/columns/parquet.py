@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from whitewater.errors import InputError
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Column, take_rows
+from whitewater.io.folder import open_parquet
 
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
@@ -73,7 +74,7 @@ def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
 
 @lru_cache(maxsize=16)
 def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
-    with opened(path) as file:
+    with open_parquet(path) as file:
         return file.metadata, file.schema_arrow
 
 
@@ -81,14 +82,6 @@ def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Colu
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         column = file.read_row_group(row_group, [name], use_threads=False).column(0)
     return column_of(column.slice(wanted.start, len(wanted)))
-
-
-def opened(path: Path) -> pq.ParquetFile:
-    """Return a Parquet file; raises InputError if it is not one, or cut off."""
-    try:
-        return pq.ParquetFile(path)
-    except _FAULTS as error:
-        raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
 
 
 @contextmanager

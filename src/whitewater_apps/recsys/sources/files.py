@@ -22,10 +22,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.columns.parquet import opened
 from whitewater.features.config import Role
 from whitewater.features.log_folder import LABEL, TIME, TYPES, LogWriter, Period, Unit
 from whitewater.io.download import Input
+from whitewater.io.folder import open_parquet
 from whitewater.step import Run
 from whitewater.tables.raw_files import PARQUET
 from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn, Files
@@ -137,7 +137,7 @@ def _is_parquet(file: Input) -> bool:
 
 
 def _parquet_schema(file: Input) -> pa.Schema:
-    with opened(Path(file.path)) as parquet:
+    with open_parquet(Path(file.path)) as parquet:
         return parquet.schema_arrow
 
 

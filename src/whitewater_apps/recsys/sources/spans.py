@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
-from whitewater.features.columns.parquet import opened
 from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, LogWriter, file_name
 from whitewater.io.download import Input
+from whitewater.io.folder import open_parquet
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.sources.columns import Layout, Values
@@ -129,7 +129,7 @@ def parquet_spans(file: Input, number: int) -> list[ParquetSpan]:
 
     Raises InputError if it is not one, or cut off.
     """
-    with opened(Path(file.path)) as parquet:
+    with open_parquet(Path(file.path)) as parquet:
         footer = parquet.metadata
     spans: list[ParquetSpan] = []
     groups: list[int] = []
