@@ -54,6 +54,7 @@ def test_a_piece_that_does_not_exist_is_refused_by_name(capfd: pytest.CaptureFix
     assert "there is no piece 'empty'" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_piece_that_passed_is_not_shown_again_unless_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

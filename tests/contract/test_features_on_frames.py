@@ -25,6 +25,8 @@ from whitewater.features.operator import Node
 from whitewater.features.operators import JoinExternal
 from whitewater.features.workflow import Workflow
 
+pytestmark = pytest.mark.slow  # it compiles, or runs steps twice
+
 DEVICE = StrictDevice()
 FEATURES = Path(__file__).parents[2] / "src" / "whitewater" / "features"
 # Functions of frames: in these files all, in others those that name a frame.

@@ -22,6 +22,8 @@ from whitewater.engines import Device
 from whitewater.graphs.build.keys import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 
+pytestmark = pytest.mark.slow  # it compiles, or runs steps twice
+
 
 @dataclass(frozen=True)
 class FewRows(Device):

@@ -23,6 +23,8 @@ from tests.contract.signatures import Call, Describe, problems
 from tests.contract.simulated import VERTICES, WEIGHTED, example, of_genotypes, of_graphs
 from whitewater.engines import Device
 
+pytestmark = pytest.mark.slow  # it compiles, or runs steps twice
+
 H200 = (9, 0)
 
 

@@ -32,6 +32,8 @@ from tests.graphs import random_graph, rank
 from whitewater.errors import ResourceError
 from whitewater.io.store import read_json
 
+pytestmark = pytest.mark.slow  # it compiles, or runs steps twice
+
 # Modules that see no array of a device, though their arrays have the same type: why not.
 OF_GENOTYPES = {
     "encode": "writes the codes of a folder, before any device is asked",

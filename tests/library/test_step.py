@@ -126,6 +126,7 @@ def _first_ends_last(number: int) -> int:
     return number
 
 
+@pytest.mark.slow
 def test_results_are_the_same_bits_on_workers_of_every_kind() -> None:
     random = np.random.default_rng(0)
     block, tasks = random.normal(size=(50, 40)), list(random.normal(size=(9, 50, 50)))

@@ -71,6 +71,7 @@ GRAPHS = st.builds(
 
 @settings(max_examples=30, deadline=None)
 @given(graph=GRAPHS, method=st.sampled_from(["leiden", "louvain"]), resolution=st.floats(0.1, 5))
+@pytest.mark.slow
 def test_components_and_modularity_are_those_of_networkx(graph: Graph, method: str, resolution: float) -> None:
     oracle = undirected(graph)
     with TemporaryDirectory() as folder:

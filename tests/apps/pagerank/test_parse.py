@@ -223,6 +223,7 @@ def test_the_order_of_the_pages_changes_nothing_but_the_order_of_the_rows(
 
 
 @pytest.mark.parametrize(("threads", "large"), [(3, False), (2, True)])
+@pytest.mark.slow
 def test_any_number_of_workers_writes_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, large: bool
 ) -> None:

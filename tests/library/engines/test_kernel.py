@@ -46,5 +46,6 @@ def test_a_kernel_runs_without_scipys_linear_algebra(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_loop_that_needs_linear_algebra_still_gets_it(tmp_path: Path) -> None:
     assert printed(MULTIPLIES, tmp_path) == "1.5"

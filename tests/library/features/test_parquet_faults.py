@@ -40,6 +40,7 @@ def written(path: Path, **options: Any) -> bytes:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=FROM_A_FIXTURE)
 @given(data=st.data(), version=st.sampled_from(["1.0", "2.0"]), codec=st.sampled_from(["none", "snappy", "zstd"]))
+@pytest.mark.slow
 def test_a_spoilt_byte_is_found_by_the_checksum_or_changes_nothing(
     tmp_path: Path, data: st.DataObject, version: str, codec: str
 ) -> None:

@@ -41,6 +41,7 @@ def test_an_equal_version_has_nothing_to_update(mine: Path, installed: Installed
     assert git(mine, "rev-parse", "HEAD") == before
 
 
+@pytest.mark.slow
 def test_a_newer_version_is_told_and_merged_with_what_the_user_changed(mine: Path, newer: Installed) -> None:
     edit(mine, "workflows/common.smk", "rules = RulesByPath(rules)", "rules = RulesByPath(rules)  # mine")
     before = git(mine, "rev-parse", "HEAD")

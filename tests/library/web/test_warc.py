@@ -191,6 +191,7 @@ def test_one_capture_of_each_url_remains(captures: list[tuple[int, int, int]]) -
 
 
 @pytest.mark.parametrize(("threads", "large"), [(1, None), (3, None), (2, 1)], ids=["one", "threads", "processes"])
+@pytest.mark.slow
 def test_pages_are_in_the_order_of_the_files_whatever_workers_read_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, large: int | None
 ) -> None:
