@@ -92,6 +92,8 @@ def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     path = ".".join(keys)
     if fault["type"] == "extra_forbidden":
         return f"{path} = {fault['input']!r}: no such key{_hint(keys, model)}"
+    if fault["type"] == "model_type":
+        return f"{path} = {fault['input']!r}: it is a section, with the keys {', '.join(_fields(keys, model))}"
     # A tuple is what Python has; who writes YAML knows lists.
     message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list").replace("Tuple", "List")
     shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"

@@ -177,6 +177,11 @@ def test_what_cannot_be_met_is_refused_before_any_step(section: dict[str, object
     assert said in told
 
 
+def test_a_value_in_place_of_a_section_is_told_the_keys() -> None:
+    (told,) = errors({"run": "mine"})
+    assert told.endswith("run = 'mine': it is a section, with the keys name")
+
+
 def test_a_gpu_that_is_absent_is_refused_with_what_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ctypes.CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
     with pytest.raises(DeviceError, match=r"libcuda\.so\.1.*driver is not installed.*device=cpu"):
