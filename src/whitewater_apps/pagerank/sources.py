@@ -6,6 +6,8 @@ its section has under ``folder`` or ``files`` is watched by the workflow.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -26,6 +28,7 @@ from whitewater.web.pages import PagesWriter
 from whitewater.web.warc import read_warcs
 from whitewater_apps.pagerank.config import Fetch, PageRank
 
+logger = logging.getLogger(__name__)
 SIMULATED_WEB = "simulated.warc.gz"
 LISTS = (".paths", ".paths.gz")
 Files = dict[str, Input]
@@ -90,6 +93,11 @@ def _read_crawl(request: Request) -> Found:
     from whitewater.web.crawl.crawler import crawl
 
     settings = request.run.settings.crawl
+    if not re.search(r"mailto:|https?://", settings.user_agent):
+        logger.warning(
+            "pagerank.fetch.crawl.user_agent is %r: add how sites can reach you, such as (+mailto:you@example.org)",
+            settings.user_agent,
+        )
     counts = crawl(settings, frontier=request.frontier, writer=request.writer)
     return Found([{"url": redact(url)} for url in settings.start_urls], counts)
 

@@ -194,7 +194,9 @@ def test_an_archive_without_pages_is_an_error_that_says_what_was_there(folder: P
         run_fetch("warc", files=("a.warc.gz",))
 
 
-def test_a_crawl_fills_the_folder_and_names_its_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crawl_fills_the_folder_and_names_its_start(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, int]:
         assert frontier == Path("data/pagerank/crawl")
         for url in settings.start_urls:
@@ -210,6 +212,7 @@ def test_a_crawl_fills_the_folder_and_names_its_start(folder: Path, monkeypatch:
     assert inputs == {
         "source": "crawl", "pages": 2, "files": [{"url": "https://a.org/"}, {"url": "https://b.org/"}],
     }  # fmt: skip
+    assert "user_agent is 'whitewater': add how sites can reach you" in caplog.text
 
 
 def test_files_of_edges_are_named_by_role_with_their_settings(folder: Path) -> None:
