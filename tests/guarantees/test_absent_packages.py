@@ -39,8 +39,8 @@ def test_a_job_tells_the_package_that_its_step_lacks(fresh: Clone, python: Path,
 
 
 def test_a_step_by_hand_tells_it_alike_and_its_log_has_the_traceback(fresh: Clone, python: Path) -> None:
-    command = [str(python), "-m", "whitewater", "taxi", "model", "--log", "model.log"]
+    command = [str(python), "-m", "whitewater", "recsys", "fit", "--log", "fit.log"]
     ended = fresh.start(*command, PYTHONPATH=os.fspath(fresh / "src")).ended()
     assert ended.status == 1
-    assert ended.message.startswith("PackageError: taxi model needs the package 'numba'")
-    assert "ModuleNotFoundError" in (fresh / "model.log").read_text()
+    assert ended.message.startswith("PackageError: recsys fit needs the package 'numba'")
+    assert "ModuleNotFoundError" in (fresh / "fit.log").read_text()

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import bgzipped
-from tests.library.genotypes.test_genotype_sources import encoded
+from tests.genotype_stores import bgzipped, encoded
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Vcf
 from whitewater.genotypes.sources.opening import open_source
