@@ -1,4 +1,4 @@
-"""Genotypes written in every format that is read, from one array of called alleles; and what a source gives of them."""
+"""Genotypes written in every format that is read, from one array of called alleles."""
 
 import json
 import struct
@@ -11,8 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import zarr
-
-from whitewater.genotypes.sources.source import Source
 
 Alleles = npt.NDArray[np.int8]
 BASES = ("A", "C", "G", "T")
@@ -27,27 +25,6 @@ class Sites:
     id: list[str]
     reference: list[str]
     alternate: list[str]
-
-
-def encoded(source: Source) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return what the source's ranges give: dosages, counts and missing calls."""
-    samples, width = len(source.samples), 2 if source.ploidy == 2 else 8
-    found, counts, missing = [], [], np.zeros(samples, np.int64)
-    for start, stop in source.ranges():
-        size = -(-samples * width // 8)
-        codes = np.full((stop - start, size), 0xFF, np.uint8).view(np.uint8 if width == 2 else np.int8)
-        tally = source.encode(start, stop, codes)
-        counts.append(tally.counts)
-        missing += tally.missing
-        found.append(unpacked(codes, samples))
-    return np.concatenate(found), np.concatenate(counts), missing
-
-
-def unpacked(codes: npt.NDArray[Any], samples: int) -> npt.NDArray[np.int64]:
-    if codes.dtype == np.int8:
-        return codes.astype(np.int64)
-    bits = np.unpackbits(codes, axis=1, bitorder="little").reshape(len(codes), -1, 2)
-    return np.asarray(np.array([0, 1, 2, -1])[bits[:, :samples, 0] + 2 * bits[:, :samples, 1]])
 
 
 def random_alleles(

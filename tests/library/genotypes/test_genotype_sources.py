@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from tests.genotype_stores import (
     Sites,
     dosages,
-    encoded,
     random_alleles,
     random_sites,
     sample_names,
@@ -25,6 +24,7 @@ from tests.genotype_stores import (
     write_plink,
     write_vcz,
 )
+from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.config import Malariagen, Vcz
 from whitewater.genotypes.sources import sites as sites_module

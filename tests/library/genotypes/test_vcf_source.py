@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import bgzipped, encoded
+from tests.genotype_stores import bgzipped
+from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Vcf
 from whitewater.genotypes.sources.opening import open_source
