@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.errors import InputError
+
 Floats = npt.NDArray[np.floating]
 # The sets of features whose quality `metrics.json` has: all, the group of numbers as they came, all without a group.
 ALL, PLAIN, WITHOUT = "all", "plain", "without "
@@ -44,7 +46,13 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
                               share of positive labels, ``observed``. Rows of equal predictions are in one bin, so there
                               may be fewer
     ========================= =========================================================================================
+
+    Raises InputError if a prediction is not a number.
     """
+    if not np.isfinite(predictions).all():
+        raise InputError(
+            "the model predicts values that are not numbers. Check recsys.fit for features without bounds."
+        )
     positive = labels > 0.5
     bins = _calibration(positive, predictions)
     auc, error = area_under_curve(positive, predictions)

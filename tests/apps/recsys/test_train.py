@@ -132,6 +132,11 @@ def test_a_certain_and_wrong_prediction_costs_much_but_not_infinitely() -> None:
 # ---- the matrix
 
 
+def test_predictions_that_are_not_numbers_are_refused() -> None:
+    with pytest.raises(InputError, match="not numbers"):
+        quality(np.array([0.0, 1.0, 1.0]), np.array([0.5, np.nan, 0.5]))
+
+
 def test_rows_are_drawn_evenly_over_files(tmp_path: Path) -> None:
     numbers = np.arange(1001)
     made = folder(tmp_path / "f", 1001, seed=1, files=3, I1=numbers.astype(np.float32), C1=numbers.astype(np.int32))
