@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block
-    from whitewater.features.with_dask import Results
     from whitewater.step import Run
 
 # Of a block, for each row and column: what is read, what is made of it, and what is written.
@@ -86,17 +85,19 @@ class Transformation:
         self.check(dataset.schema, training=training)
         applying = Applying(run.device, training, run.engine)
         if run.engine == "dask":
-            self._by_frames(dataset, applying)  # which refuses operators without bodies
+            from whitewater.features import with_dask
+
+            with_dask.refuse(self.plan)
         self._forecast(dataset, run.device, workers)
         return {"transformation": self, "dataset": dataset, "applying": applying}
 
     def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
         """Return the results for a part of a dataset, on the host."""
         if applying.engine == "dask":
-            return self._by_frames(dataset, applying).of_part(part, dataset)
-        carried = self._carried(dataset.schema)
-        types = {name: dataset.schema[name].type for name in carried}
-        types |= {name: self.plan.schema[name].type for name in self.columns(training=applying.training)}
+            from whitewater.features import with_dask
+
+            return with_dask.part_block(self, part, dataset, applying)
+        types = self.given(dataset.schema, training=applying.training)
 
         def read(names: Sequence[str]) -> Block:
             found = as_fitted(dataset.read(part, names), types)
@@ -105,25 +106,22 @@ class Transformation:
                     refuse_other_times(name, found[name])
             return found
 
-        wanted = {**self.plan.outputs, **dict.fromkeys(carried)}
+        wanted = {**self.plan.outputs, **dict.fromkeys(self._carried(dataset.schema))}
         made: Block = evaluate(self.plan, self.learned, read, wanted, applying)
         return made
 
+    def given(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
+        """Return the types of the columns that are read from data of a schema: as they were when it was fitted."""
+        carried = {name: schema[name].type for name in self._carried(schema)}
+        return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
+
     def frames(self, dataset: Dataset, applying: Applying) -> dd.DataFrame:
         """Return the results as a Dask DataFrame, of pandas or cuDF, in the order of the rows."""
-        self.check(dataset.schema, training=applying.training)
-        return self._by_frames(dataset, applying).of_dataset(dataset)
-
-    def _by_frames(self, dataset: Dataset, applying: Applying) -> Results:
         from whitewater.features import with_dask
 
+        self.check(dataset.schema, training=applying.training)
         with_dask.refuse(self.plan)
-        own, carried = self.columns(training=applying.training), self._carried(dataset.schema)
-        given = [self.plan.schema[name] for name in own]
-        given += [dataset.schema[name] for name in carried if name not in own]
-        return with_dask.Results(
-            self.plan, self.learned, tuple(given), self.fields(dataset.schema), self.seconds, applying
-        )
+        return with_dask.frames(self, dataset, applying)
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -30,19 +30,19 @@ from whitewater.features.dataset import (
     spans,
     type_of,
 )
+from whitewater.features.fit import Lesson, Material
 from whitewater.features.frames import Text, column_of, frame_of, is_list, series_of, sum_by_keys, table_of
-from whitewater.features.lessons import Lesson, Material
 from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
 from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import Learned, Origin, Plan, evaluate
-from whitewater.features.schema import Field
 from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
+    from whitewater.features.transform import Transformation
 
 HOST = Device()
 # Frames of sums that are merged at a time.
@@ -61,9 +61,8 @@ def refuse(plan: Plan) -> None:
             raise ConfigError(f"{stage.label} has no body for the engine dask. Leave it out, or set engine to local.")
 
 
-def rows_of(dataset: Dataset, fields: Sequence[Field], device: Device) -> dd.DataFrame:
-    """Return columns of a dataset, of the types of the fields; a partition has whole parts of it, in order."""
-    types = {field.name: field.type for field in fields}
+def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> dd.DataFrame:
+    """Return columns of a dataset, of these types; a partition has whole parts of it, in order."""
     rows: dd.DataFrame = dd.from_map(
         _read,
         list(spans(dataset.parts(), rows=device.partition_rows)),
@@ -204,7 +203,8 @@ def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
 
 def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
     names = dict.fromkeys(name for lesson in lessons for name in material.columns(lesson))
-    return rows_of(material.dataset, [material.plan.schema[name] for name in names], material.fitting.device)
+    types = {name: material.plan.schema[name].type for name in names}
+    return rows_of(material.dataset, types, material.fitting.device)
 
 
 def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[Lesson]:
@@ -212,7 +212,7 @@ def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> 
     schema = material.plan.schema
     groups = {lesson: lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)}
     names = dict.fromkeys(name for statistic in groups.values() for name in statistic.operator.of_numbers)
-    floats = [schema[name] for name in names if pa.types.is_floating(schema[name].type)]
+    floats = {name: schema[name].type for name in names if pa.types.is_floating(schema[name].type)}
     exponents = dict.fromkeys(names, 0)
     if floats:
         partitions = rows_of(material.dataset, floats, material.fitting.device).to_delayed()
@@ -237,37 +237,32 @@ def _largest(frame: Frame) -> dict[str, float]:
     return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
 
 
-@dataclass(frozen=True)
-class Results:
-    """What a fitted plan makes of rows: ``columns`` by frames, of columns of the data, ``given``."""
+def frames(transformation: Transformation, dataset: Dataset, applying: Applying) -> dd.DataFrame:
+    """Return what a fitted plan makes of a dataset; nothing is computed yet."""
+    given = transformation.given(dataset.schema, training=applying.training)
+    types = {field.name: field.type for field in transformation.fields(dataset.schema)}
+    results: dd.DataFrame = rows_of(dataset, given, applying.device).map_partitions(
+        _results, transformation, list(types), applying, meta=_empty(types, applying.device)
+    )
+    return results
 
-    plan: Plan
-    learned: Learned
-    given: tuple[Field, ...]
-    columns: tuple[Field, ...]
-    seconds: tuple[str, ...]
-    applying: Applying
 
-    def of_dataset(self, dataset: Dataset) -> dd.DataFrame:
-        """Return the results for a dataset; nothing is computed yet."""
-        rows = rows_of(dataset, self.given, self.applying.device)
-        types = {field.name: field.type for field in self.columns}
-        results: dd.DataFrame = rows.map_partitions(self.of_frame, meta=_empty(types, self.applying.device))
-        return results
+def part_block(transformation: Transformation, part: Part, dataset: Dataset, applying: Applying) -> Block:
+    """Return what a fitted plan makes of a part of a dataset, on the host."""
+    given = transformation.given(dataset.schema, training=applying.training)
+    names = [field.name for field in transformation.fields(dataset.schema)]
+    rows = _read((part,), dataset=dataset, types=given, device=applying.device)
+    made = _results(rows, transformation, names, applying)
+    return {name: _column(made[name], applying.device) for name in names}
 
-    def of_part(self, part: Part, dataset: Dataset) -> Block:
-        """Return the results for a part of a dataset, on the host."""
-        types = {field.name: field.type for field in self.given}
-        made = self.of_frame(_read((part,), dataset=dataset, types=types, device=self.applying.device))
-        return {field.name: _column(made[field.name], self.applying.device) for field in self.columns}
 
-    def of_frame(self, rows: Frame) -> Frame:
-        """Return the results for a frame."""
-        for name in self.seconds:
-            if name in list(rows.columns):
-                refuse_other_times(name, column_of(rows[name]))
-        wanted = {field.name: self.plan.outputs.get(field.name) for field in self.columns}
-        return _make_columns(rows, self.plan, self.learned, wanted, self.applying)
+def _results(rows: Frame, transformation: Transformation, names: Sequence[str], applying: Applying) -> Frame:
+    for name in transformation.seconds:
+        if name in list(rows.columns):
+            refuse_other_times(name, column_of(rows[name]))
+    plan = transformation.plan
+    wanted = {name: plan.outputs.get(name) for name in names}
+    return _make_columns(rows, plan, transformation.learned, wanted, applying)
 
 
 def _column(series: Series, device: Device) -> Column:
