@@ -55,7 +55,8 @@ EXACT: dict[str, Node] = {
     "given ids": ["C2", "C3"] >> Categorify(vocabs={"C2": ("a", "", "zz"), "C3": (1, 5)}),
     "buckets": ["C1", "C3", "C4", "I3"] >> HashBucket(num_buckets=50),
     "crosses": [["C1", "C2"], ["C3", "C1"], ["C4", "C1"]] >> HashedCross(num_buckets=1000),
-    "targets": CATEGORIES >> TargetEncoding(target=("label", "I1"), kfold=4),
+    "targets": (CATEGORIES >> TargetEncoding(target="label", kfold=4))
+    + (CATEGORIES >> TargetEncoding(target="I1", kfold=4)),
     "folds by text": ["C1", "C3"] >> TargetEncoding(target="label", kfold=3, row_key=("C2", "row_id")),
     "counts": CATEGORIES >> JoinGroupby(),
     "past": CATEGORIES >> PastCount(period=5000),

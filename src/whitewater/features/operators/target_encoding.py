@@ -46,13 +46,13 @@ class TargetEncoding(ByCategory):
     Null is a category of its own. An unseen category is the mean. Rows whose target is null count nowhere, and the
     statistics say how many there are. Sums of integers are exact.
 
-    Output: ``TE_<column>_<target>``, float32, for each column or combination and each target.
+    Output: ``TE_<column>_<target>``, float32, for each column or combination.
 
     Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
     prediction problems", SIGKDD Explorations 3 (1), 2001.
     """
 
-    target: str | tuple[str, ...] = Setting(min_length=1, description="Column, or columns, whose mean is taken.")
+    target: str = Setting(min_length=1, description="Column whose mean is taken.")
     kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     row_key: str | tuple[str, ...] = Setting(
@@ -61,14 +61,14 @@ class TargetEncoding(ByCategory):
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        return columns_of(self.target)
+        return (self.target,)
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
         return (*(self.of_numbers if fitting else ()), *key)
 
     def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        return {f"TE_{name}_{target}": pa.float32() for target in self.of_numbers}
+        return {f"TE_{name}_{self.target}": pa.float32()}
 
     def gathering(self, grouping: Grouping) -> TargetSums:
         return TargetSums(self, grouping)
@@ -93,71 +93,65 @@ class TargetEncoding(ByCategory):
         return folds
 
     def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        xp = device.xp
-        sums: dict[str, Array] = {}
-        for place, (target, exponent) in enumerate(zip(self.of_numbers, exponents, strict=True)):
-            values = as_floats(block[target], xp)
-            null = xp.isnan(values)
-            sums |= {f"count_{place}": (~null).astype(xp.int64), f"null_{place}": null.astype(xp.int64)}
-            sums[f"first_{place}"], sums[f"second_{place}"] = halves(values, exponent, device)
+        xp, (exponent,) = device.xp, exponents
+        values = as_floats(block[self.target], xp)
+        null = xp.isnan(values)
+        first, second = halves(values, exponent, device)
         folds = self.folds(block, device) if self.kfold > 1 else xp.zeros(len(values), xp.int32)
-        return {"key_fold": folds, **sums}
+        counts = {"count": (~null).astype(xp.int64), "null": null.astype(xp.int64)}
+        return {"key_fold": folds, **counts, "first": first, "second": second}
 
     def names(self, kind: str) -> list[str]:
-        """Return the columns of a table of categories that tell one kind of total: of each target each fold."""
-        folds = 1 if kind == "null" else self.kfold
-        return [f"{target}_{kind}_{fold}" for target in self.of_numbers for fold in range(folds)]
+        """Return the columns of a table of categories that tell one kind of total, of each fold."""
+        return [f"{self.target}_{kind}_{fold}" for fold in range(1 if kind == "null" else self.kfold)]
 
     def totals(self, table: pa.Table, kind: str) -> npt.NDArray[Any]:
-        """Return one kind of total of a table of categories, (groups, targets, folds); the last group has no rows."""
+        """Return one kind of total of a table of categories, (groups, folds); the last group has no rows."""
         columns = read_numbers(table, self.names(kind))
         totals = np.zeros((len(table) + 1, len(columns)), np.float64 if kind == "sum" else np.int64)
         for place, numbers in enumerate(columns.values()):
             totals[:-1, place] = numbers
-        return totals.reshape(len(totals), len(self.of_numbers), -1)
+        return totals
 
 
 class TargetSums(GatheringOfRows):
-    """Counts and sums of the targets by category and fold, and the rows whose target is null, which do not count."""
+    """Counts and sums of the target by category and fold, and the rows whose target is null, which do not count."""
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
         names = {name: np.float64 if kind == "sum" else np.int64 for kind in KINDS for name in operator.names(kind)}
         super().__init__(grouping, {name: np.zeros(1, dtype) for name, dtype in names.items()})
-        self._operator = operator
+        self._operator, self._target = operator, operator.target
 
     def add_rows(self, here: Grouped, block: Block) -> None:
-        folds = self._operator.kfold
-        cells = here.codes * folds + self._operator.folds(block, Device()) if folds > 1 else here.codes
-        size = len(here.groups)
-        for target in self._operator.of_numbers:
-            values, known = as_floats(block[target]), cells
-            null = np.isnan(values)
-            if bool(null.any()):
-                values, known = np.where(null, 0.0, values), np.where(null, -1, cells)
-                missing = count_codes(np.where(null, here.codes, -1), size)
-                self.totals[f"{target}_null_0"][here.groups] += missing
-            counts = count_codes(known, size * folds).reshape(size, folds)
-            sums = sum_by_code(known, values, size * folds).reshape(size, folds)
-            for fold in range(folds):
-                self.totals[f"{target}_count_{fold}"][here.groups] += counts[:, fold]
-                self.totals[f"{target}_sum_{fold}"][here.groups] += sums[:, fold]
+        folds, size = self._operator.kfold, len(here.groups)
+        known = here.codes * folds + self._operator.folds(block, Device()) if folds > 1 else here.codes
+        values = as_floats(block[self._target])
+        null = np.isnan(values)
+        if bool(null.any()):
+            values, known = np.where(null, 0.0, values), np.where(null, -1, known)
+            missing = count_codes(np.where(null, here.codes, -1), size)
+            self.totals[f"{self._target}_null_0"][here.groups] += missing
+        counts = count_codes(known, size * folds).reshape(size, folds)
+        sums = sum_by_code(known, values, size * folds).reshape(size, folds)
+        for fold in range(folds):
+            self.totals[f"{self._target}_count_{fold}"][here.groups] += counts[:, fold]
+            self.totals[f"{self._target}_sum_{fold}"][here.groups] += sums[:, fold]
 
     def add_sums(self, groups: Counts, cells: pa.Table, exponents: Sequence[int]) -> None:
-        folds = to_numpy(cells["key_fold"])
-        for place, (target, exponent) in enumerate(zip(self._operator.of_numbers, exponents, strict=True)):
-            sums = {name: to_numpy(cells[f"{name}_{place}"]) for name in ("count", "null", "first", "second")}
-            np.add.at(self.totals[f"{target}_null_0"], groups, sums["null"])
-            total = whole(sums["first"], sums["second"], exponent)
-            for fold in range(self._operator.kfold):
-                here = folds == fold
-                np.add.at(self.totals[f"{target}_count_{fold}"], groups[here], sums["count"][here])
-                np.add.at(self.totals[f"{target}_sum_{fold}"], groups[here], total[here])
+        folds, (exponent,) = to_numpy(cells["key_fold"]), exponents
+        sums = {name: to_numpy(cells[name]) for name in ("count", "null", "first", "second")}
+        total = whole(sums["first"], sums["second"], exponent)
+        np.add.at(self.totals[f"{self._target}_null_0"], groups, sums["null"])
+        for fold in range(self._operator.kfold):
+            here = folds == fold
+            np.add.at(self.totals[f"{self._target}_count_{fold}"], groups[here], sums["count"][here])
+            np.add.at(self.totals[f"{self._target}_sum_{fold}"], groups[here], total[here])
 
 
 class TargetMeans(LearnedByCategory):
     """What a `TargetEncoding` learned of one column or combination.
 
-    Raises InputError if a target is null in all rows, or infinite in one.
+    Raises InputError if the target is null in all rows, or infinite in one.
     """
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
@@ -165,42 +159,33 @@ class TargetMeans(LearnedByCategory):
         self._operator = operator
         # The last group is of categories that were not seen.
         self._of_groups = [operator.totals(table, kind) for kind in ("count", "sum")]
-        self._nulls = operator.totals(table, "null").sum(axis=(0, 2))
+        self._nulls = operator.totals(table, "null").sum()
         self._counts, self._sums = (totals.sum(axis=0) for totals in self._of_groups)
-        self._refuse_useless_targets()
-
-    def _refuse_useless_targets(self) -> None:
-        for target, rows, total in zip(self._operator.of_numbers, self._counts, self._sums, strict=True):
-            if not rows.any():
-                raise InputError(f"TargetEncoding: the target {target!r} is null in all rows of fitting. Give another.")
-            if not np.isfinite(total).all():
-                raise InputError(
-                    f"TargetEncoding: the target {target!r} has infinite values. Clip it, or give another."
-                )
+        about = f"TargetEncoding: the target {operator.target!r}"
+        if not self._counts.any():
+            raise InputError(f"{about} is null in all rows of fitting. Give another.")
+        if not np.isfinite(self._sums).all():
+            raise InputError(f"{about} has infinite values. Clip it, or give another.")
 
     def facts(self) -> dict[str, Any]:
-        rows, sums, nulls = self._counts.sum(axis=1), self._sums.sum(axis=1), self._nulls
-        of_targets = {
-            target: {"rows": rows[place].item(), "mean": (sums / rows)[place].item(), "null_rows": nulls[place].item()}
-            for place, target in enumerate(self._operator.of_numbers)
-        }
-        return super().facts() | {"targets": of_targets}
+        rows, mean = self._counts.sum(), self._sums.sum() / self._counts.sum()
+        facts = {"rows": rows.item(), "mean": mean.item(), "null_rows": self._nulls.item()}
+        return super().facts() | {"targets": {self._operator.target: facts}}
 
     def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
         if of_rows is None:
-            return [spread(each, groups, applying.device) for each in self._serving]
-        return [spread(each, groups * self._operator.kfold + of_rows, applying.device) for each in self._training]
+            return [spread(self._serving, groups, applying.device)]
+        return [spread(self._training, groups * self._operator.kfold + of_rows, applying.device)]
 
     @cached_property
-    def _serving(self) -> list[npt.NDArray[Any]]:
-        """What serves: an array (groups,) of each target."""
-        mean = self._sums.sum(axis=1) / self._counts.sum(axis=1)
-        counts, sums = (totals.sum(axis=2) for totals in self._of_groups)
-        return self._smoothed(counts, sums, mean)
+    def _serving(self) -> npt.NDArray[np.float32]:
+        """What serves, (groups,)."""
+        counts, sums = (totals.sum(axis=1) for totals in self._of_groups)
+        return self._smoothed(counts, sums, self._sums.sum() / self._counts.sum())
 
     @cached_property
-    def _training(self) -> list[npt.NDArray[Any]]:
-        """What trains: an array (groups * folds,) of each target."""
+    def _training(self) -> npt.NDArray[np.float32]:
+        """What trains, (groups * folds,)."""
         rows = _of_others(self._counts)
         if not rows.all():
             raise InputError(
@@ -210,17 +195,16 @@ class TargetMeans(LearnedByCategory):
         counts, sums = (_of_others(totals) for totals in self._of_groups)
         return self._smoothed(counts, sums, _of_others(self._sums) / rows)
 
-    def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> list[npt.NDArray[Any]]:
-        """Return the encodings of counts and sums (groups, targets, ...), whose mean is (targets, ...)."""
+    def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> npt.NDArray[np.float32]:
+        """Return the encodings of counts and sums (groups, ...), whose mean is (...)."""
         smoothing, prior = self._operator.p_smooth, np.broadcast_to(mean, counts.shape)
         weight = counts + smoothing
-        encoded = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
-        return [encoded[:, place].astype(np.float32).ravel() for place in range(counts.shape[1])]
+        encoded: Floats = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+        return encoded.astype(np.float32).ravel()
 
     def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        group_of = self.lookup.group_of_row()
-        encoded = np.stack(self._serving, axis=1)
-        return lambda row: encoded[group_of(row)].tolist()
+        group_of, encoded = self.lookup.group_of_row(), self._serving
+        return lambda row: [encoded[group_of(row)].item()]
 
 
 def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
