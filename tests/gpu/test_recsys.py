@@ -34,11 +34,9 @@ from whitewater.features.operators import (
     Categorify,
     FillMissing,
     JoinExternal,
-    LambdaOp,
     ListSlice,
     Normalize,
     PastMean,
-    Rename,
 )
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
@@ -111,10 +109,7 @@ def wide(folder: Path) -> Node:
     pq.write_table(pa.table({**shops, "score": [1, 2, 3]}), folder / "shops.parquet")
     joined = JoinExternal(table=str(folder / "shops.parquet"), on=("C1", "C3"), columns=("city", "open", "score"))
     return (
-        (["time"] >> LambdaOp(function="day_of_week") >> Rename(postfix="_weekday"))
-        + (["time"] >> LambdaOp(function="seconds_of_day"))
-        + (["I1"] >> LambdaOp(function="squared_logarithm_bucket") >> Rename(postfix="_bucket"))
-        + (["nothing"] >> Categorify())
+        (["nothing"] >> Categorify())
         + (["flag", "I2"] >> FillMissing(fill_val=0.5, add_binary_cols=True))
         + (["late"] >> Normalize())
         + (["C1"] >> PastMean(target="I2", period=1))
