@@ -71,29 +71,18 @@ def test_the_codes_of_a_span_are_distances_and_are_marked(symmetric: bool) -> No
 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_without_a_span_codes_lead_back_to_the_ids(symmetric: bool) -> None:
-    # Distant ids, and more of them than a hash table begins with.
+    # Distant ids.
     factor = 2**53 + 1
     encoded = encoded_by(None, symmetric=symmetric, factor=factor)
     assert encoded.ids is not None
     assert encoded.edges.weights is not None
     ids = encoded.ids
     assert np.array_equal(ids, np.unique(ids))
-    ranks = np.arange(len(ids)) if encoded.ranks is None else encoded.ranks
-    source, target = (ids[ranks[codes]] // factor for codes in codes_of(encoded.edges))
+    source, target = (ids[codes] // factor for codes in codes_of(encoded.edges))
     weights = encoded.edges.weights
     found = set(zip(source.tolist(), target.tolist(), weights.tolist(), strict=True))
     edges = random_edges(1)
     assert found == (with_opposites(*edges) if symmetric else set(zip(*(each.tolist() for each in edges), strict=True)))
-
-
-def test_a_hash_table_grows_with_the_ids() -> None:
-    ids = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 50_000)
-    encoder = edge_encoder(None, symmetric=False, weighted=False, rows=2 * len(ids))
-    for source in (ids, ids[::-1].copy()):
-        encoder.add(source, ids, None)
-    encoded = encoder.result()
-    assert encoded.ids is not None
-    assert np.array_equal(encoded.ids, np.unique(ids))
 
 
 def test_an_id_out_of_the_span_is_refused() -> None:

@@ -1,7 +1,6 @@
 """The kernels of `whitewater.graphs.build.merge`.
 
-``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none. Other
-numbers than weights may be moved with keys, too.
+``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
 """
 
 from __future__ import annotations
@@ -13,13 +12,8 @@ from whitewater.engines.kernel import int64, kernel, ones, part, uint64
 
 Edges = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]
-HashTable = tuple[Array, Array, int]
 
 DROP, SUM, MAXIMUM = range(3)
-# Knuth, The Art of Computer Programming, volume 3, section 6.4: multiplicative hashing by the golden ratio.
-_GOLDEN = 0x9E3779B97F4A7C15
-# Edges whose ids are looked up at once.
-_BATCH = 64
 _DIGIT_BITS = 11
 # Bits that all keys share are worth passing over if they are as many.
 _ALIKE = 8
@@ -78,92 +72,6 @@ def encode_offsets(
                 weights[filled] = weight[row]
             filled += 1
     return filled
-
-
-@part
-def _hash(id_: int, shift: int) -> int:
-    return int64(uint64(id_) * uint64(_GOLDEN) >> uint64(shift))
-
-
-@part
-def _guess(ids: Array, table: HashTable, guesses: Array) -> None:
-    """Fill ``guesses`` with what the slots of some ids hold, or 0 where that is another id.
-
-    All slots are asked for at once, and then all ids that they lead to, so that the memory's answers overlap.
-    """
-    slots, known_ids, shift = table
-    for row in range(len(ids)):
-        guesses[row] = slots[_hash(ids[row], shift)]
-    for row in range(len(ids)):
-        guess = guesses[row]
-        guesses[row] = guess if known_ids[max(int64(guess) - 1, 0)] == ids[row] else 0
-
-
-@part
-def _code_of(id_: int, guess: int, table: HashTable, known: int) -> int:
-    """Return the code of an id, which is ``known`` and written down if the id is new."""
-    slots, ids, shift = table
-    if guess:
-        return int64(guess) - 1
-    slot = _hash(id_, shift)
-    while slots[slot] and ids[slots[slot] - 1] != id_:
-        slot = (slot + 1) & (len(slots) - 1)
-    if not slots[slot]:
-        ids[known] = id_
-        slots[slot] = known + 1
-    return int64(slots[slot]) - 1
-
-
-@kernel
-def encode_words(ends: tuple[Array, Array], weight: Array, symmetric: bool, table: HashTable, output: Output3) -> None:
-    """Append the keys of edges whose codes number the ids in the order in which they are first met.
-
-    It stops before there is no room for more ids, or when all edges are encoded.
-
-    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; with ``symmetric`` the
-    opposite of each edge is added. ``table`` is a hash table of codes plus one, uint32 (a power of two,), 0 where free;
-    the id of each code, int64 (at most half as many,); and by how much a hash of 64 bits is shifted to the right.
-    ``output`` is keys, weights, and int64 (3,), updated: edges done, keys written, ids known.
-    """
-    source, target = ends
-    keys, weights, progress = output
-    start, filled, known = progress[0], progress[1], progress[2]
-    guesses = np.empty((2, _BATCH), np.uint32)
-    while start < len(source) and known + 2 * _BATCH <= len(table[1]):
-        stop = min(start + _BATCH, len(source))
-        _guess(source[start:stop], table, guesses[0])
-        _guess(target[start:stop], table, guesses[1])
-        for row in range(start, stop):
-            first = _code_of(source[row], guesses[0, row - start], table, known)
-            known = max(known, first + 1)
-            second = _code_of(target[row], guesses[1, row - start], table, known)
-            known = max(known, second + 1)
-            before = filled
-            filled = _append(uint64(first), uint64(second), symmetric, keys, filled)
-            if len(weights):
-                weights[before:filled] = weight[row]
-        start = stop
-    progress[0], progress[1], progress[2] = start, filled, known
-
-
-@part
-def _append(first: int, second: int, symmetric: bool, keys: Array, filled: int) -> int:
-    """Write the key of an edge, and of its opposite if that is asked for; return how many there are now."""
-    keys[filled] = _key(second, first)
-    if symmetric and first != second:
-        filled += 1
-        keys[filled] = _key(first, second)
-    return filled + 1
-
-
-@kernel
-def fill_slots(ids: Array, slots: Array, shift: int) -> None:
-    """Fill an empty hash table with the codes of ids, which are all different."""
-    for code in range(len(ids)):
-        slot = _hash(ids[code], shift)
-        while slots[slot]:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = code + 1
 
 
 @kernel
@@ -335,22 +243,3 @@ def _insert(weights: Array) -> None:
             weights[free] = weights[free - 1]
             free -= 1
         weights[free] = weight
-
-
-@kernel
-def union(first: Array, second: Array, out: Array) -> int:
-    """Merge two ascending arrays, each without repetition, into one; return its length."""
-    left, right, filled = 0, 0, 0
-    while left < len(first) and right < len(second):
-        low, high = first[left], second[right]
-        out[filled] = min(low, high)
-        left += int64(low <= high)
-        right += int64(high <= low)
-        filled += 1
-    for place in range(left, len(first)):
-        out[filled] = first[place]
-        filled += 1
-    for place in range(right, len(second)):
-        out[filled] = second[place]
-        filled += 1
-    return filled

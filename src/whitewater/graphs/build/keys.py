@@ -3,8 +3,8 @@
 Each end of an edge has a *code*, a number below 2**32 that is higher for a higher id. The *key* of an edge is the code
 of its target times 2**32 plus that of its source, so that keys in ascending order are compressed sparse rows of
 in-edges. Where the ids lie close together, the code of an id is its distance from the smallest one, and a bit for each
-code marks those that occur. Otherwise the ids of some edges are first numbered as they are met, with a hash table, and
-such keys are coded again when the ids of all edges are known.
+code marks those that occur. Otherwise the code of an id is first its place among those of some edges, and such keys are
+coded again when the ids of all edges are known.
 """
 
 from __future__ import annotations
@@ -56,13 +56,12 @@ class EncodedEdges:
     """Edges, and what their codes stand for.
 
     ``marks``, uint64, has a bit for each code of the span that occurs, the lowest bit first. Without a span, ``ids``
-    are the different ids, int64, ascending, and ``ranks``, uint32, the place in them of each code.
+    are the id of each code, int64, ascending.
     """
 
     edges: KeyedEdges
     marks: Array | None
     ids: Array | None
-    ranks: Array | None
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,15 @@ from whitewater.engines import Array
 from whitewater.graphs.build.kernels import (
     count_buckets,
     encode_offsets,
-    encode_words,
-    fill_slots,
     mark_offsets,
     merge_equal,
     recode,
     scatter,
     sort_keys,
-    union,
 )
 from whitewater.graphs.build.keys import (
     CODE_BITS,
     CODES,
-    WORD_BITS,
     BucketedEdges,
     CodeNumbers,
     EncodedEdges,
@@ -42,18 +38,16 @@ from whitewater.tables.arrow_arrays import empty
 
 _RULES = {"drop": 0, "sum": 1, "maximum": 2}
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
-_SIGN = 1 << 63
-_LEAST_SLOTS = 1 << 12
 
 
-def edge_encoder(span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> SpanEncoder | HashEncoder:
+def edge_encoder(span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> SpanEncoder | WordEncoder:
     """Return an empty encoder for ``rows`` edges at most; one task makes one and is done with it.
 
     With a span all ids are in it and the codes of all encoders agree; without one each has codes of its own.
     ``symmetric`` adds the opposite of each edge that is not a self-loop.
     """
     if span is None:
-        return HashEncoder(symmetric=symmetric, weighted=weighted, rows=rows)
+        return WordEncoder(symmetric=symmetric)
     return SpanEncoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
 
 
@@ -80,41 +74,37 @@ class SpanEncoder:
 
     def result(self) -> EncodedEdges:
         """Return all edges."""
-        return EncodedEdges(_keyed(self._keys, self._weights, self._filled), self._marks, None, None)
+        return EncodedEdges(_keyed(self._keys, self._weights, self._filled), self._marks, None)
 
 
-class HashEncoder:
-    """Numbers ids as they are met."""
+class WordEncoder:
+    """Codes ids by their order among those of all edges that it is given, which it keeps."""
 
-    def __init__(self, *, symmetric: bool, weighted: bool, rows: int) -> None:
+    def __init__(self, *, symmetric: bool) -> None:
         self._symmetric = symmetric
-        self._keys, self._weights = room(rows << symmetric, weighted=weighted)
-        self._ids = np.empty(_LEAST_SLOTS // 2, np.int64)
-        self._slots = np.zeros(_LEAST_SLOTS, np.uint32)
-        # Edges of the block that are done, keys written, ids known.
-        self._progress = np.zeros(3, np.int64)
+        self._blocks: list[tuple[Array, Array, Array | None]] = []
 
     def add(self, source: Array, target: Array, weight: Array | None) -> None:
-        """Encode edges; see `SpanEncoder.add`."""
-        self._progress[0] = 0
-        while True:
-            table = self._slots, self._ids, _shift_of(self._slots)
-            output = self._keys, self._weights, self._progress
-            encode_words((source, target), _or_none(weight), self._symmetric, table, output)
-            if self._progress[0] == len(source):
-                return
-            self._grow()
+        """Keep edges; see `SpanEncoder.add`."""
+        self._blocks.append((source, target, weight))
 
     def result(self) -> EncodedEdges:
         """Return all edges."""
-        ids, ranks = _ordered(self._ids[: self._progress[2]])
-        return EncodedEdges(_keyed(self._keys, self._weights, int(self._progress[1])), None, ids, ranks)
+        import pandas as pd
 
-    def _grow(self) -> None:
-        known = int(self._progress[2])
-        self._slots = np.zeros(4 * len(self._slots), np.uint32)
-        self._ids = np.concatenate([self._ids[:known], np.empty(len(self._slots) // 2 - known, np.int64)])
-        fill_slots(self._ids[:known], self._slots, _shift_of(self._slots))
+        sources, targets, weights = zip(*self._blocks, strict=True)
+        numbers, found = pd.factorize(np.concatenate([*sources, *targets]))
+        order = np.argsort(found)
+        codes = np.empty(len(found), np.uint64)
+        codes[order] = np.arange(len(found))
+        source, target = np.split(codes[numbers], 2)
+        keys = target << np.uint64(CODE_BITS) | source
+        weight = None if weights[0] is None else np.concatenate(weights)
+        if self._symmetric:
+            others = source != target
+            keys = np.concatenate([keys, (source << np.uint64(CODE_BITS) | target)[others]])
+            weight = None if weight is None else np.concatenate([weight, weight[others]])
+        return EncodedEdges(KeyedEdges(keys, weight), None, found[order])
 
 
 def recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
@@ -171,21 +161,11 @@ def mark_ids(ids: Array, span: IdSpan, marks: Array) -> None:
 
 def union_of_ids(first: Array, second: Array) -> Array:
     """Return the ids, int64, that are in either of two ascending arrays without repetition, on the host."""
-    if min(len(first), len(second)) == 0:
-        return first if len(first) else second
-    out = np.empty(len(first) + len(second), np.int64)
-    return out[: union(first, second, out)]
-
-
-def _ordered(ids: Array) -> tuple[Array, Array]:
-    """Return ids, which are all different, in ascending order, and the rank of each, uint32."""
-    keys, places = ids.view(np.uint64) ^ np.uint64(_SIGN), np.arange(len(ids), dtype=np.uint32)
-    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
-    if sort_keys((keys, places), (other_keys, other_places)):
-        keys, places = other_keys, other_places
-    ranks = np.empty(len(ids), np.uint32)
-    ranks[places] = np.arange(len(ids), dtype=np.uint32)
-    return (keys ^ np.uint64(_SIGN)).view(np.int64), ranks
+    # A stable sort merges runs that ascend.
+    ids = np.sort(np.concatenate([first, second]), kind="stable")
+    is_first = np.ones(len(ids), bool)
+    is_first[1:] = ids[1:] != ids[:-1]
+    return ids[is_first]
 
 
 def _keyed(keys: Array, weights: Array, filled: int) -> KeyedEdges:
@@ -195,8 +175,3 @@ def _keyed(keys: Array, weights: Array, filled: int) -> KeyedEdges:
 def _or_none(weights: Array | None) -> Array:
     # Read-only like those of a file, so that kernels are compiled once.
     return np.frombuffer(b"") if weights is None else weights
-
-
-def _shift_of(slots: Array) -> int:
-    """Return how far a hash of 64 bits is shifted to be the place of a slot."""
-    return WORD_BITS - (len(slots).bit_length() - 1)

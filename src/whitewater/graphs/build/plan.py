@@ -23,9 +23,9 @@ BUCKET_EDGES = 32 << 10
 MOST_BUCKETS = 1 << 10
 # Ids are coded as distances where these are at most so many times the ends of edges, or few anyway.
 SPARSEST, FEW_CODES = 8, 1 << 22
-# What edges take while they are encoded, besides their keys, where ids are numbered as they are met; an edge that a
-# task works on, at most; and a vertex for the arrays of the graph.
-HASHED_BYTES, WORK_BYTES, VERTEX_BYTES = 56, 200, 48
+# Bytes that an edge takes while it is encoded, besides its key, where codes are not distances; that an edge takes in a
+# task, at most; and a vertex for the arrays of the graph.
+HASHED_BYTES, WORK_BYTES, VERTEX_BYTES = 112, 200, 48
 SMALLEST_PIECE = 1 << 16
 # Slices of the device that are encoded, and merged, at once: what a GPU's memory holds a few times.
 PIECE_SLICES = 16

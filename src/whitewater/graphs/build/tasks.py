@@ -29,12 +29,11 @@ Kept = npt.NDArray[Any] | Path
 
 @dataclass(frozen=True)
 class Words:
-    """Edges whose codes number their own ids: those, int64, ascending, and the rank of each code, if it is another."""
+    """Edges whose codes are the places of their ends among their own ids, int64, ascending."""
 
     keys: Kept
     weights: Kept | None
     ids: Kept
-    ranks: Kept | None
 
 
 @dataclass(frozen=True)
@@ -88,8 +87,6 @@ def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, s
     """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
     own = words[task]
     table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
-    if own.ranks is not None:
-        table = table[read(own.ranks)]
     edges = recode_edges(KeyedEdges(read(own.keys), read(own.weights)), table)
     return _piece(edges, buckets, spool and spool / f"numbered-{task}")
 
@@ -124,7 +121,7 @@ def _encoded(groups: Sequence[RowGroup], plan: EdgePlan) -> Iterator[EncodedEdge
 
 def _words(encoded: EncodedEdges, stem: Path | None) -> Words:
     keys, weights = encoded.edges.keys, encoded.edges.weights
-    arrays = {"keys": keys, "weights": weights, "ids": encoded.ids, "ranks": encoded.ranks}
+    arrays = {"keys": keys, "weights": weights, "ids": encoded.ids}
     return Words(**{name: _array_or_file(array, stem, name) for name, array in arrays.items()})
 
 
