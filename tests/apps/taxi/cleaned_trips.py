@@ -1,8 +1,7 @@
 """Cleaned trips with a known rule of tipping, for tests of the tip model."""
 
 import random
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +14,22 @@ import pyarrow.parquet as pq
 from whitewater.engines import Device
 from whitewater.engines.choose import Engine
 from whitewater.engines.workers import thread_workers
+from whitewater.learn.config import Forest
 from whitewater.learn.sample import Sample
-from whitewater_apps.taxi.config import Service
+from whitewater.step import Output, Run
+from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.operations import operations
+from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.sample import Sampling, draw
+from whitewater_apps.taxi.steps.model import model
 from whitewater_apps.taxi.trip_files import RowGroup, row_groups
-from whitewater_apps.taxi.zones import Zones
+from whitewater_apps.taxi.zones import Zones, zones_csv
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
 CARD, CASH = 1, 2
-SCHEMA = pa.schema(
-    {
-        "pickup_datetime": pa.timestamp("us"),
-        "dropoff_datetime": pa.timestamp("us"),
-        "passenger_count": pa.int16(),
-        "trip_distance": pa.float64(),
-        "rate_code": pa.int16(),
-        "pickup_location_id": pa.int16(),
-        "dropoff_location_id": pa.int16(),
-        "payment_type": pa.int8(),
-        "fare_amount": pa.float64(),
-        "extra": pa.float64(),
-        "tip_amount": pa.float64(),
-        "tolls_amount": pa.float64(),
-        "congestion_surcharge": pa.float64(),
-        "airport_fee": pa.float64(),
-        "total_amount": pa.float64(),
-    }
+SETTINGS = Model(
+    max_rows=2_000, ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500), bootstrap=40
 )
 
 
@@ -93,8 +80,8 @@ def some_null(values: Any, random: np.random.Generator) -> pd.Series:
 def write(frame: pd.DataFrame, path: Path, *, row_group_size: int = 1_000_000) -> Path:
     """Write trips as one Parquet file, in the schema of the step clean."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = {name: pa.array(frame[name], SCHEMA.field(name).type, from_pandas=True) for name in SCHEMA.names}
-    table = pa.table(columns, schema=SCHEMA)
+    schema = pa.schema([field for field in TRIP_SCHEMA if field.name in frame])
+    table = pa.table([pa.array(frame[each.name], each.type, from_pandas=True) for each in schema], schema)
     if "service" in frame:
         table = table.append_column("service", pa.array(frame["service"]))
     pq.write_table(table, path, row_group_size=row_group_size)
@@ -103,16 +90,10 @@ def write(frame: pd.DataFrame, path: Path, *, row_group_size: int = 1_000_000) -
 
 def write_parts(frame: pd.DataFrame, folder: Path, *, service: str, parts: int = 1) -> Path:
     """Write trips as a partitioned data set of several files."""
-    for number, piece in enumerate(split(frame, parts)):
-        write(piece, folder / f"service={service}" / "year=2019" / "month=3" / f"part-{number}.parquet")
+    for number, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
+        path = folder / f"service={service}" / "year=2019" / "month=3" / f"part-{number}.parquet"
+        write(frame.iloc[rows], path)
     return folder
-
-
-def split(frame: pd.DataFrame, parts: int) -> Iterator[pd.DataFrame]:
-    """Cut a frame into parts of about equal length."""
-    bounds = [len(frame) * part // parts for part in range(parts + 1)]
-    for first, last in pairwise(bounds):
-        yield frame.iloc[first:last]
 
 
 def read_samples(groups: Sequence[RowGroup], sampling: Sampling, *, engine: Engine = "local") -> list[Sample]:
@@ -129,3 +110,11 @@ def drawn(path: Path, rows: int, *, which: FeatureSet, service: Service = "yello
         return read_samples(groups, sampling, engine=engine)
 
     return draw(row_groups(path), service, which=which, zones=zones(), max_rows=rows, read=read)
+
+
+def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:
+    """Fit models to the trips of a folder; return where they are."""
+    (folder / "zones.csv").write_text(zones_csv(zones()))
+    run = Run("taxi", "model", Device(), SETTINGS.model_copy(update=settings), threads=threads)
+    model(run, trips=folder / "trips", zones=folder / "zones.csv", model=Output(folder / "model"))
+    return folder / "model"

@@ -65,43 +65,24 @@ def test_a_borough_that_the_model_does_not_know_is_null() -> None:
     assert set(matrix[~np.isnan(matrix)]) == {0.0}
 
 
-def test_linear_models_see_one_hot_levels_signed_logarithms_and_nulls() -> None:
-    frame = trips(2_000)
-    frame.loc[::9, "extra"] = -1.5
-    values = oracle(frame)
-    matrix = feature_matrix(columns_of(frame), WHICH, zones(), DEVICE)
-    columns = pd.DataFrame(WHICH.linear(matrix, DEVICE), columns=list(WHICH.linear_columns()))
-    assert np.isfinite(columns.to_numpy()).all()
-    np.testing.assert_array_equal(columns["hour 07"], values["hour"] == 7)
-    np.testing.assert_array_equal(columns["weekday Sunday"], values["weekday"] == 6)
-    np.testing.assert_array_equal(columns["rate_code JFK"], frame["rate_code"] == 2)
-    np.testing.assert_array_equal(columns["pickup_borough Manhattan"], values["pickup_borough"] == 3)
-    np.testing.assert_array_equal(columns["passenger_count is null"], frame["passenger_count"].isna())
-    np.testing.assert_allclose(columns["extra"], np.sign(frame["extra"]) * np.log1p(frame["extra"].abs()))
-    np.testing.assert_allclose(columns["fare_amount"], np.log(1 + frame["fare_amount"]))
-    hours = columns[[f"hour {hour:02d}" for hour in range(24)]]
-    assert (hours.sum(axis=1) == 1).all()
-
-
-def test_forests_see_the_values_and_minus_one_for_null() -> None:
-    frame = trips(500)
-    rows = WHICH.tree(feature_matrix(columns_of(frame), WHICH, zones(), DEVICE), DEVICE)
-    assert rows.dtype == np.float32
-    assert rows.flags.c_contiguous
-    np.testing.assert_array_equal(rows, oracle(frame).fillna(-1).to_numpy(np.float32))
+def test_levels_are_named_as_riders_know_them() -> None:
+    values = {"hour": 7.0, "weekday": 6.0, "rate_code": 2.0, "pickup_borough": 3.0, "fare_amount": 1.0}
+    assert [WHICH.levels(name).get(value) for name, value in values.items()] == [
+        "07",
+        "Sunday",
+        "JFK",
+        "Manhattan",
+        None,
+    ]
 
 
 def test_the_features_of_a_trip_do_not_depend_on_its_partition() -> None:
     columns = columns_of(trips(100))
-    together = WHICH.linear(feature_matrix(columns, WHICH, zones(), DEVICE), DEVICE)
     alone = [
-        WHICH.linear(
-            feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, zones(), DEVICE),
-            DEVICE,
-        )[0]
+        feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, zones(), DEVICE)[0]
         for row in range(100)
     ]
-    np.testing.assert_array_equal(together, np.array(alone))
+    np.testing.assert_array_equal(feature_matrix(columns, WHICH, zones(), DEVICE), np.array(alone))
 
 
 def test_no_feature_contains_the_tip() -> None:

@@ -154,3 +154,15 @@ def test_all_real_files_are_cataloged_with_their_checksums(folder: Path) -> None
     found = catalog(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
     assert len(found.files) == 15
     assert all(hashlib.sha256(Path(file.path).read_bytes()).hexdigest() == file.sha256 for file in found.files)
+
+
+@needs_real_data
+def test_the_real_tables_of_zones_agree() -> None:
+    official = read_zones(real_data("taxi", "taxi_zone_lookup.csv"))
+    seaborn = read_zones(real_data("taxi", "seaborn", "raw_taxi_zones.csv"))
+    sizes = {borough: len(official.within(borough)) for borough in official.borough_names}
+    assert sizes == {
+        "Bronx": 43, "Brooklyn": 61, "EWR": 1, "Manhattan": 69, "Queens": 69, "Staten Island": 20, "Unknown": 2,
+    }  # fmt: skip
+    assert (official.duplicates, seaborn.duplicates) == (0, 3)
+    assert seaborn.names[1:56] == official.names[1:56]

@@ -8,28 +8,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write_parts, zones
-from whitewater.engines import resolve
+from tests.apps.taxi.cleaned_trips import BOROUGHS, SETTINGS, run_model, trips, write_parts
 from whitewater.errors import ResourceError
-from whitewater.learn.config import Forest
-from whitewater.step import Output, Run
-from whitewater_apps.taxi.config import Model
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.steps.model import model
-from whitewater_apps.taxi.zones import zones_csv
 
-DEVICE = resolve("cpu")
-SETTINGS = Model(
-    max_rows=2_000, ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500), bootstrap=40
-)
 WHICH = FeatureSet(SETTINGS.features, BOROUGHS)
-
-
-def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:
-    (folder / "zones.csv").write_text(zones_csv(zones()))
-    run = Run("taxi", "model", DEVICE, SETTINGS.model_copy(update=settings), threads=threads)
-    model(run, trips=folder / "trips", zones=folder / "zones.csv", model=Output(folder / "model"))
-    return folder / "model"
 
 
 def metrics_of(artifact: Path) -> dict[str, Any]:

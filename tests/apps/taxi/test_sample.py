@@ -1,7 +1,7 @@
 """The sample is the trips of the smallest hash: a property of the data, not of files, partitions or row order."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -15,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apps.taxi import cleaned_trips
-from tests.apps.taxi.cleaned_trips import BOROUGHS, read_samples, trips, write, write_parts, zones
+from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts
 from whitewater.engines.choose import Engine
 from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.sample import Sampling, draw
-from whitewater_apps.taxi.trip_files import RowGroup, row_groups
+from whitewater_apps.taxi.trip_files import row_groups
 
 WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS)
 FRAME = trips(3_000)
@@ -70,36 +69,6 @@ def test_sample_does_not_depend_on_partitions_row_groups_or_row_order(parts: int
             write(shuffled.iloc[piece], target, row_group_size=group)
         for engine in ("local", "dask"):
             assert_same(drawn(Path(name) / "parts", 300, engine=engine), expected)
-
-
-def test_few_recorded_tips_still_fill_the_sample(tmp_path: Path) -> None:
-    frame = trips(20_000, card=0.02)
-    sample = drawn(write_parts(frame, tmp_path, service="yellow", parts=3), 150)
-    assert 150 < sample.eligible < 600
-    assert sample.hashes.tolist() == smallest_hashes(frame, 150)
-
-
-def test_trips_that_differ_only_outside_the_hash_are_drawn_by_content(tmp_path: Path) -> None:
-    same = pd.concat([FRAME.head(1)] * 400).assign(
-        payment_type=1, passenger_count=np.arange(400) % 7, tip_amount=np.arange(400) / 100
-    )
-    forwards = drawn(write_parts(same, tmp_path / "a", service="yellow"), 150)
-    backwards = drawn(write_parts(same.iloc[::-1], tmp_path / "b", service="yellow", parts=5), 150)
-    assert len(set(forwards.hashes)) == 1
-    assert_same(forwards, backwards)
-
-
-def test_memory_is_bounded_by_the_sample_not_by_the_trips(tmp_path: Path) -> None:
-    folder = write_parts(trips(30_000), tmp_path, service="yellow", parts=10)
-    sizes = []
-
-    def watched(groups: Sequence[RowGroup], sampling: Sampling) -> Iterator[Sample]:
-        for sample in read_samples(groups, sampling):
-            sizes.append(len(sample))
-            yield sample
-
-    draw(row_groups(folder), "yellow", which=WHICH, zones=zones(), max_rows=100, read=watched)
-    assert sum(sizes) < 400
 
 
 def test_other_services_are_left_out(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 
 import pytest
@@ -15,14 +14,6 @@ OFFICIAL = (
     '"LocationID","Borough","Zone","service_zone"\r\n1,"EWR","Newark Airport","EWR"\r\n'
     '4,"Manhattan","Alphabet City","Yellow Zone"\r\n264,"Unknown","N/A","N/A"\r\n265,"N/A","Outside of NYC","N/A"\r\n'
 )
-
-
-@pytest.fixture
-def real_data() -> Path:
-    folder = os.environ.get("REAL_DATA")
-    if not folder:
-        pytest.skip("REAL_DATA does not name a folder of real data")
-    return Path(folder) / "taxi"
 
 
 def table(folder: Path, text: str) -> Path:
@@ -91,14 +82,3 @@ def test_the_table_survives_writing_and_reading(tmp_path: Path) -> None:
     text = zones_csv(read_zones(table(tmp_path, quoted)))
     assert zones_csv(read_zones(table(tmp_path, text))) == text
     assert list(csv.DictReader(text.splitlines()))[1]["Zone"] == 'Alphabet "A, B" City'
-
-
-def test_the_real_tables_agree(real_data: Path) -> None:
-    official = read_zones(real_data / "taxi_zone_lookup.csv")
-    seaborn = read_zones(real_data / "seaborn" / "raw_taxi_zones.csv")
-    sizes = {borough: len(official.within(borough)) for borough in official.borough_names}
-    assert sizes == {
-        "Bronx": 43, "Brooklyn": 61, "EWR": 1, "Manhattan": 69, "Queens": 69, "Staten Island": 20, "Unknown": 2,
-    }  # fmt: skip
-    assert (official.duplicates, seaborn.duplicates) == (0, 3)
-    assert seaborn.names[1:56] == official.names[1:56]

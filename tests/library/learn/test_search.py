@@ -1,6 +1,6 @@
 """Searches, splits and scores are those of scikit-learn, and none depends on the order in which tasks end."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -11,10 +11,10 @@ from sklearn.model_selection import PredefinedSplit, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from tests.library.learn.rows import FORMS, sample_of
 from whitewater.engines import Array, resolve
 from whitewater.learn.config import Forest, Search
 from whitewater.learn.evaluate import evaluate
-from whitewater.learn.features import Features
 from whitewater.learn.sample import Sample, split_by_time
 from whitewater.learn.search import (
     FoldScore,
@@ -34,31 +34,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-class Forms(Features):
-    """The hour is a category; the fare may be null."""
-
-    never_null = frozenset({"hour"})
-
-    def levels(self, feature: str) -> Mapping[float, str]:
-        return {float(hour): f"{hour:02d}" for hour in range(24)} if feature == "hour" else {}
-
-
-FORMS = Forms(("hour", "fare"))
-
-
 def here(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
     return map(function, tasks)
-
-
-def sample_of(rows: int = 2_000) -> Sample:
-    """Return rows whose target depends on the hour and the fare, with noise, in the order of their hash."""
-    random = np.random.default_rng(0)
-    time = random.integers(0, 31 * 24, rows) * HOUR
-    hour, fare = time // HOUR % 24.0, random.gamma(3, 5, rows)
-    target = 0.15 + 0.03 * np.sin(hour / 24 * 2 * np.pi) + 0.4 / (1 + fare) + random.normal(0, 0.03, rows)
-    hashes = np.sort(random.integers(0, 2**63, rows)).astype(np.uint64)
-    features = np.stack([hour, np.where(random.random(rows) < 0.05, np.nan, fare)], axis=1)
-    return Sample(hashes, time, target, features, rows)
 
 
 class TestSplit:
