@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
+from tests.apps.taxi.cleaned_trips import zones
 from tests.graphs import random_graph
 from whitewater.config.base import Section
 from whitewater.engines import Device, memory
@@ -61,7 +62,7 @@ def run_on(device: Device, settings: Section) -> Run[Section]:
 def taxi_model(device: Device, workers: Workers, _: Path) -> None:
     settings = Model()
     groups = [RowGroup(Path("trips"), number, number, 0, 10**6, frozenset(), "yellow") for number in range(200)]
-    model.forecast(groups, FeatureSet(settings.features, ("Queens",)), run_on(device, settings), workers)  # type: ignore[arg-type]
+    model.forecast(groups, FeatureSet(settings.features, ("Queens",), zones()), run_on(device, settings), workers)  # type: ignore[arg-type]
 
 
 def genomics_kinship(device: Device, workers: Workers, _: Path) -> None:

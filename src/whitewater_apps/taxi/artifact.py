@@ -11,6 +11,7 @@ from whitewater.learn import trained
 from whitewater.learn.trained import Models
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.schema import SERVICES
+from whitewater_apps.taxi.zones import Zones
 
 FORMAT = Format("model.json", 2, "tip model", remedy="Run the step model again.")
 TARGET = "tip_amount / fare_amount of trips with a recorded tip"
@@ -35,11 +36,14 @@ def save(model: TipModel, directory: Path) -> None:
     trained.save(model.services, directory, form=FORMAT, described=described, columns=model.which.linear_columns())
 
 
-def load(directory: Path) -> TipModel:
-    """Read a model that `save` wrote; every byte is checked before it is interpreted. See `Format.read_signed`."""
+def load(directory: Path, zones: Zones) -> TipModel:
+    """Read a model that `save` wrote, for trips between such zones.
+
+    Every byte is checked before it is interpreted: see `Format.read_signed`.
+    """
     found = FORMAT.read_signed(directory)
     services = [each for each in SERVICES if each in found["services"]]
     models: dict[str, Models] = {
         each: trained.load(directory, each, form=FORMAT, files=found["files"]) for each in services
     }
-    return TipModel(FeatureSet(tuple(found["features"]), tuple(found["boroughs"])), models)
+    return TipModel(FeatureSet(tuple(found["features"]), tuple(found["boroughs"]), zones), models)

@@ -35,9 +35,13 @@ _READ: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class FeatureSet(Features):
-    """The features of a model, and the boroughs that it knows, both in the order of its numbers."""
+    """The features of a model, and the boroughs that it knows, both in the order of its numbers.
+
+    ``zones`` tell the borough of a location; they may name boroughs in another order, or others.
+    """
 
     boroughs: tuple[str, ...]
+    zones: Zones
     never_null = frozenset({"hour", "weekday", "fare_amount"})
 
     def levels(self, feature: str) -> Mapping[float, str]:
@@ -70,20 +74,17 @@ def known_tip_fraction(trips: Columns, service: Service, device: Device) -> Arra
     return _where(known, fraction, device)
 
 
-def feature_matrix(trips: Columns, which: FeatureSet, zones: Zones, device: Device) -> Array:
-    """Return the features of trips: float64 (trips, features), NaN for null and what is not finite.
-
-    ``zones`` may name its boroughs in another order than ``which``, or others.
-    """
+def feature_matrix(trips: Columns, which: FeatureSet, device: Device) -> Array:
+    """Return the features of trips: float64 (trips, features), NaN for null and what is not finite."""
     xp = device.xp
     matrix: Array = xp.empty((len(trips["pickup_datetime"]), len(which.features)), xp.float64)
     for position, feature in enumerate(which.features):
-        values = _values(feature, trips, which, zones, device)
+        values = _values(feature, trips, which, device)
         matrix[:, position] = _where(xp.isfinite(values), values, device)
     return matrix
 
 
-def _values(feature: str, trips: Columns, which: FeatureSet, zones: Zones, device: Device) -> Array:
+def _values(feature: str, trips: Columns, which: FeatureSet, device: Device) -> Array:
     pickup = trips["pickup_datetime"]
     if feature == "hour":
         hours: Array = device.xp.floor(pickup / HOUR)
@@ -92,15 +93,17 @@ def _values(feature: str, trips: Columns, which: FeatureSet, zones: Zones, devic
         days: Array = device.xp.floor(pickup / DAY)
         return (days + 3) % 7  # 1970-01-01 was a Thursday
     if feature.endswith("_borough"):
-        return _boroughs(trips[feature.replace("_borough", "_location_id")], which, zones, device)
+        return _boroughs(trips[feature.replace("_borough", "_location_id")], which, device)
     values = _quantity("minutes" if feature == "duration" else feature, trips, device)
     return _where((values >= 1) & (values <= len(RATES)), values, device) if feature == "rate_code" else values
 
 
-def _boroughs(locations: Array, which: FeatureSet, zones: Zones, device: Device) -> Array:
+def _boroughs(locations: Array, which: FeatureSet, device: Device) -> Array:
     """Return the position in ``which.boroughs`` of the borough of each location."""
     position = {borough: float(number) for number, borough in enumerate(which.boroughs)}
-    of_location = device.to_device(np.array([position.get(borough or "", float("nan")) for borough in zones.boroughs]))
+    of_location = device.to_device(
+        np.array([position.get(borough or "", float("nan")) for borough in which.zones.boroughs])
+    )
     within = (locations >= 0) & (locations < len(of_location))
     return _where(within, of_location[device.xp.where(within, locations, 0.0).astype(np.int64)], device)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from whitewater.engines import Device
+from whitewater.engines import Array, Device
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import DataSets
-from whitewater_apps.taxi.prediction import Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
@@ -19,8 +18,6 @@ from whitewater_apps.taxi.trip_files import RowGroup
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
-    from whitewater.learn.sample import Sample
-    from whitewater_apps.taxi.sample import Sampling
 
 
 class Operations(Protocol):
@@ -49,15 +46,13 @@ class Operations(Protocol):
         Raises InputError if a tip is 2**20 times the fare or more.
         """
 
-    def sample(
-        self, groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers
-    ) -> Iterable[Sample]:
-        """Return samples of the trips of row groups, in any order; see `Sampling`."""
+    def read(
+        self, group: RowGroup, names: Sequence[str], *, rows: int, device: Device
+    ) -> Iterator[Mapping[str, Array]]:
+        """Yield columns of the trips of a row group, so many rows at a time: see `whitewater_apps.taxi.features`.
 
-    def predict(
-        self, groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-    ) -> Iterable[Counts]:
-        """Write files of predictions, in the order of the trips; count them by row group."""
+        A column that the file lacks is all NaN.
+        """
 
 
 def operations(engine: Engine) -> Operations:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from whitewater.engines import Array, Device
+from whitewater.engines.choose import Engine
+from whitewater.engines.workers import Workers
 from whitewater.learn.sample import Sample, threshold, together
 from whitewater.learn.sample import draw as draw_smallest
 from whitewater.tables.hashing import hash_int64
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.features import Columns, FeatureSet, columns_read, feature_matrix, known_tip_fraction
+from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.schema import TARGET, columns_of
 from whitewater_apps.taxi.trip_files import RowGroup
-from whitewater_apps.taxi.zones import Zones
 
 RULE = (
     "the trips of the smallest hash (XXH64 of pickup and drop-off time, pickup and drop-off zone, fare in cents and "
@@ -34,60 +35,50 @@ _HASHED = {
 _LARGEST = 2.0**53
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Which trips of a service are drawn, at most ``limit`` of them a part, and what the sample tells of each."""
-
-    service: Service
-    which: FeatureSet
-    zones: Zones
-    share: float
-    limit: int
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that are read."""
-        return tuple(
-            {**_HASHED, **dict.fromkeys((*columns_read(self.which.features), "payment_type", *columns_of(TARGET)))}
-        )
-
-    def take(self, trips: Columns, device: Device) -> Sample:
-        """Return those of the service's trips whose hash is in the lowest ``share`` of all hashes."""
-        xp = device.xp
-        target = known_tip_fraction(trips, self.service, device)
-        eligible = xp.isfinite(target) & xp.isfinite(trips["pickup_datetime"])
-        hashes = trip_hashes(trips, device)
-        rows = xp.flatnonzero(eligible & (hashes <= threshold(self.share)))
-        chosen = {name: values[rows] for name, values in trips.items()}
-        return Sample(
-            device.to_host(hashes[rows]),
-            device.to_host(chosen["pickup_datetime"].astype(xp.int64)),
-            device.to_host(target[rows]),
-            device.to_host(feature_matrix(chosen, self.which, self.zones, device)),
-            int(eligible.sum()),
-        )
-
-    def join(self, samples: Iterable[Sample]) -> Sample:
-        """Return samples as one; no more rows stay than the limit asks for."""
-        return together(samples, len(self.which.features), limit=self.limit)
-
-
-# Reads row groups, and returns samples of their trips.
-Read = Callable[[Sequence[RowGroup], Sampling], Iterable[Sample]]
-
-
 def draw(
-    groups: Sequence[RowGroup], service: Service, *, which: FeatureSet, zones: Zones, max_rows: int, read: Read
+    groups: Sequence[RowGroup],
+    service: Service,
+    *,
+    which: FeatureSet,
+    max_rows: int,
+    engine: Engine,
+    device: Device,
+    workers: Workers,
 ) -> Sample:
     """Return the ``max_rows`` trips of a service that have the smallest hash, see `whitewater.learn.sample`."""
     own = [group for group in groups if group.service == service]
-    sampling = partial(Sampling, service, which, zones, limit=max_rows)
-    return draw_smallest(
-        lambda share: read(own, sampling(share=share)),
-        rows=sum(group.rows for group in own),
-        limit=max_rows,
-        features=len(which.features),
-        what=service,
+
+    def read(share: float) -> Iterable[Sample]:
+        work = partial(_sample_row_group, which=which, share=share, limit=max_rows, engine=engine, device=device)
+        return workers.map(work, own, label=f"{service}: sample")
+
+    rows, features = sum(group.rows for group in own), len(which.features)
+    return draw_smallest(read, rows=rows, limit=max_rows, features=features, what=service)
+
+
+def _sample_row_group(
+    group: RowGroup, *, which: FeatureSet, share: float, limit: int, engine: Engine, device: Device
+) -> Sample:
+    names = dict.fromkeys((*_HASHED, *columns_read(which.features), "payment_type", *columns_of(TARGET)))
+    slices = operations(engine).read(group, tuple(names), rows=device.slice_rows, device=device)
+    samples = (_sample(trips, group.service, which=which, share=share, device=device) for trips in slices)
+    return together(samples, len(which.features), limit=limit)
+
+
+def _sample(trips: Columns, service: Service, *, which: FeatureSet, share: float, device: Device) -> Sample:
+    """Return those of a service's trips whose hash is in the lowest ``share`` of all hashes."""
+    xp = device.xp
+    target = known_tip_fraction(trips, service, device)
+    eligible = xp.isfinite(target) & xp.isfinite(trips["pickup_datetime"])
+    hashes = trip_hashes(trips, device)
+    rows = xp.flatnonzero(eligible & (hashes <= threshold(share)))
+    chosen = {name: values[rows] for name, values in trips.items()}
+    return Sample(
+        device.to_host(hashes[rows]),
+        device.to_host(chosen["pickup_datetime"].astype(xp.int64)),
+        device.to_host(target[rows]),
+        device.to_host(feature_matrix(chosen, which, device)),
+        int(eligible.sum()),
     )
 
 

@@ -6,15 +6,14 @@ Functions on frames use only what pandas and cuDF have in common.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import dask
 from dask.delayed import delayed
 
-from whitewater.engines import Device
+from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
@@ -32,16 +31,11 @@ from whitewater_apps.taxi.partitions import (
     DataSets,
     directory,
 )
-from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
-
-if TYPE_CHECKING:
-    from whitewater.learn.sample import Sample
-    from whitewater_apps.taxi.sample import Sampling
 
 
 def standardize(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
@@ -151,40 +145,12 @@ def with_tips(trips: Frame) -> Frame:
     )
 
 
-def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:
-    """Return samples of the trips of row groups; see `Operations.sample`."""
-    work = delayed(partial(_sample_row_group, sampling=sampling, device=device))
-    return workers.compute(*map(work, groups))
-
-
-def _sample_row_group(group: RowGroup, *, sampling: Sampling, device: Device) -> Sample:
-    trips, size = _read(group, sampling.columns, device.frames), device.slice_rows
-    slices = (trips.iloc[start : start + size] for start in range(0, len(trips), size))
-    return sampling.join(sampling.take(tables.to_arrays(rows, sampling.columns, device), device) for rows in slices)
-
-
-def predict(
-    groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-) -> Iterable[Counts]:
-    """Write files of predictions; see `Operations.predict`."""
-    work, placed = delayed(partial(_predict_row_group, device=device)), workers.place(prediction)
-    return workers.compute(*(work(group, placed) for group in groups))
-
-
-def _predict_row_group(group: RowGroup, prediction: Prediction, *, device: Device) -> Counts:
-    trips, predicted = _read(group, prediction.columns, device.frames), 0
-    for start in range(0, len(trips), FILE_ROWS):
-        rows = trips.iloc[start : start + FILE_ROWS]
-        fractions, known = prediction.of(tables.to_arrays(rows, prediction.columns, device), group.service, device)
-        times = rows[["pickup_datetime"]].astype("datetime64[us]")
-        tables.write_frame(times.assign(**fractions), prediction.file(group, start), PREDICTED)
-        predicted += known
-    return Counts(group.service, len(trips), predicted)
-
-
-def _read(group: RowGroup, names: Sequence[str], backend: str) -> Frame:
-    """Return those of the columns that the file has."""
+def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
+    """Yield columns of the trips of a row group; see `Operations.read`."""
     with TRIPS.explained(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
-        trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=backend)
-    return trips[trips["service"] == group.service] if "service" in columns else trips
+        trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=device.frames)
+    if "service" in columns:
+        trips = trips[trips["service"] == group.service]
+    for start in range(0, len(trips), rows):
+        yield tables.to_arrays(trips.iloc[start : start + rows], names, device)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
-from whitewater.engines import Device
+from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
@@ -28,16 +27,11 @@ from whitewater_apps.taxi.partitions import (
     DataSets,
     directory,
 )
-from whitewater_apps.taxi.prediction import FILE_ROWS, PREDICTED, Counts, Prediction
 from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
-
-if TYPE_CHECKING:
-    from whitewater.learn.sample import Sample
-    from whitewater_apps.taxi.sample import Sampling
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -147,39 +141,11 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def sample(groups: Sequence[RowGroup], sampling: Sampling, *, device: Device, workers: Workers) -> Iterable[Sample]:
-    """Return samples of the trips of row groups; see `Operations.sample`."""
-    work = partial(_sample_row_group, sampling=sampling, device=device)
-    return workers.map(work, groups, label=f"{sampling.service}: sample")
-
-
-def _sample_row_group(group: RowGroup, *, sampling: Sampling, device: Device) -> Sample:
-    slices = _read(group, sampling.columns).iter_slices(device.slice_rows)
-    return sampling.join(sampling.take(tables.to_arrays(rows, sampling.columns, device), device) for rows in slices)
-
-
-def predict(
-    groups: Sequence[RowGroup], prediction: Prediction, *, device: Device, workers: Workers
-) -> Iterable[Counts]:
-    """Write files of predictions; see `Operations.predict`."""
-    work = partial(_predict_row_group, device=device)
-    return workers.map(work, groups, label="predict", shared={"prediction": prediction})
-
-
-def _predict_row_group(group: RowGroup, *, prediction: Prediction, device: Device) -> Counts:
-    trips, predicted = _read(group, prediction.columns), 0
-    for start in range(0, len(trips), FILE_ROWS):
-        rows = trips[start : start + FILE_ROWS]
-        fractions, known = prediction.of(tables.to_arrays(rows, prediction.columns, device), group.service, device)
-        columns = pl.DataFrame({name: device.to_host(each) for name, each in fractions.items()}, nan_to_null=True)
-        table = rows.select(PICKUP.cast(pl.Datetime("us"))).hstack(columns).to_arrow().cast(PREDICTED)
-        write_table(table, prediction.file(group, start))
-        predicted += known
-    return Counts(group.service, len(trips), predicted)
-
-
-def _read(group: RowGroup, names: Sequence[str]) -> pl.DataFrame:
-    """Return those of the columns that the file has."""
-    rows = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
-    trips = rows.filter(pl.col("service") == group.service) if "service" in group.names else rows
-    return tables.collect(trips.select(name for name in names if name in group.names), group.path)
+def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
+    """Yield columns of the trips of a row group; see `Operations.read`."""
+    trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
+    if "service" in group.names:
+        trips = trips.filter(group.service == SERVICE)
+    found = tables.collect(trips.select(name for name in names if name in group.names), group.path)
+    for part in found.iter_slices(rows):
+        yield tables.to_arrays(part, names, device)

@@ -1,7 +1,6 @@
 """Cleaned trips with a known rule of tipping, for tests of the tip model."""
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from whitewater.learn.sample import Sample
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
-from whitewater_apps.taxi.sample import Sampling, draw
+from whitewater_apps.taxi.sample import draw
 from whitewater_apps.taxi.steps.model import model
-from whitewater_apps.taxi.trip_files import RowGroup, row_groups
+from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import Zones, zones_csv
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
@@ -96,20 +94,11 @@ def write_parts(frame: pd.DataFrame, folder: Path, *, service: str, parts: int =
     return folder
 
 
-def read_samples(groups: Sequence[RowGroup], sampling: Sampling, *, engine: Engine = "local") -> list[Sample]:
-    """Return samples of row groups that are read in another order."""
-    shuffled = random.Random(3).sample(groups, len(groups))
-    with dask.config.set({"dataframe.backend": "pandas"}), thread_workers(2) as workers:
-        return list(operations(engine).sample(shuffled, sampling, device=Device(), workers=workers))
-
-
 def drawn(path: Path, rows: int, *, which: FeatureSet, service: Service = "yellow", engine: Engine = "local") -> Sample:
-    """Draw trips of a service from a data set."""
-
-    def read(groups: Sequence[RowGroup], sampling: Sampling) -> list[Sample]:
-        return read_samples(groups, sampling, engine=engine)
-
-    return draw(row_groups(path), service, which=which, zones=zones(), max_rows=rows, read=read)
+    """Draw trips of a service from a data set, whose row groups are read in another order."""
+    groups = random.Random(3).sample(row_groups(path), len(row_groups(path)))
+    with dask.config.set({"dataframe.backend": "pandas"}), thread_workers(2) as workers:
+        return draw(groups, service, which=which, max_rows=rows, engine=engine, device=Device(), workers=workers)
 
 
 def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:

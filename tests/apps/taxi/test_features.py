@@ -21,7 +21,7 @@ from whitewater_apps.taxi.features import (
 
 DEVICE = resolve("cpu")
 FEATURES = (*Model().features, "congestion_surcharge", "airport_fee")
-WHICH = FeatureSet(FEATURES, BOROUGHS)
+WHICH = FeatureSet(FEATURES, BOROUGHS, zones())
 EPOCH, MICROSECOND = pd.Timestamp("1970-01-01"), pd.Timedelta(1, "us")
 
 
@@ -53,15 +53,15 @@ def test_each_feature_is_what_pandas_derives_and_null_is_nan() -> None:
     frame = trips(2_000)
     frame["trip_distance"] = frame["trip_distance"].where(frame.index % 50 != 0)
     frame["dropoff_datetime"] = frame["dropoff_datetime"].where(frame.index % 70 != 0)
-    matrix = feature_matrix(columns_of(frame), WHICH, zones(), DEVICE)
+    matrix = feature_matrix(columns_of(frame), WHICH, DEVICE)
     expected = oracle(frame)
     assert expected.isna().any().sum() >= 8
     np.testing.assert_allclose(matrix, expected.to_numpy(), rtol=1e-12, equal_nan=True)
 
 
 def test_a_borough_that_the_model_does_not_know_is_null() -> None:
-    which = FeatureSet(("pickup_borough",), ("Queens",))
-    matrix = feature_matrix(columns_of(trips(500)), which, zones(), DEVICE)
+    which = FeatureSet(("pickup_borough",), ("Queens",), zones())
+    matrix = feature_matrix(columns_of(trips(500)), which, DEVICE)
     assert set(matrix[~np.isnan(matrix)]) == {0.0}
 
 
@@ -79,16 +79,16 @@ def test_levels_are_named_as_riders_know_them() -> None:
 def test_the_features_of_a_trip_do_not_depend_on_its_partition() -> None:
     columns = columns_of(trips(100))
     alone = [
-        feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, zones(), DEVICE)[0]
+        feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, DEVICE)[0]
         for row in range(100)
     ]
-    np.testing.assert_array_equal(feature_matrix(columns, WHICH, zones(), DEVICE), np.array(alone))
+    np.testing.assert_array_equal(feature_matrix(columns, WHICH, DEVICE), np.array(alone))
 
 
 def test_no_feature_contains_the_tip() -> None:
     frame = trips(500)
     other = frame.assign(tip_amount=frame["tip_amount"] * 3 + 1, total_amount=0.0)
-    one, two = (feature_matrix(columns_of(each), WHICH, zones(), DEVICE) for each in (frame, other))
+    one, two = (feature_matrix(columns_of(each), WHICH, DEVICE) for each in (frame, other))
     np.testing.assert_array_equal(one, two)
 
 

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from sklearn.metrics import r2_score
 
-from tests.apps.taxi.cleaned_trips import BOROUGHS, SETTINGS, run_model, trips, write_parts
+from tests.apps.taxi.cleaned_trips import BOROUGHS, SETTINGS, run_model, trips, write_parts, zones
 from whitewater.errors import ResourceError
 from whitewater_apps.taxi.features import FeatureSet
 
-WHICH = FeatureSet(SETTINGS.features, BOROUGHS)
+WHICH = FeatureSet(SETTINGS.features, BOROUGHS, zones())
 
 
 def metrics_of(artifact: Path) -> dict[str, Any]:

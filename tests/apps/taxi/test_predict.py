@@ -31,7 +31,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_of_the_first_format_is_refused_with_the_step_that_fits_it_again(tmp_path: Path) -> None:
     (tmp_path / "model.json").write_text(json.dumps({"format": 1, "sha256": "signed in another way"}))
     with pytest.raises(InputError, match=r"has format 1; this version reads 2\. Run the step model again\."):
-        load(tmp_path)
+        load(tmp_path, zones())
 
 
 def run_predict(folder: Path, trips_path: Path, model: Path, name: str, engine: Engine = "local") -> pd.DataFrame:

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apps.taxi import cleaned_trips
-from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts
+from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.engines.choose import Engine
 from whitewater.errors import InputError
 from whitewater.learn.sample import Sample
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.trip_files import row_groups
 
-WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS)
+WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS, zones())
 FRAME = trips(3_000)
 drawn = partial(cleaned_trips.drawn, which=WHICH)
 

@@ -33,10 +33,9 @@ from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.sample import RULE, draw
 from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
-from whitewater_apps.taxi.zones import Zones, read_zones
+from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
 # What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
@@ -48,11 +47,11 @@ MINIMUM_HELD_OUT = 20
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     """Fit a ridge regression and a random forest of the tip fraction for each service, and test them on later trips."""
     table = read_zones(zones)
-    which = FeatureSet(run.settings.features, table.borough_names)
+    which = FeatureSet(run.settings.features, table.borough_names, table)
     groups = row_groups(trips)
     with run.workers() as workers:
         forecast(groups, which, run, workers)
-        splits = _splits(groups, run, which=which, zones=table, workers=workers)
+        splits = _splits(groups, run, which=which, workers=workers)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         found, trained = _train(ready, run, which=which, workers=workers)
@@ -143,14 +142,14 @@ def _reason_to_skip(split: Split, settings: Model) -> str | None:
 
 
 def _splits(
-    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, zones: Zones, workers: Workers
+    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, workers: Workers
 ) -> dict[Service, Split]:
     """Draw the trips of each service, and split them by time."""
     limit, splits = run.settings.max_rows, {}
-    read = partial(operations(run.engine).sample, device=run.device, workers=workers)
+    draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
     logger.info("at most %d trips of each service are used: %s", limit, RULE)
     for service in services(groups):
-        sample = draw(groups, service, which=which, zones=zones, max_rows=limit, read=read)
+        sample = draw_from(service, workers=workers)
         logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
         splits[service] = split_by_time(sample, run.settings.test_fraction)
     return splits

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TipModel, load
 from whitewater_apps.taxi.config import Predict, Service
-from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.prediction import Prediction
+from whitewater_apps.taxi.prediction import predict_row_group
 from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.trip_files import row_groups
 from whitewater_apps.taxi.zones import read_zones
@@ -32,16 +32,15 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
 
     Raises InputError if there are no trips, or none of them can be predicted.
     """
-    stored, groups = load(model), row_groups(trips)
+    stored, groups = load(model, read_zones(zones)), row_groups(trips)
     if not groups:
         raise InputError(f"{trips} holds no trips to predict. Give cleaned trips.")
     predictions.mkdir()
-    prediction = Prediction(stored, read_zones(zones), predictions)
     trips_of: Counter[Service] = Counter()
     predicted: Counter[Service] = Counter()
     with run.workers() as workers:
-        predict_groups = operations(run.engine).predict
-        for each in predict_groups(groups, prediction, device=run.device, workers=workers):
+        work = partial(predict_row_group, directory=predictions, engine=run.engine, device=run.device)
+        for each in workers.map(work, groups, label="predict", shared={"model": stored}):
             trips_of[each.service] += each.trips
             predicted[each.service] += each.predicted
     summary = summarize(trips_of, predicted, stored)
