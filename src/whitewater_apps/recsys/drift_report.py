@@ -99,7 +99,7 @@ def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, sett
 
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
     """Return the measures of a day, the limits of chance, and the verdict, given rows by place of the bins."""
-    before, now = bins.binned(reference), bins.binned(counts)
+    before, now = (np.bincount(bins.bins, each).astype(np.int64) for each in (reference, counts))
     limits = chance(before, now)
     found = {"psi": psi(before, now), "jensen_shannon": jensen_shannon(before, now)}
     rows, values, known = int(counts.sum()), int(counts[:-1].sum()), int(reference[:-1].sum())
@@ -107,7 +107,7 @@ def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> d
         found["ks"] = kolmogorov_smirnov(reference[:-1], counts[:-1])
         limits["ks"] = chance_of_ks(known, values)
     else:
-        found["new_categories"] = _share(int(counts[bins.unknown]), rows)
+        found["new_categories"] = _share(int(counts[-2]), rows)
         limits["new_categories"] = chance_of_new_categories(bins.once, reference=known, rows=rows)
     over = [name for name, value in found.items() if value is not None and value > getattr(settings, name)]
     above = [name for name in over if (found[name] or 0.0) > limits[name]]

@@ -7,38 +7,27 @@ cut. Only where the bins of numbers end is taken from a sample of the reference,
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.features.categories.groups import enlarge
 from whitewater.features.categories.values import CategoryCounter, as_floats
-from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import Log, open_log
 from whitewater.io.folder import RowGroup
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.arrow_arrays import to_arrow
 from whitewater_apps.recsys.config import Drift
-from whitewater_apps.recsys.drift_bins import SAMPLE, Bins, Counts, NumberBins, category_bins, elements, number_bins
-from whitewater_apps.recsys.drift_report import DayCounts, drift_report
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Column
+from whitewater_apps.recsys.drift_bins import LABELS, SAMPLE, Bins, Counts, category_bins, number_bins, value_counts
+from whitewater_apps.recsys.drift_report import drift_report
 
 logger = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float64]
-Task = tuple[int, RowGroup]
-_LABELS = NumberBins(np.array([0.5]), np.arange(3))
 
 
 def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
@@ -50,11 +39,21 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
     Raises InputError if a file of the log is missing or damaged.
     """
     log = open_log(events)
-    days_of = {events / file.name: file.day for file in log.files}
-    groups = [(days_of[group.path], group) for group in log.row_groups()]
+    groups, day_of = log.row_groups(), {events / file.name: file.day for file in log.files}
+    reference = [group for group in groups if day_of[group.path] == log.files[0].day]
+    columns = [name for name, role in log.columns.items() if role in ("continuous", "categorical", "list")]
+    days: dict[int, dict[str, Counts]] = defaultdict(dict)
     with run.workers() as workers:
-        bins = _learn(run.settings, log, [group for day, group in groups if day == groups[0][0]], workers)
-        days = _count(log, groups, bins, workers)
+        shared = {"log": log, "reference": reference, "settings": run.settings}
+        learned = workers.map(
+            learn, columns, label=f"learning the first {log.time.period}", ordered=True, shared=shared
+        )
+        bins = dict(zip(columns, learned, strict=True))
+        shared = {"bins": {log.label: LABELS, **bins}}
+        counted = workers.map(count, groups, label="counting", ordered=True, shared=shared)
+        for group, counts in zip(groups, counted, strict=True):
+            day = days[day_of[group.path]]
+            day |= {name: day.get(name, 0) + each for name, each in counts.items()}
     if len(days) == 1:
         logger.warning("%s has one %s only: there is nothing to compare it with", events, log.time.period)
     report = drift_report(log, days, bins, run.settings)
@@ -66,73 +65,30 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
     )  # fmt: skip
 
 
-def _learn(settings: Drift, log: Log, reference: Sequence[RowGroup], workers: "Workers") -> dict[str, Bins]:
-    """Return the bins of each column, from the row groups of the first day."""
-    numbers = [name for name, role in log.columns.items() if role == "continuous"]
-    categories = [name for name, role in log.columns.items() if role in ("categorical", "list")]
-    firsts = [0, *accumulate(group.rows for group in reference)]
-    step = -(-firsts[-1] // SAMPLE)
-    tasks = [(-first % step, group) for first, group in zip(firsts, reference, strict=False)]
-    kinds = {name: log.types[name] for name in categories}
-    counters = {
-        name: CategoryCounter(kind.value_type if pa.types.is_list(kind) else kind) for name, kind in kinds.items()
-    }
-    rows_of = {name: np.zeros(0, np.int64) for name in categories}
-    samples: dict[str, list[Floats]] = {name: [] for name in numbers}
-    shared = {"numbers": numbers, "categories": categories, "step": step}
-    label = f"learning the first {log.time.period}"
-    for sampled, present in workers.map(see, tasks, label=label, ordered=True, shared=shared):
-        for name, sample in sampled.items():
-            samples[name].append(sample)
-        for name, (values, rows) in present.items():
-            places = counters[name].add(values)
-            rows_of[name] = enlarge(rows_of[name], counters[name].size)
-            np.add.at(rows_of[name], places, rows)
-    bins: dict[str, Bins] = {
-        name: number_bins(np.concatenate(each), bins=settings.bins) for name, each in samples.items()
-    }
-    for name, counter in counters.items():
-        bins[name] = category_bins(counter, rows_of[name][: counter.size], categories=settings.categories)
-    return bins
+def learn(name: str, *, log: Log, reference: Sequence[RowGroup], settings: Drift) -> Bins:
+    """Return the bins of a column, from the row groups of the first day."""
+    columns = (read_columns(group.path, group.number, [name])[name] for group in reference)
+    if log.columns[name] == "continuous":
+        firsts = [0, *accumulate(group.rows for group in reference)]
+        step = -(-firsts[-1] // SAMPLE)
+        parts = [as_floats(column)[-first % step :: step] for first, column in zip(firsts, columns, strict=False)]
+        sample = np.concatenate(parts)
+        return number_bins(sample[~np.isnan(sample)], bins=settings.bins)
+    kind = log.types[name]
+    counter = CategoryCounter(kind.value_type if pa.types.is_list(kind) else kind)
+    rows = np.zeros(0, np.int64)
+    for column in columns:
+        values, counts, _ = value_counts(column)
+        places = counter.add(values)
+        rows = enlarge(rows, counter.size)
+        np.add.at(rows, places, counts)
+    return category_bins(counter.values(), rows[: counter.size], categories=settings.categories)
 
 
-def see(
-    task: Task, *, numbers: Sequence[str], categories: Sequence[str], step: int
-) -> tuple[dict[str, Floats], dict[str, tuple[pa.Array, Counts]]]:
-    """Return samples of a row group's columns of numbers, and which categories the others have, with the rows of each.
-
-    The samples are each ``step``-th row, from that row on whose number in the row group is the first of the task.
-    """
-    first, group = task
-    columns = read_columns(group.path, group.number, [*numbers, *categories])
-    samples = {name: as_floats(columns[name])[first::step] for name in numbers}
-    known = {name: sample[~np.isnan(sample)] for name, sample in samples.items()}
-    return known, {name: _present(columns[name]) for name in categories}
-
-
-def _present(column: "Column") -> tuple[pa.Array, Counts]:
-    """Return the entries of the dictionary that occur, and the rows of each."""
-    categories, _ = elements(column)
-    rows = count_codes(categories.codes, len(categories.dictionary))
-    present = np.flatnonzero(rows)
-    return categories.dictionary.take(to_arrow(present)), rows[present]
-
-
-def _count(log: Log, groups: Sequence[Task], bins: Mapping[str, Bins], workers: "Workers") -> dict[int, DayCounts]:
-    """Return the counts of each day, ascending."""
-    days: dict[int, DayCounts] = {}
-    shared = {"bins": {log.label: _LABELS, **bins}}
-    for day, counts in workers.map(count, groups, label="counting", shared=shared):
-        before = days.get(day, {})
-        days[day] = {name: each + before.get(name, 0) for name, each in counts.items()}
-    return dict(sorted(days.items()))
-
-
-def count(task: Task, *, bins: Mapping[str, Bins]) -> tuple[int, DayCounts]:
-    """Return what is counted in a row group of a day, and the day."""
-    day, group = task
+def count(group: RowGroup, *, bins: Mapping[str, Bins]) -> dict[str, Counts]:
+    """Return the rows of a row group at each place of the bins of each column."""
     columns = read_columns(group.path, group.number, list(bins))
-    return day, {name: each.count(columns[name]) for name, each in bins.items()}
+    return {name: each.count(columns[name]) for name, each in bins.items()}
 
 
 if __name__ == "__main__":
