@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.features.log_folder import Log, LogColumn, LogFile, LogWriter, file_name, open_log
+from whitewater.io.folder import RowGroup
 from whitewater.step import Run, execute
 from whitewater_apps.recsys.config import Split
 from whitewater_apps.recsys.steps.split import Group, split, time_of_rank
@@ -200,7 +201,8 @@ def test_the_time_of_a_rank_is_that_of_a_sort(tmp_path_factory: pytest.TempPathF
     groups = []
     for number, each in enumerate(times):
         pq.write_table(pa.table({"time": pa.array(each, pa.int64())}), path / f"{number}.parquet")
-        groups.append(Group(path / f"{number}.parquet", 0, 0, len(each), min(each), max(each)))
+        file = LogFile(f"{number}.parquet", len(each), 0)
+        groups.append(Group(file, RowGroup(path / file.name, 0, len(each)), min(each), max(each)))
     ordered = sorted(time for each in times for time in each)
     for rank in {0, len(ordered) // 3, len(ordered) // 2, len(ordered) - 1}:
         assert time_of_rank(groups, rank) == ordered[rank]

@@ -5,10 +5,11 @@ Files of which all rows are in one part are hard links, so that a split costs no
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
+from whitewater.io.folder import RowGroup
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -36,12 +38,10 @@ _TIME_PLACE = [each.name for each in FIRST].index(TIME)
 
 @dataclass(frozen=True)
 class Group:
-    """A row group, with the times of its first and last row in time."""
+    """A row group of a file of a log, with the times of its first and last row in time."""
 
-    path: Path
-    number: int
-    day: int
-    rows: int
+    file: LogFile
+    group: RowGroup
     first: int
     last: int
 
@@ -98,77 +98,62 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
 def _groups(log: Log) -> list[Group]:
     """Return the row groups; Parquet's statistics tell their times."""
-    days = {log.path / file.name: file.day for file in log.files}
+    files = {file.name: file for file in log.files}
     found = []
-    for path, number, rows in log.row_groups():
-        times = FORMAT.footer(path).row_group(number).column(_TIME_PLACE).statistics
-        found.append(Group(path, number, days[path], rows, times.min, times.max))
+    for group in log.row_groups():
+        times = FORMAT.footer(group.path).row_group(group.number).column(_TIME_PLACE).statistics
+        found.append(Group(files[group.path.name], group, times.min, times.max))
     return found
 
 
 def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[int]]:
     """Return whether the parts begin with days, and the times with which they begin, and that after the last row."""
-    rows = sum(group.rows for group in groups)
+    rows = sum(each.group.rows for each in groups)
     ranks = [rows - round(rows * share) for share in (settings.valid_share + settings.test_share, settings.test_share)]
     smallest = min(stop - start for start, stop in pairwise([0, *ranks, rows]) if stop > start)
-    begin, end = min(group.first for group in groups), max(group.last for group in groups) + 1
+    begin, end = min(each.first for each in groups), max(each.last for each in groups) + 1
     days = _nearest_days(ranks, groups, end=end, below=smallest / 2) if settings.whole_days else None
     return days is not None, [begin, *(days or [time_of_rank(groups, rank) for rank in ranks]), end]
 
 
 def _nearest_days(ranks: Sequence[int], groups: Sequence[Group], *, end: int, below: float) -> list[int] | None:
     """Return the first times of the days that are nearest to the ranks; None if one is not nearer than ``below``."""
-    begins: dict[int, int] = {}
-    rows: dict[int, int] = {}
-    for group in groups:
-        begins[group.day] = min(group.first, begins.get(group.day, group.first))
-        rows[group.day] = rows.get(group.day, 0) + group.rows
-    before = np.array([0, *accumulate(rows.values())])
+    days = [list(of_day) for _, of_day in groupby(groups, key=lambda each: each.file.day)]
+    before = np.array([0, *accumulate(sum(each.group.rows for each in of_day) for of_day in days)])
     nearest = [int(np.abs(before - rank).argmin()) for rank in ranks]
     if any(abs(int(before[place]) - rank) >= below for place, rank in zip(nearest, ranks, strict=True)):
         return None
-    times = [*begins.values(), end]
+    times = [*(min(each.first for each in of_day) for of_day in days), end]
     return [times[place] for place in nearest]
 
 
 def time_of_rank(groups: Sequence[Group], rank: int) -> int:
     """Return the time of the row before which ``rank`` rows come when they are ordered by time.
 
-    A rank of all rows gives the time after the last one. It is found by halving, for which only row groups with times
-    on both sides are read: one or two where the log is in order.
+    A rank of all rows gives the time after the last one. It is found by halving, for which only row groups with
+    times on both sides are read: one or two where the log is in order.
     """
-    times = lru_cache(_CACHED_GROUPS)(_times)
-    low, high = min(group.first for group in groups), max(group.last for group in groups) + 1
-    while low < high:
-        middle = (low + high) // 2
-        if sum(_rows_until(group, middle, times) for group in groups) > rank:
-            high = middle
-        else:
-            low = middle + 1
-    return low
 
+    @lru_cache(_CACHED_GROUPS)
+    def times(group: RowGroup) -> npt.NDArray[np.int64]:
+        return to_numpy(FORMAT.read_group(group, [TIME]).column(TIME))
 
-def _rows_until(group: Group, time: int, times: Callable[[Group], npt.NDArray[np.int64]]) -> int:
-    if group.first <= time < group.last:
-        return int(np.count_nonzero(times(group) <= time))
-    return group.rows if group.last <= time else 0
+    def rows_until(each: Group, time: int) -> int:
+        if each.first <= time < each.last:
+            return int(np.count_nonzero(times(each.group) <= time))
+        return each.group.rows if each.last <= time else 0
 
-
-def _times(group: Group) -> npt.NDArray[np.int64]:
-    with FORMAT.explained(group.path), pq.ParquetFile(group.path) as file:
-        return to_numpy(file.read_row_group(group.number, columns=[TIME], use_threads=False).column(TIME))
+    low, high = min(each.first for each in groups), max(each.last for each in groups) + 1
+    return bisect_right(range(low, high), rank, key=lambda time: sum(rows_until(each, time) for each in groups)) + low
 
 
 def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[LogFile]]:
     """Write the files of the parts; return those that have rows by part, in the order of the log."""
-    times: dict[str, list[int]] = {}
-    for group in groups:
-        times.setdefault(group.path.name, []).extend((group.first, group.last))
     tasks = []
-    for file in log.files:
-        first, last = min(times[file.name]), max(times[file.name])
-        touched = [part for part in parts if part.begin <= last and first < part.end]
-        tasks += [(file, part, part.begin <= first and last < part.end) for part in touched]
+    for file, of_file in groupby(groups, key=lambda each: each.file):
+        times = [time for each in of_file for time in (each.first, each.last)]
+        touched = [part for part in parts if part.begin <= max(times) and min(times) < part.end]
+        tasks += [(file, part, part.begin <= min(times) and max(times) < part.end) for part in touched]
     placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
     with run.workers() as workers:
         found = workers.map(place_file, tasks, label="files split", ordered=True, shared={"log": log})
@@ -213,8 +198,8 @@ def _summary(log: Log) -> dict[str, Any]:
         "rows": log.rows,
         "files": len(log.files),
         "days": sorted({file.day for file in log.files}),
-        "first_time": min((group.first for group in groups), default=None),
-        "last_time": max((group.last for group in groups), default=None),
+        "first_time": min((each.first for each in groups), default=None),
+        "last_time": max((each.last for each in groups), default=None),
         "label_rate": clicks / log.rows if log.rows else None,
     }
 
