@@ -182,16 +182,14 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (default: cpu)")
     parser.add_argument(
-        "--engine", default="auto", choices=("auto", "dask", "local"), help="who runs its tasks (default: auto)"
+        "--engine", default="auto", choices=("auto", "dask", "local"), help="what runs its tasks (default: auto)"
     )
     parser.add_argument("--threads", type=int, default=1, help="threads or worker processes (default: 1)")
-    parser.add_argument(
-        "--settings", default="{}", help="JSON: the section of the configuration that bears the step's name"
-    )
-    parser.add_argument("--cluster", default="{}", help="JSON: the section `cluster`")
+    parser.add_argument("--settings", default="{}", help="JSON: the step's section of the configuration")
+    parser.add_argument("--cluster", default="{}", help="JSON: the section cluster")
     parser.add_argument("--refresh", action="store_true", help="download again what was downloaded before")
     parser.add_argument("--log", type=Path, help="file for everything printed")
-    parser.add_argument("--record", type=Path, help="file for the record of what ran where, on what, in what time")
+    parser.add_argument("--record", type=Path, help="file for the record: what ran where, on which inputs, how long")
     usual = _usual_paths(command.partition(" ")[0])
     for path in paths:
         parser.add_argument(
@@ -201,7 +199,7 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
             default=[],
             nargs=("+" if path.written else "*") if path.many else 1,
             metavar="PATH",
-            help=f"{'written' if path.written else 'read'}; of a run: {usual.get(path.name, 'see its rule')}",
+            help=f"{'written' if path.written else 'read'}; in a run: {usual.get(path.name, 'see its rule')}",
         )
     return parser
 

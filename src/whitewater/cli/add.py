@@ -1,4 +1,4 @@
-"""`whitewater add`: a step, or an application, in the project of this folder."""
+"""`whitewater add`: add a step or an application to the project in this folder."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def main(arguments: Sequence[str]) -> int:
     kinds = parser.add_subparsers(dest="kind", required=True)
     step = kinds.add_parser("step", help="its module, settings, rule and test")
     step.add_argument("name")
-    step.add_argument("--app", help="the application; needed where the project has several")
-    application = kinds.add_parser("application", help="one more, made from a template")
+    step.add_argument("--app", help="the application; needed if the project has several")
+    application = kinds.add_parser("application", help="another application, made from a template")
     application.add_argument("name")
     application.add_argument("--from", dest="template", default="minimal", choices=sorted(templates()))
     options = parser.parse_args(list(arguments))

@@ -1,6 +1,6 @@
-"""`whitewater cluster`: a Dask cluster on this machine that outlives steps: start it, end it, and look at it.
+"""`whitewater cluster`: start, stop and inspect a Dask cluster on this machine that outlives steps.
 
-One GPU needs none. The file, by which steps find the cluster, lies beside its log.
+A single GPU needs no cluster. Steps find the cluster by its file, which is beside its log.
 """
 
 from __future__ import annotations
@@ -143,13 +143,13 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     begin, *others = (commands.add_parser(name, help=what) for name, what in COMMANDS.items())
     begin.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="what workers compute on (default: cpu)")
-    begin.add_argument("--workers", type=int, help="processes (default: one a core, or one a GPU)")
-    begin.add_argument("--threads-per-worker", type=int, help="default: 1, or on GPUs the cores shared out")
-    begin.add_argument("--memory-limit", default="0", help="of each worker, such as 8GB (default: 0, none)")
-    begin.add_argument("--device-memory-limit", default="0.8", help="of each GPU, where Dask spills (default: 0.8)")
+    begin.add_argument("--workers", type=int, help="processes (default: one per core, or one per GPU)")
+    begin.add_argument("--threads-per-worker", type=int, help="default: 1; on GPUs the cores divided among them")
+    begin.add_argument("--memory-limit", default="0", help="limit of each worker, such as 8GB (default: 0, none)")
+    begin.add_argument("--device-memory-limit", default="0.8", help="of each GPU; above it Dask spills (default: 0.8)")
     begin.add_argument("--gpu-tasks", type=int, default=4, help="tasks that use one GPU at once (default: 4)")
-    begin.add_argument("--dashboard", action="store_true", help="serve Dask's dashboard to this machine")
-    begin.add_argument("--host", default="127.0.0.1", help="address to listen on; another than this needs TLS")
+    begin.add_argument("--dashboard", action="store_true", help="serve Dask's dashboard to this machine only")
+    begin.add_argument("--host", default="127.0.0.1", help="address to listen on; any but the default needs TLS")
     for flag, what in (("ca-file", "authority that signed them"), ("cert", "certificate"), ("key", "its key")):
         begin.add_argument(f"--tls-{flag}", default="", metavar="FILE", help=f"{what}, in PEM form")
     for each in (begin, *others):

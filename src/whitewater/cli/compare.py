@@ -21,7 +21,7 @@ Sides = Mapping[str, tuple[Any, Any]]
 def main(arguments: list[str]) -> int:
     """Print where the settings of two runs differ, and their rows, seconds and findings. Raises InputError."""
     parser = argparse.ArgumentParser(prog="whitewater compare", description=__doc__)
-    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the run without a name")
+    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the unnamed run")
     parser.add_argument("--json", action="store_true", help="print JSON, a value of each run for each item")
     given = parser.parse_args(arguments)
     compared = compare(*given.runs)

@@ -1,4 +1,4 @@
-"""`whitewater config`: the files of the configuration, its JSON schema and its page, made from the models."""
+"""`whitewater config`: write the files of the configuration, its JSON schema and its page from the models."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="whitewater config", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     parser.add_argument(
-        "--configfile", type=Path, nargs="+", help="write nothing; check these files over those in config/"
+        "--configfile", type=Path, nargs="+", help="write nothing; check these files, which override config/"
     )
     options = parser.parse_args(list(arguments))
     check = options.check
@@ -70,25 +70,25 @@ def main(arguments: Sequence[str]) -> int:
 
 ENGINES = """# Engines
 
-Made by `whitewater config`, the table from `operations` in each application's `application.py`.
+Made by `whitewater config`; the table comes from `operations` in each application's `application.py`.
 
-The key [`engine`](configuration.md#top-level) says who runs the tasks of a step:
+The key [`engine`](configuration.md#top-level) says what runs the tasks of a step:
 
-- `local`: threads of the step's own process, without Dask, on the CPU only. Where `cluster.kind` is `processes`, or is
-  `auto` and there are many pages to parse, they are worker processes, which Dask starts.
-- `dask`: on the CPU Dask's workers: threads or processes of this machine. On a GPU the step's own process, which runs
-  `cluster.gpu_tasks` tasks at a time: of several GPUs it uses one. Where `cluster.address` or `cluster.scheduler_file`
-  is set, on either device the workers of that cluster, one for each of its GPUs, see [clusters](clusters.md).
-- `auto`: `dask` with `device: gpu` and where `cluster` names a scheduler, else `local`.
+- `local`: threads of the step's own process, without Dask, on the CPU only. If `cluster.kind` is `processes`, or is
+  `auto` and there are many pages to parse, it uses worker processes, which Dask starts.
+- `dask`: on the CPU, Dask's workers, which are threads or processes of this machine. On a GPU, the step's own process,
+  which runs `cluster.gpu_tasks` tasks at a time and uses one GPU. If `cluster.address` or `cluster.scheduler_file` is
+  set, on either device the workers of that cluster, one per GPU: see [clusters](clusters.md).
+- `auto`: `dask` with `device: gpu` or where `cluster` names a scheduler, else `local`.
 
-When the engine changes, the steps of this table run again, and those that follow from them. All other steps compute on
-the host, by the engine of the CPU. The manifest tells the engine of each step, and how many workers it had and where.
-Work that is not worth starting workers, such as a graph of a million edges, stays on threads of the step.
+When the engine changes, the steps of this table and those that depend on them run again. All other steps compute on the
+host, with the engine of the CPU. The manifest records each step's engine, and how many workers it had and where. Work
+that is too small to start workers for, such as a graph of a million edges, stays on the step's own threads.
 
-On the CPU both engines leave the same bytes. Where one has a body of its own, that of `dask` is the one that GPUs run,
-on frames of pandas in place of [cuDF's](cudf.md), and that of `local` is the faster one; elsewhere they run the same
-tasks. A process that uses a GPU takes its memory from CUDA's asynchronous pool through RMM, CuPy and cuDF alike, and
-cuDF spills to the host. Where the GPUs are those of a cluster, the step's own process needs none.
+On the CPU both engines write the same bytes. Where they differ in code, that of `dask` is what GPUs run, with frames of
+pandas in place of [cuDF's](cudf.md), and that of `local` is faster; elsewhere they run the same tasks. A process that
+uses a GPU takes all memory, for CuPy and cuDF alike, from CUDA's asynchronous pool through RMM, and cuDF spills to the
+host. With a GPU cluster, the step's own process needs no GPU.
 
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
 |---|---|---|---|---|

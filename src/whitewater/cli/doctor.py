@@ -328,8 +328,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device", choices=["cpu", "gpu", "auto"], help="check for this device, not the configured one"
     )
-    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as Snakemake's: over those in config/")
-    parser.add_argument("--workflow-profile", type=Path, help="as Snakemake's, such as profiles/slurm")
+    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as for Snakemake: override config/")
+    parser.add_argument("--workflow-profile", type=Path, help="as for Snakemake, such as profiles/slurm")
     return parser
 
 

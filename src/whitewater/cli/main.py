@@ -18,14 +18,14 @@ from whitewater.process import exit_fast, exit_status
 COMMANDS = {
     "new": "write a project of your own, made from an application",
     "add": "write a step, or an application, into a project",
-    "update": "merge what a newer version makes of the template of a project",
-    "doctor": "what this machine can run, each line tried",
-    "results": "what the last run made, and where it is",
-    "compare": "two runs side by side: settings, rows, times and findings",
-    "config": "write the files and the page of the configuration",
+    "update": "merge a newer version of the template into a project",
+    "doctor": "check what this machine can run",
+    "results": "list what the last run made, and where it is",
+    "compare": "compare two runs: settings, rows, times and findings",
+    "config": "write config/, its schema and its page, or check a file of yours",
     "clean": "remove what runs wrote, and nothing else",
-    "cluster": "start, stop or look at workers that outlive steps: several GPUs, or processes",
-    "completion": 'completion for bash and zsh: eval "$(whitewater completion)"',
+    "cluster": "start, stop or inspect workers that outlive steps: several GPUs, or processes",
+    "completion": 'print completions for bash and zsh: eval "$(whitewater completion)"',
 }
 # As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
@@ -58,8 +58,8 @@ def run() -> NoReturn:
 
 def _usage(command: str, known: Iterable[Application]) -> int:
     with_steps = [each for each in known if _names(each)]
-    lines = [f"  {each.name} <step>   one of {', '.join(_names(each))}" for each in with_steps]
-    lines += ["", *(f"  {name:13} {what}" for name, what in COMMANDS.items()), "  --version"]
+    lines = [f"  {each.name + ' <step>':17} one of {', '.join(_names(each))}" for each in with_steps]
+    lines += ["", *(f"  {name:17} {what}" for name, what in COMMANDS.items()), "  --version"]
     text = "usage: whitewater <command> [options]\n\n" + "\n".join(lines).lstrip("\n")
     asked = command in {"-h", "--help", "help"}
     if not asked:

@@ -1,4 +1,4 @@
-"""`whitewater new`: a project of its own, made from an application."""
+"""`whitewater new`: write a project of your own, made from an application."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def main(arguments: Sequence[str]) -> int:
     """Write a project into a folder of its name, or say which files it would have."""
     known = sorted(templates())
     parser = argparse.ArgumentParser(prog="whitewater new", description=__doc__)
-    parser.add_argument("name", help="of the project, its application and its folder")
+    parser.add_argument("name", help="name of the project, its application and its folder")
     parser.add_argument("--from", dest="template", required=True, choices=known, help="the application to start from")
-    parser.add_argument("--package", help="name of the Python package; the project's by default")
-    parser.add_argument("--folder", type=Path, help="where it is written; a folder of its name by default")
-    parser.add_argument("--dry-run", action="store_true", help="list the files, and write none")
+    parser.add_argument("--package", help="name of the Python package (default: the project's)")
+    parser.add_argument("--folder", type=Path, help="where to write it (default: a folder of its name)")
+    parser.add_argument("--dry-run", action="store_true", help="list the files without writing any")
     asked = _prompt_for_options(known) if not arguments and sys.stdin.isatty() else list(arguments)
     options = parser.parse_args(asked)
     project = Project(options.name, options.package or options.name, options.template)

@@ -49,7 +49,7 @@ class Result:
 def main(arguments: list[str]) -> int:
     """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
     parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
-    parser.add_argument("name", nargs="?", help="of the run with this name alone")
+    parser.add_argument("name", nargs="?", help="show only the run of this name")
     name = parser.parse_args(arguments).name
     places, ready = _places(name), finished(name)
     if not ready:

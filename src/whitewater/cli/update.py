@@ -1,4 +1,4 @@
-"""`whitewater update`: merge what a newer Whitewater would make of a project's template."""
+"""`whitewater update`: merge a newer Whitewater's version of the template into a project."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ FOLDER = r"^[A-Za-z0-9_-]*$"
 
 
 class Run(Section):
-    """A run with a name keeps its results, data and logs apart from those of others."""
+    """A named run keeps its results, data and logs separate from those of other runs."""
 
     name: str = Field(
         "",
@@ -34,17 +34,17 @@ class Common(Section):
     """What all applications have in common."""
 
     device: Literal["cpu", "gpu", "auto"] = Field(
-        "cpu", description="Where steps compute; auto takes the GPU where one is usable and says which it took."
+        "cpu", description="Where steps compute; auto uses a GPU if there is one, and says which device it chose."
     )
     engine: Literal["auto", "dask", "local"] = Field(
         "auto",
-        description="Who runs the tasks of a step. dask: Dask's workers; local: threads of the step's process, on the "
-        "CPU only; auto: dask on GPUs and where cluster names a scheduler, else local. See docs/engines.md.",
+        description="What runs the tasks of a step. dask: Dask's workers; local: threads of the step's process, on the "
+        "CPU only; auto: dask on GPUs or where cluster names a scheduler, else local. See docs/engines.md.",
     )
     run: Run = Run()
     refresh: bool = Field(
         False,
-        description="Download again what was downloaded before; give it with `--forcerun` and the name of the rule.",
+        description="Download again what was downloaded before; use it with `--forcerun` and the name of the rule.",
     )
     cluster: Cluster = Cluster()
 

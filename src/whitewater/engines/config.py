@@ -10,21 +10,21 @@ TLS = ("tls_ca_file", "tls_cert", "tls_key")
 
 
 class Cluster(Section):
-    """Where the tasks of a step run. Changes no result, so no step runs again, but where it makes `engine` another."""
+    """Where the tasks of a step run. No result depends on it, so no step runs again unless `engine` changes with it."""
 
     kind: Literal["auto", "threads", "processes", "attach"] = Field(
         "auto",
-        description="threads: those of the step's own process, by Dask where that is the engine; processes: a Dask "
-        "cluster on this machine, one worker process a thread, on the CPU only; auto: threads, but processes to parse "
-        "many pages; attach: the cluster named below, which an address or a scheduler file alone says, too.",
+        description="threads: those of the step's own process, run by Dask if that is the engine; processes: a Dask "
+        "cluster on this machine, a worker process per thread, on the CPU only; auto: threads, but processes to parse "
+        "many pages; attach: the cluster named below, which naming an address or a scheduler file also implies.",
     )
-    address: str = Field(
-        "", description="Scheduler of a cluster that runs already, such as tcp://127.0.0.1:8786; empty: none."
-    )
+    address: str = Field("", description="Scheduler of a running cluster, such as tcp://127.0.0.1:8786; empty: none.")
     scheduler_file: str = Field(
         "", description="Instead of the address: the file that the scheduler or `whitewater cluster start` wrote."
     )
-    tls_ca_file: str = Field("", description="Certificate of the authority that signed those of a tls:// cluster.")
+    tls_ca_file: str = Field(
+        "", description="Certificate of the authority that signed the certificates of a tls:// cluster."
+    )
     tls_cert: str = Field("", description="Certificate that this side shows a tls:// cluster.")
     tls_key: str = Field("", description="Private key of that certificate.")
     gpu_tasks: int = Field(
