@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, IdSpan, KeyedEdges, Rule, code_numbers, marked_codes
+from whitewater.graphs.build.keys import CodeNumbers, IdSpan, KeyedEdges, Rule, code_numbers, marked_codes
 from whitewater.graphs.build.merge import (
+    SpanEncoder,
+    WordEncoder,
     bucket_edges,
-    edge_encoder,
     mark_ids,
     merge_edges,
     recode_edges,
@@ -33,14 +34,12 @@ def random_edges(seed: int, *, edges: int = 5000) -> tuple[Ids, Ids, Array]:
     return source, target, random.random(edges)
 
 
-def encoded_by(span: IdSpan | None, *, symmetric: bool = False, factor: int = 1) -> EncodedEdges:
+def fill(encoder: SpanEncoder | WordEncoder, *, factor: int = 1) -> None:
     """Encode edges in blocks of several sizes, with weights."""
     source, target, weight = random_edges(1)
-    encoder = edge_encoder(span, symmetric=symmetric, weighted=True, rows=len(source))
     for start, stop in ((0, 1), (1, 700), (700, 700), (700, 5000)):
         columns = (source[start:stop] * factor, target[start:stop] * factor, weight[start:stop])
         encoder.add(*columns)
-    return encoder.result()
 
 
 def codes_of(edges: KeyedEdges) -> tuple[Ids, Ids]:
@@ -55,17 +54,17 @@ def with_opposites(source: Ids, target: Ids, weight: Array) -> set[tuple[int, in
 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_the_codes_of_a_span_are_distances_and_are_marked(symmetric: bool) -> None:
-    encoded = encoded_by(SPAN, symmetric=symmetric)
-    source, target = codes_of(encoded.edges)
-    assert encoded.marks is not None
-    assert encoded.edges.weights is not None
-    found = set(zip((source - 400).tolist(), (target - 400).tolist(), encoded.edges.weights.tolist(),
-                    strict=True))  # fmt: skip
+    encoder = SpanEncoder(SPAN, symmetric=symmetric, weighted=True, rows=5000)
+    fill(encoder)
+    encoded = encoder.edges()
+    source, target = codes_of(encoded)
+    assert encoded.weights is not None
+    found = set(zip((source - 400).tolist(), (target - 400).tolist(), encoded.weights.tolist(), strict=True))
     edges = random_edges(1)
     expected = with_opposites(*edges) if symmetric else set(zip(*(each.tolist() for each in edges), strict=True))
     assert found == expected
     assert len(source) == len(edges[0]) + symmetric * int((edges[0] != edges[1]).sum())
-    marked = marked_codes(encoded.marks) - 400
+    marked = marked_codes(encoder.marks) - 400
     assert np.array_equal(marked, np.unique(np.concatenate(edges[:2])))
 
 
@@ -73,21 +72,20 @@ def test_the_codes_of_a_span_are_distances_and_are_marked(symmetric: bool) -> No
 def test_without_a_span_codes_lead_back_to_the_ids(symmetric: bool) -> None:
     # Distant ids.
     factor = 2**53 + 1
-    encoded = encoded_by(None, symmetric=symmetric, factor=factor)
-    assert encoded.ids is not None
-    assert encoded.edges.weights is not None
-    ids = encoded.ids
+    encoder = WordEncoder(symmetric=symmetric)
+    fill(encoder, factor=factor)
+    encoded, ids = encoder.edges()
+    assert encoded.weights is not None
     assert np.array_equal(ids, np.unique(ids))
-    source, target = (ids[codes] // factor for codes in codes_of(encoded.edges))
-    weights = encoded.edges.weights
-    found = set(zip(source.tolist(), target.tolist(), weights.tolist(), strict=True))
+    source, target = (ids[codes] // factor for codes in codes_of(encoded))
+    found = set(zip(source.tolist(), target.tolist(), encoded.weights.tolist(), strict=True))
     edges = random_edges(1)
     assert found == (with_opposites(*edges) if symmetric else set(zip(*(each.tolist() for each in edges), strict=True)))
 
 
 def test_an_id_out_of_the_span_is_refused() -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
-        encoder = edge_encoder(SPAN, symmetric=False, weighted=False, rows=2)
+        encoder = SpanEncoder(SPAN, symmetric=False, weighted=False, rows=2)
         with pytest.raises(IntegrityError, match="not from -400 to 600"):
             encoder.add(np.array([0, wrong]), np.array([0, 0]), None)
 
@@ -97,13 +95,13 @@ def test_buckets_are_in_order_and_lose_nothing(weighted: bool) -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
     weights = np.random.default_rng(4).random(4000) if weighted else None
     edges = KeyedEdges(keys, weights)
-    found = bucket_edges(edges, 6, 16)
+    found, ends = bucket_edges(edges, 6, 16)
     order = np.argsort(keys >> np.uint64(38), kind="stable")
-    assert np.array_equal(found.edges.keys, keys[order])
-    assert np.array_equal(found.ends, np.cumsum(np.bincount((keys >> np.uint64(38)).astype(int), minlength=16)))
-    if weights is not None and found.edges.weights is not None:
-        assert np.array_equal(found.edges.weights, weights[order])
-    assert (found.edges.weights is not None) == weighted
+    assert np.array_equal(found.keys, keys[order])
+    assert np.array_equal(ends, np.cumsum(np.bincount((keys >> np.uint64(38)).astype(int), minlength=16)))
+    if weights is not None and found.weights is not None:
+        assert np.array_equal(found.weights, weights[order])
+    assert (found.weights is not None) == weighted
 
 
 def test_recoded_edges_have_the_codes_of_the_table() -> None:

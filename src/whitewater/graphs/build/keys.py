@@ -52,27 +52,6 @@ class KeyedEdges:
 
 
 @dataclass(frozen=True)
-class EncodedEdges:
-    """Edges, and what their codes stand for.
-
-    ``marks``, uint64, has a bit for each code of the span that occurs, the lowest bit first. Without a span, ``ids``
-    are the id of each code, int64, ascending.
-    """
-
-    edges: KeyedEdges
-    marks: Array | None
-    ids: Array | None
-
-
-@dataclass(frozen=True)
-class BucketedEdges:
-    """Edges ordered by bucket; those of bucket *b* are from ``ends[b - 1]``, or 0, to before ``ends[b]``, int64."""
-
-    edges: KeyedEdges
-    ends: Array
-
-
-@dataclass(frozen=True)
 class CodeNumbers:
     """The number of each code: the marks, uint64 (words,), before it. Both arrays are empty where it is the code.
 

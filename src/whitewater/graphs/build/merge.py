@@ -23,9 +23,7 @@ from whitewater.graphs.build.kernels import (
 from whitewater.graphs.build.keys import (
     CODE_BITS,
     CODES,
-    BucketedEdges,
     CodeNumbers,
-    EncodedEdges,
     IdSpan,
     KeyedEdges,
     MergedEdges,
@@ -40,24 +38,16 @@ _RULES = {"drop": 0, "sum": 1, "maximum": 2}
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
 
 
-def edge_encoder(span: IdSpan | None, *, symmetric: bool, weighted: bool, rows: int) -> SpanEncoder | WordEncoder:
-    """Return an empty encoder for ``rows`` edges at most; one task makes one and is done with it.
-
-    With a span all ids are in it and the codes of all encoders agree; without one each has codes of its own.
-    ``symmetric`` adds the opposite of each edge that is not a self-loop.
-    """
-    if span is None:
-        return WordEncoder(symmetric=symmetric)
-    return SpanEncoder(span, symmetric=symmetric, weighted=weighted, rows=rows)
-
-
 class SpanEncoder:
-    """Encodes ids as distances."""
+    """Encodes ``rows`` edges at most, whose ids are all in a span, as distances; ``symmetric`` adds their opposites.
+
+    The opposite of a self-loop is none. ``marks``, uint64, has a bit for each code that occurs, the lowest bit first.
+    """
 
     def __init__(self, span: IdSpan, *, symmetric: bool, weighted: bool, rows: int) -> None:
         self._span = span
         self._symmetric = symmetric
-        self._marks = np.zeros(span.words, np.uint64)
+        self.marks = np.zeros(span.words, np.uint64)
         self._keys, self._weights = room(rows << symmetric, weighted=weighted)
         self._filled = 0
 
@@ -67,18 +57,18 @@ class SpanEncoder:
         Raises IntegrityError if an id is not in the span.
         """
         span = self._span.minimum, self._span.size, self._symmetric
-        output = self._keys, self._weights, self._marks
+        output = self._keys, self._weights, self.marks
         self._filled = encode_offsets((source, target), _or_none(weight), span, output, self._filled)
         if self._filled < 0:
             raise outside_span(self._span)
 
-    def result(self) -> EncodedEdges:
+    def edges(self) -> KeyedEdges:
         """Return all edges."""
-        return EncodedEdges(_keyed(self._keys, self._weights, self._filled), self._marks, None)
+        return _keyed(self._keys, self._weights, self._filled)
 
 
 class WordEncoder:
-    """Codes ids by their order among those of all edges that it is given, which it keeps."""
+    """Codes ids by their order among those of all edges that it is given, which it keeps; see `SpanEncoder`."""
 
     def __init__(self, *, symmetric: bool) -> None:
         self._symmetric = symmetric
@@ -88,8 +78,8 @@ class WordEncoder:
         """Keep edges; see `SpanEncoder.add`."""
         self._blocks.append((source, target, weight))
 
-    def result(self) -> EncodedEdges:
-        """Return all edges."""
+    def edges(self) -> tuple[KeyedEdges, Array]:
+        """Return all edges, and the id of each code, int64, ascending."""
         import pandas as pd
 
         sources, targets, weights = zip(*self._blocks, strict=True)
@@ -104,7 +94,7 @@ class WordEncoder:
             others = source != target
             keys = np.concatenate([keys, (source << np.uint64(CODE_BITS) | target)[others]])
             weight = None if weight is None else np.concatenate([weight, weight[others]])
-        return EncodedEdges(KeyedEdges(keys, weight), None, found[order])
+        return KeyedEdges(keys, weight), found[order]
 
 
 def recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
@@ -114,14 +104,17 @@ def recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
     return KeyedEdges(keys, edges.weights)
 
 
-def bucket_edges(edges: KeyedEdges, shift: int, buckets: int) -> BucketedEdges:
-    """Order edges by bucket, the code of the target shifted right by ``shift``, in one pass after counting."""
+def bucket_edges(edges: KeyedEdges, shift: int, buckets: int) -> tuple[KeyedEdges, Array]:
+    """Order edges by bucket, the code of the target shifted right by ``shift``, in one pass after counting.
+
+    Returns them, and where each bucket ends, int64 (buckets,).
+    """
     counts = np.zeros(buckets, np.int64)
     count_buckets(edges.keys, CODE_BITS + shift, counts)
     ends = np.cumsum(counts)
     keys, weights = room(len(edges), weighted=edges.weights is not None)
     scatter((edges.keys, _or_none(edges.weights)), CODE_BITS + shift, ends - counts, (keys, weights))
-    return BucketedEdges(_keyed(keys, weights, len(edges)), ends)
+    return _keyed(keys, weights, len(edges)), ends
 
 
 def merge_edges(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,8 @@ import numpy.typing as npt
 from whitewater.engines import Device
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.edge_blocks import edge_blocks
-from whitewater.graphs.build.keys import CodeNumbers, EncodedEdges, KeyedEdges, MergedEdges, Rule
-from whitewater.graphs.build.merge import bucket_edges, edge_encoder, merge_edges, recode_edges
+from whitewater.graphs.build.keys import CodeNumbers, IdSpan, KeyedEdges, MergedEdges, Rule
+from whitewater.graphs.build.merge import SpanEncoder, WordEncoder, bucket_edges, merge_edges, recode_edges
 
 if TYPE_CHECKING:
     from whitewater.engines import Array
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 # An array of the host that waits for a later task, or a file of it where memory is too small.
 Kept = npt.NDArray[Any] | Path
+Encoder = TypeVar("Encoder", SpanEncoder, WordEncoder)
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,6 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Encoded:
-    """What a task of `encode` makes: pieces and the marks of their codes, or edges with codes of their own."""
-
-    pieces: list[Piece]
-    marks: Array | None
-    words: list[Words]
-
-
-@dataclass(frozen=True)
 class TargetRange:
     """A range of buckets, the numbers of its targets, and the edges in it."""
 
@@ -70,17 +62,31 @@ class TargetRange:
     edges: int
 
 
-def encode(task: int, *, plan: EdgePlan, buckets: Buckets | None, spool: Path | None) -> Encoded:
-    """Encode the row groups of a task, and order them by bucket if codes are distances."""
-    encoded = Encoded([], None if plan.span is None else np.zeros(plan.span.words, np.uint64), [])
-    for place, edges in enumerate(_encoded(plan.tasks[task], plan)):
-        stem = spool and spool / f"encoded-{task}-{place}"
-        if buckets is None:
-            encoded.words.append(_words(edges, stem))
-        else:
-            cast("Array", encoded.marks)[:] |= cast("Array", edges.marks)
-            encoded.pieces.append(_piece(edges.edges, buckets, stem))
-    return encoded
+def encode(
+    task: int, *, plan: EdgePlan, span: IdSpan, buckets: Buckets, spool: Path | None
+) -> tuple[list[Piece], Array]:
+    """Encode the row groups of a task as distances, ordered by bucket; return the marks of their codes, too."""
+    pieces, marks = list[Piece](), np.zeros(span.words, np.uint64)
+
+    def encoder(rows: int) -> SpanEncoder:
+        return SpanEncoder(span, symmetric=plan.symmetric, weighted=plan.weighted, rows=rows)
+
+    for place, filled in enumerate(_filled(plan.tasks[task], plan, encoder)):
+        marks |= filled.marks
+        pieces.append(_piece(filled.edges(), buckets, spool and spool / f"encoded-{task}-{place}"))
+    return pieces, marks
+
+
+def encode_words(task: int, *, plan: EdgePlan, spool: Path | None) -> list[Words]:
+    """Encode the row groups of a task with codes of their own."""
+    words = []
+    filled = _filled(plan.tasks[task], plan, lambda _: WordEncoder(symmetric=plan.symmetric))
+    for place, (edges, ids) in enumerate(each.edges() for each in filled):
+        arrays, stem = {"keys": edges.keys, "weights": edges.weights, "ids": ids}, f"encoded-{task}-{place}"
+        words.append(
+            Words(**{name: _array_or_file(array, spool and spool / stem, name) for name, array in arrays.items()})
+        )
+    return words
 
 
 def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, spool: Path | None) -> Piece:
@@ -98,37 +104,30 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, r
     return merge_edges(buckets, numbers, task.vertices, rule, index, weighted=weighted, edges=task.edges)
 
 
-def _encoded(groups: Sequence[RowGroup], plan: EdgePlan) -> Iterator[EncodedEdges]:
-    """Yield the edges of row groups, encoded, `EdgePlan.piece_rows` of them at a time."""
+def _filled(groups: Sequence[RowGroup], plan: EdgePlan, empty: Callable[[int], Encoder]) -> Iterator[Encoder]:
+    """Yield encoders that are given the edges of row groups, `EdgePlan.piece_rows` at most each."""
     left = sum(group.rows for group in groups)
     room = 0
     encoder = None
     most = min(Device().slice_rows, plan.piece_rows)
     blocks = (edge_blocks(group, weighted=plan.weighted, rows=most) for group in groups)
-    for source, target, weight in chain.from_iterable(blocks):
-        rows = len(source)
+    for block in chain.from_iterable(blocks):
+        rows = len(block[0])
         if encoder is None or rows > room:
             if encoder is not None:
-                yield encoder.result()
+                yield encoder
             room = min(left, plan.piece_rows)
-            encoder = edge_encoder(plan.span, symmetric=plan.symmetric, weighted=plan.weighted, rows=room)
-        encoder.add(source, target, weight)
+            encoder = empty(room)
+        encoder.add(*block)
         room -= rows
         left -= rows
     if encoder is not None:
-        yield encoder.result()
-
-
-def _words(encoded: EncodedEdges, stem: Path | None) -> Words:
-    keys, weights = encoded.edges.keys, encoded.edges.weights
-    arrays = {"keys": keys, "weights": weights, "ids": encoded.ids}
-    return Words(**{name: _array_or_file(array, stem, name) for name, array in arrays.items()})
+        yield encoder
 
 
 def _piece(edges: KeyedEdges, buckets: Buckets, stem: Path | None) -> Piece:
-    ordered = bucket_edges(edges, buckets.shift, buckets.count)
-    keys, weights = ordered.edges.keys, ordered.edges.weights
-    return Piece(_array_or_file(keys, stem, "keys"), _array_or_file(weights, stem, "weights"), ordered.ends)
+    ordered, ends = bucket_edges(edges, buckets.shift, buckets.count)
+    return Piece(_array_or_file(ordered.keys, stem, "keys"), _array_or_file(ordered.weights, stem, "weights"), ends)
 
 
 def _array_or_file(array: Array | None, stem: Path | None, name: str) -> Any:

@@ -25,7 +25,7 @@ from whitewater.graphs.build.keys import (
 )
 from whitewater.graphs.build.merge import mark_ids, union_of_ids
 from whitewater.graphs.build.plan import Buckets, EdgePlan, check_memory, check_range, plan_edges
-from whitewater.graphs.build.tasks import Piece, TargetRange, Words, encode, merge, number, read
+from whitewater.graphs.build.tasks import Piece, TargetRange, Words, encode, encode_words, merge, number, read
 from whitewater.graphs.graph_folder import index_of
 from whitewater.graphs.vertex_ids import Ids
 
@@ -85,42 +85,36 @@ def number_edges(
     )
     run.note(edges_on_disk=plan.spills)
     work = Work(run, plan, workers, spool if plan.spills else None)
-    numbered = _number_vertices(work, known)
+    numbered = _by_words(work, known) if plan.span is None else _by_marks(work, plan.span, known)
     entries = sum(int(piece.ends[-1]) for piece in numbered.pieces)
     return NumberedEdges(numbered.ids, entries, _merged(work, numbered, rule))
 
 
-def _number_vertices(work: Work, known: Ids) -> Numbered:
-    """Encode the edges, and number their ends and the vertices that are known, ascending."""
-    span = work.plan.span
-    return _by_words(work, known) if span is None else _by_marks(work, span, known)
-
-
 def _by_marks(work: Work, span: IdSpan, known: Ids) -> Numbered:
-    """Encode ids as distances; the marks of those that occur give the numbers."""
+    """Encode ids as distances; the marks of those that occur, or are known, give the numbers."""
     vertices = min(span.size, 2 * work.plan.rows + len(known))
     work.run.note(memory_forecast_bytes=check_memory(work.plan, vertices=vertices))
     buckets = work.plan.buckets(span.size)
     marks = np.zeros(span.words, np.uint64)
     mark_ids(known, span, marks)
     pieces: list[Piece] = []
-    for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=buckets, spool=work.spool):
-        if encoded.marks is not None:
-            marks |= encoded.marks
-        pieces += encoded.pieces
+    tasks = range(len(work.plan.tasks))
+    for encoded, marked in work.map(encode, tasks, plan=work.plan, span=span, buckets=buckets, spool=work.spool):
+        marks |= marked
+        pieces += encoded
     return Numbered(pieces, buckets, marked_codes(marks) + np.int64(span.minimum), code_numbers(marks))
 
 
 def _by_words(work: Work, known: Ids) -> Numbered:
-    """Encode the ids of each piece on their own; the union of all ids gives the numbers."""
+    """Encode the ids of each piece on their own; the union of all, and of those that are known, gives the numbers."""
     check_memory(work.plan, vertices=len(known))
     words: list[Words] = []
 
     def found() -> Iterator[Ids]:
         yield known
-        for encoded in work.map(encode, range(len(work.plan.tasks)), plan=work.plan, buckets=None, spool=work.spool):
-            words.extend(encoded.words)
-            yield from (read(each.ids) for each in encoded.words)
+        for encoded in work.map(encode_words, range(len(work.plan.tasks)), plan=work.plan, spool=work.spool):
+            words.extend(encoded)
+            yield from (read(each.ids) for each in encoded)
 
     ids = _union(found())
     if len(ids) > CODES:
