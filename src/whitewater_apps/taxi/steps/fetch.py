@@ -13,7 +13,7 @@ from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Fetch, Files, Tlc
-from whitewater_apps.taxi.synthetic.months import write_generated, write_zones
+from whitewater_apps.taxi.synthetic.months import ZONES, write_generated
 from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
     """
     if settings.source == "generated":
         folder = place / "generated"
-        names = map(str, [*write_generated(folder, settings.generated), write_zones(folder / "zones.csv")])
+        names = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
         here = find(names, downloads=downloads, threads=threads, key=KEY).values()
         found = [replace(each, origin="simulated") for each in here]
     elif settings.source == "tlc":

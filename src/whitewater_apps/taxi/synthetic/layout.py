@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
+from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.schema import ALIASES, TRIP_COLUMNS
 from whitewater_apps.taxi.synthetic.city import Integers, Mask
 from whitewater_apps.taxi.synthetic.trips import Trips
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Form = Literal["csv", "parquet"]
 FIRST_MONTH: dict[Service, str] = {"yellow": "2015-01", "green": "2017-01", "fhvhv": "2019-02"}
@@ -76,7 +75,13 @@ class Layout(NamedTuple):
 
 
 def layout(service: Service, month: str, form: Form) -> Layout:
-    """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet)."""
+    """Return the layout of a service's file of a month: as published then (CSV) or as published today (Parquet).
+
+    Raises ConfigError if the service is not simulated in that month.
+    """
+    if month < FIRST_MONTH[service]:
+        raise ConfigError(f"taxi.fetch.generated: it has no {service} trips before {FIRST_MONTH[service]}. "
+                          f"Remove {month} from months, or {service} from services.")  # fmt: skip
     if form == "parquet":
         return Layout(service, month, form, _parquet_names(service, month))
     header = next(header for last, header in HEADERS if month <= last)
@@ -97,14 +102,10 @@ def _parquet_names(service: Service, month: str) -> list[str]:
 
 def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
     """Return trips as a table of the layout: its names, order, types and spellings."""
-    import pyarrow as pa
-
     return pa.table([_column(name, trips, chosen) for name in chosen.names], names=chosen.names)
 
 
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
-    import pyarrow as pa
-
     column = ALIASES.get(raw_name.strip().lower(), raw_name)
     nulls = _nulls(column, trips, chosen)
     spelled = _spelled(column, trips, chosen)
@@ -123,8 +124,6 @@ def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
 
 
 def _number_type(column: str, chosen: Layout) -> pa.DataType:
-    import pyarrow as pa
-
     if TRIP_COLUMNS[column].kind == "float64":
         return pa.float64()
     if column in ("vendor_id", "pickup_location_id", "dropoff_location_id"):
@@ -147,19 +146,15 @@ def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
 
 def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...], Integers] | None:
     """Return the spellings of a column of text, and which of them each trip has; None for numbers and times."""
-    if chosen.service == "fhvhv":
-        return _spelled_by_apps(column, trips)
+    vendor, flags = trips["vendor_id"], ("N", "Y")
     if column == "store_and_forward":
-        return ("N", "Y"), trips[column]
-    return None
-
-
-def _spelled_by_apps(column: str, trips: Trips) -> tuple[tuple[str, ...], Integers] | None:
-    vendor = trips["vendor_id"]
+        return flags, trips[column]
+    if chosen.service != "fhvhv":
+        return None
     if column == "vendor_id":
         return tuple(f"HV{license:04d}" for license in range(LYFT + 1)), vendor
     if column in ("dispatching_base_num", "originating_base_num"):
         return tuple(f"B{90_000 + license}" for license in range(LYFT + 1)), vendor
     if column == "access_a_ride":
-        return ("N", "Y", " "), np.where(vendor == UBER, 2, trips[column])
-    return (("N", "Y"), trips[column]) if TRIP_COLUMNS[column].kind == "int8" else None
+        return (*flags, " "), np.where(vendor == UBER, 2, trips[column])
+    return (flags, trips[column]) if TRIP_COLUMNS[column].kind == "int8" else None

@@ -9,27 +9,24 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from itertools import product
+from functools import partial
+from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
-from whitewater.errors import ConfigError
-from whitewater.io.store import put_in_place
-from whitewater_apps.taxi.config import Service
+from whitewater.io.store import remove_unfinished, write_whole
+from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.synthetic.city import SIZE, city
 from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
-from whitewater_apps.taxi.synthetic.layout import CSV_UNTIL, FIRST_MONTH, PARQUET_SINCE, Layout, layout, raw_table
+from whitewater_apps.taxi.synthetic.layout import CSV_UNTIL, PARQUET_SINCE, Layout, layout, raw_table
 from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
 from whitewater_apps.taxi.synthetic.trips import app_trips, hourly_demand, taxi_trips
 from whitewater_apps.taxi.zones import COLUMNS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from whitewater_apps.taxi.config import Generated
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +34,7 @@ logger = logging.getLogger(__name__)
 # three times as many, which would make the default large without teaching more.
 ROWS: dict[Service, int] = {"yellow": 3_000_000, "green": 300_000, "fhvhv": 1_000_000}
 BLOCK_TRIPS = 250_000
-MONTHS = "*_tripdata_*"
+ZONES = "zones.csv"
 
 
 def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.Table:
@@ -49,22 +46,17 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
 
     Raises ConfigError if the service is not simulated in that month, which is ``YYYY-MM``.
     """
-    import pyarrow as pa
-
-    _require_simulated(service, month)
     chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
     return pa.concat_tables(_tables(chosen, rows=rows, seed=seed))
 
 
 def simulate_zones() -> pa.Table:
     """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
-    import pyarrow as pa
-
     return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in city()[:3])], list(COLUMNS))
 
 
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
-    """Write the zone table and a file for each service and month, and return the latter in that order.
+    """Write the zone table, `ZONES`, and a file for each service and month, and return the latter in that order.
 
     Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
     all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
@@ -76,34 +68,22 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
         _layout(service, month, first=settings.months[0])
         for service, month in dict.fromkeys(product(settings.services, settings.months))
     ]
-    directory.mkdir(parents=True, exist_ok=True)
-    for path in {*directory.glob(MONTHS), *directory.glob(".*.part")}:
+    remove_unfinished(directory)
+    for path in directory.glob("*_tripdata_*"):
         path.unlink()
     paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
     for chosen, path in zip(wanted, paths, strict=True):
-        _write(path, chosen, rows=max(1, round(ROWS[chosen.service] * settings.scale)), seed=settings.seed)
-    write_zones(directory / "zones.csv")
+        rows = max(1, round(ROWS[chosen.service] * settings.scale))
+        write = _write_csv if chosen.form == "csv" else _write_parquet
+        write_whole(path, partial(write, tables=_tables(chosen, rows=rows, seed=settings.seed), chosen=chosen))
+        logger.info("simulated %s: %d trips", path, rows)
+    write_zones(directory / ZONES)
     return paths
 
 
 def _layout(service: Service, month: str, *, first: str) -> Layout:
-    _require_simulated(service, month)
     is_csv = month < PARQUET_SINCE or (month == first and service == "yellow" and month <= CSV_UNTIL)
     return layout(service, month, "csv" if is_csv else "parquet")
-
-
-def _require_simulated(service: Service, month: str) -> None:
-    if month < FIRST_MONTH[service]:
-        raise ConfigError(f"taxi.fetch.generated: it has no {service} trips before {FIRST_MONTH[service]}. "
-                          f"Remove {month} from months, or {service} from services.")  # fmt: skip
-
-
-def _write(path: Path, chosen: Layout, *, rows: int, seed: int) -> None:
-    beside = path.with_name(f".{path.name}.part")
-    write = _write_csv if chosen.form == "csv" else _write_parquet
-    write(beside, _tables(chosen, rows=rows, seed=seed), chosen)
-    put_in_place(beside, path)
-    logger.info("simulated %s: %d trips", path, rows)
 
 
 def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
@@ -124,21 +104,15 @@ def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
         yield raw_table(soil(trips, dispatched=dispatched, random=random), chosen)
 
 
-def _write_parquet(path: Path, tables: Iterator[pa.Table], _: Layout) -> None:
-    import pyarrow.parquet as pq
-
-    table = next(tables)
-    with pq.ParquetWriter(path, table.schema) as writer:
-        writer.write_table(table)
-        for table in tables:
+def _write_parquet(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> None:
+    first = next(tables)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        for table in chain([first], tables):
             writer.write_table(table)
 
 
-def _write_csv(path: Path, tables: Iterator[pa.Table], chosen: Layout) -> None:
+def _write_csv(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> None:
     """Write the header, a blank line where the era had one, and rows that end with its surplus commas and CRLF."""
-    import pyarrow as pa
-    import pyarrow.csv as pa_csv
-
     options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="\r\n")
     with path.open("wb") as file:
         file.write(chosen.header.encode())
@@ -164,10 +138,7 @@ def _torn(lines: bytes, *, count: int) -> Iterator[bytes]:
 
 def write_zones(path: Path) -> Path:
     """Write the simulated city's zone table as CSV, and return its path."""
-    import pyarrow.csv as pa_csv
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.part")
-    pa_csv.write_csv(simulate_zones(), beside, pa_csv.WriteOptions(quoting_header="none"))
-    put_in_place(beside, path)
+    write_whole(
+        path, lambda place: pa_csv.write_csv(simulate_zones(), place, pa_csv.WriteOptions(quoting_header="none"))
+    )
     return path
