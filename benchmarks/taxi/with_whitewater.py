@@ -17,12 +17,11 @@ import pyarrow as pa
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.process import exit_fast
 from whitewater.tables import with_polars as tables
-from whitewater.tables.config import Range
 from whitewater.tables.eras import Era
 from whitewater.tables.fixed_point import VALUE, integers
 from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
-from whitewater.tables.rules import Rule
+from whitewater.tables.rules import Range, Rule
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules

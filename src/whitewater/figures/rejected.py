@@ -38,7 +38,7 @@ def data_quality(
     ----------
     quality
         ``totals``, and ``by_month`` with the ``service`` and ``month`` of each entry, ``rows_in``, ``rows_out`` and
-        ``by_reason``; see `whitewater.tables.conservation.count_reasons`.
+        ``by_reason``; see `whitewater.tables.quarantine.count_reasons`.
     looks
         The services in the order of their panels.
     stray

@@ -1,18 +1,95 @@
-"""The quarantine: rejected rows as they were, with all reasons, the file, and the line where it was text."""
+"""Rows in = rows kept + rows quarantined: rejected rows as they were, with all reasons; none is lost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines import Array
+from whitewater.errors import IntegrityError
+from whitewater.io.store import remove_unfinished
 from whitewater.tables.partitions import write_table
+from whitewater.tables.raw_files import RawFile, Unit, UnitCounts
+from whitewater.tables.rules import Rule
 
 # Bit 0 of a mask: lines of text that could not be parsed, which no rule sees.
 MALFORMED = "malformed_line"
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where the rows of raw files go: each is kept, or in quarantine with all its reasons.
+
+    Parameters
+    ----------
+    kept, quarantine
+        Folders; units become ``part-FILE-UNIT-PIECE.parquet`` in each, and what cannot be parsed
+        ``malformed-FILE-UNIT-PIECE.parquet``.
+    schema
+        The columns of a row.
+    rules
+        A row is kept that breaks none of them.
+    origins
+        What each file is called in quarantine, by its number.
+    """
+
+    kept: Path
+    quarantine: Path
+    schema: pa.Schema
+    rules: Sequence[Rule]
+    origins: Mapping[int, str]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reasons by their bit in the mask of a row: malformed lines have bit 0, the rules follow."""
+        return (MALFORMED, *(rule.reason for rule in self.rules))
+
+    def write(self, rows: pa.Table, broken: Array, malformed: Sequence[str], unit: Unit, piece: int) -> UnitCounts:
+        """Write rows of the schema; count them by mask.
+
+        ``broken``, int64 (rows,) on the host, has bit *i* set where a row breaks ``rules[i]``.
+        """
+        file, name, mask = unit.place[0], f"part-{unit.stem(piece)}.parquet", broken << 1
+        if len(kept := rows.filter(pa.array(mask == 0))):
+            write_table(kept, self.kept / name)
+        if len(rejected := rows.filter(pa.array(mask > 0))):
+            masks, files, place = mask[mask > 0], np.full(len(rejected), file), self.quarantine / name
+            write_rejected(rejected, masks, files, place, reasons=self.reasons, origins=self.origins)
+        if malformed:
+            place = self.quarantine / f"malformed-{unit.stem(piece)}.parquet"
+            write_malformed(pa.array(malformed), place, schema=self.schema, origin=self.origins[file])
+        counts = dict(zip(*np.unique(mask, return_counts=True), strict=True))
+        groups = Counter[tuple[int | None, ...]]({(int(each),): int(rows) for each, rows in counts.items()})
+        return UnitCounts(len(malformed), next(iter(malformed), None), groups)
+
+    def finish(self, files: Sequence[RawFile], by_file: Sequence[UnitCounts]) -> dict[str, Any]:
+        """Return what became of the rows of each file, and of all; a data set without rows gets one empty file.
+
+        Raises IntegrityError if the rows on the disk are not those that were counted.
+        """
+        remove_unfinished(self.kept)
+        remove_unfinished(self.quarantine)
+        if not any(self.kept.iterdir()):
+            write_table(self.schema.empty_table(), self.kept / "part-none.parquet")
+        if not any(self.quarantine.iterdir()):
+            write_malformed(pa.nulls(0), self.quarantine / "malformed-none.parquet", schema=self.schema, origin="")
+        told = [{"path": file.name, **self._describe(each)} for file, each in zip(files, by_file, strict=True)]
+        totals = {key: sum(each[key] for each in told) for key in ("rows_in", "rows_out", "quarantined")}
+        check_written(self.kept, totals["rows_out"])
+        check_written(self.quarantine, totals["quarantined"])
+        return {"totals": totals, "files": told}
+
+    def _describe(self, counts: UnitCounts) -> dict[str, Any]:
+        masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
+        found = count_reasons(masks, self.reasons)
+        return {**found, "quarantined": found["rows_in"] - found["rows_out"]}
 
 
 def write_rejected(
@@ -45,3 +122,41 @@ def _write(rows: pa.Table, reasons: pa.Array, files: pa.Array, lines: pa.Array |
     for name, column in {"reasons": reasons, "source_file": files, "raw_line": lines}.items():
         table = table.append_column(name, column)
     write_table(table, path, compression="zstd")
+
+
+def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
+    """Return the rows read and kept, and the rejected ones by reason: a row counts once under each of its reasons.
+
+    ``masks`` counts rows by mask; bit *i* of a mask is set where ``reasons[i]`` holds, and 0 means kept.
+    """
+    found = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
+    by_reason = {reason: rows for reason, rows in found.items() if rows}
+    return {"rows_in": masks.total(), "rows_out": masks[0], "by_reason": by_reason}
+
+
+def funnel(masks: Counter[int], reasons: Sequence[str], *, rare: Container[str] = ()) -> list[dict[str, Any]]:
+    """Return the rows left after each rule in turn: a row leaves at its first reason.
+
+    ``rare`` reasons are listed only where a row has one of them first.
+    """
+    first: Counter[int] = Counter()
+    for mask, rows in masks.items():
+        first[(mask & -mask).bit_length() - 1] += rows
+    left = masks.total()
+    stages: list[dict[str, Any]] = [{"rule": "read", "rows": left}]
+    for bit, reason in enumerate(reasons):
+        left -= first[bit]
+        if first[bit] or reason not in rare:
+            stages.append({"rule": reason, "rows": left})
+    return stages
+
+
+def check_written(data_set: Path, expected: int) -> None:
+    """Compare the rows that lie on disk, by the footers of the files, with those that were counted.
+
+    Raises IntegrityError if a row is missing or there twice.
+    """
+    found = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
+    if found != expected:
+        raise IntegrityError(f"{data_set} holds {found} rows where {expected} were written. Run the step again; "
+                             "if this stays, a disk or file system loses data.")  # fmt: skip

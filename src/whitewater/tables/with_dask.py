@@ -24,9 +24,9 @@ from whitewater.tables.eras import Codes, Era
 from whitewater.tables.fixed_point import LIMIT, integers
 from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check, merge, nothing
 from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
-from whitewater.tables.split import Split
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any

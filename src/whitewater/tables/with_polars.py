@@ -16,9 +16,9 @@ from whitewater.tables.eras import Codes, Era, RawColumn
 from whitewater.tables.fixed_point import LIMIT, SUMS, integers
 from whitewater.tables.group_statistics import BINS, TOO_LARGE, as_sums, check
 from whitewater.tables.partitions import Partition, write_lines, write_table
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
-from whitewater.tables.split import Split
 
 Quantity = Callable[[str], pl.Expr]
 # Of so many different texts, nulls among them, comparisons find the codes in a fifth of the time of a look-up.

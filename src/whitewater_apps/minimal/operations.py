@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from whitewater.tables.partitions import Partition
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.split import Split
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine

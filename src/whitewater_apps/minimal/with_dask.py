@@ -16,8 +16,8 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.split import Split
 from whitewater.tables.with_dask import Frame
 from whitewater_apps.minimal.readings import KEYS, READINGS
 

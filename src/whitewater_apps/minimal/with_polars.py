@@ -13,8 +13,8 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.split import Split
 from whitewater_apps.minimal.readings import KEYS, READINGS
 
 

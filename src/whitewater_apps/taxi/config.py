@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from whitewater.config.base import Section, Sourced
 from whitewater.learn.config import Search
-from whitewater.tables.config import Range
+from whitewater.tables.rules import Range
 
 Service = Literal["yellow", "green", "fhvhv"]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]

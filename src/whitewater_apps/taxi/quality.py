@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whitewater.errors import IntegrityError
-from whitewater.tables.conservation import count_reasons, funnel
+from whitewater.tables.quarantine import count_reasons, funnel
 from whitewater_apps.taxi.partitions import month_name
 from whitewater_apps.taxi.rules import UNREADABLE
 from whitewater_apps.taxi.schema import SERVICES

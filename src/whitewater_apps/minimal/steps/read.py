@@ -6,8 +6,8 @@ from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.quarantine import Split
 from whitewater.tables.raw_files import UnitCounts, open_all, refuse_malformed, units
-from whitewater.tables.split import Split
 from whitewater_apps.minimal.config import Read
 from whitewater_apps.minimal.operations import operations
 from whitewater_apps.minimal.readings import READINGS, SOURCE, rules

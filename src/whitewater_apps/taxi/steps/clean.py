@@ -14,9 +14,8 @@ from whitewater.errors import InputError, shorten_list
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.conservation import check_written
 from whitewater.tables.partitions import Part, group_parts, write_table
-from whitewater.tables.quarantine import write_malformed
+from whitewater.tables.quarantine import check_written, write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from whitewater.errors import IntegrityError
-from whitewater.tables.conservation import check_written, count_reasons, funnel
 from whitewater.tables.partitions import write_table
+from whitewater.tables.quarantine import check_written, count_reasons, funnel
 
 REASONS = ("torn", "rare", "short", "dear")
 MASKS = Counter({0b0000: 90, 0b1000: 5, 0b1100: 3, 0b0001: 2})
