@@ -42,13 +42,6 @@ def kernel(function: Function) -> Function:
     return _compile(function, inline=False)
 
 
-def short_kernel(function: Function) -> Function:
-    """Compile a function of microseconds: it keeps the interpreter's lock, whose hand-over would take longer."""
-    if config.ENABLE_CUDASIM:
-        return function
-    return cast(Function, njit(cache=True, error_model="numpy")(function))
-
-
 def part(function: Function) -> Function:
     """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
     return _compile(function, inline=True)

@@ -9,7 +9,7 @@ encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `describ
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from io import FileIO
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.features.columns import pages as parquet_pages
 from whitewater.features.columns.column import Categories, Numbers
-from whitewater.features.columns.pages import ABSENT, DATA, DATA_V2, DICTIONARY
+from whitewater.features.columns.pages import ABSENT
 from whitewater.tables.arrow_arrays import empty
 
 PHYSICAL: dict[str, np.dtype[Any]] = {
@@ -44,10 +44,15 @@ _UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
 _CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
-_INDICES = (parquet_pages.PLAIN_DICTIONARY, parquet_pages.RLE_DICTIONARY)
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+# Of the header of a page: the field that tells of a page of its kind.
+_OF_KIND = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
+_PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
 # A dictionary page calls its own plain encoding by either name.
-_VALUES = (parquet_pages.PLAIN, parquet_pages.PLAIN_DICTIONARY)
-_PAGES_AT_ONCE = 256
+_VALUES = (_PLAIN, _PLAIN_DICTIONARY)
+_MOST_BYTES = 2**31 - 1
+# Thrift's compact types: the integers are of 16, 32 and 64 bits.
+_TRUE, _FALSE, _INTEGERS, _BINARY, _STRUCT = 1, 2, (4, 5, 6), 8, 12
 # The code of a null, -1, as kernels see it.
 _NULL_CODE = 2**32 - 1
 
@@ -72,7 +77,7 @@ class Chunk:
 class Page(NamedTuple):
     """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
 
-    kind: int
+    is_dictionary: bool
     rows: int
     levels: int
     has_indices: bool
@@ -137,28 +142,81 @@ def _pages(data: FileIO, chunk: Chunk) -> Iterator[Page]:
     data.seek(chunk.offset)
     if data.readinto(stored.data) != len(stored):
         raise ChunkError("is cut off")
-    headers = np.empty((_PAGES_AT_ONCE, parquet_pages.FIELDS), np.int64)
-    done = 0
-    while done < chunk.size:
-        found, taken = parquet_pages.find_pages(stored[done:], headers)
-        if taken < 0 or found == 0:
-            raise ChunkError("has a malformed page header, or is cut off")
-        for header in headers[:found].tolist():
-            yield _page(header, stored[done:].data, chunk.codec)
-        done += taken
+    position = 0
+    while position < chunk.size:
+        try:
+            header, position = _read_struct(stored.data, position)
+            page = _page(header, stored.data[position:], chunk.codec)
+        except (IndexError, KeyError, TypeError, RecursionError):
+            raise ChunkError("has a malformed page header, or is cut off") from None
+        if page is not None:
+            yield page
+        position += header[3]
 
 
-def _page(header: list[int], data: memoryview, codec: str) -> Page:
-    """Return a page by its header, a row of the table of `parquet_pages.find_pages`."""
-    kind, size, compressed, checksum, rows, encoding, levels, is_compressed, start = header
-    body = data[start : start + compressed]
-    if checksum != ABSENT and zlib.crc32(body) != checksum & 0xFFFFFFFF:
+def _page(header: Mapping[int, Any], data: memoryview, codec: str) -> Page | None:
+    """Return the page that begins the data, by its header, or None of a kind that has no rows."""
+    kind, size, compressed = (header[number] for number in (1, 2, 3))
+    if not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(data)):
+        raise ChunkError("has a malformed page header, or is cut off")
+    body = data[:compressed]
+    if 4 in header and zlib.crc32(body) != header[4] & 0xFFFFFFFF:
         raise ChunkError("has a page whose checksum is wrong")
-    has_indices = kind != DICTIONARY and encoding in _INDICES
+    if kind not in _OF_KIND:
+        return None
+    of_kind = header[_OF_KIND[kind]]
+    is_second = kind == _DATA_V2
+    rows, encoding, levels = of_kind[1], of_kind[4 if is_second else 2], of_kind[5] if is_second else ABSENT
+    has_indices = kind != _DICTIONARY and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY)
     if not has_indices and encoding not in _VALUES:
         raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
+    if rows < 0 or levels < ABSENT:
+        raise ChunkError("has a malformed page header")
+    is_compressed = not is_second or of_kind.get(7, True)
     body = _uncompressed(body, codec if is_compressed else _UNCOMPRESSED, size, max(levels, 0))
-    return Page(kind, rows, levels, has_indices, body)
+    return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
+
+
+def _read_struct(data: memoryview, position: int) -> tuple[dict[int, Any], int]:
+    """Return what is in a struct of Thrift's compact protocol, by number of field, and the position after it.
+
+    Texts are left out. Raises IndexError if the data end before the struct, ChunkError if it is malformed.
+    """
+    fields: dict[int, Any] = {}
+    number = 0
+    while kind := data[position] & 15:
+        step = data[position] >> 4
+        position += 1
+        if step:
+            number += step
+        else:
+            value, position = _read_varint(data, position)
+            number = value >> 1
+        if kind in (_TRUE, _FALSE):
+            fields[number] = kind == _TRUE
+        elif kind == _STRUCT:
+            fields[number], position = _read_struct(data, position)
+        elif kind in _INTEGERS:
+            value, position = _read_varint(data, position)
+            fields[number] = (value >> 1) ^ -(value & 1)
+        elif kind == _BINARY:
+            size, position = _read_varint(data, position)
+            position += size
+        else:
+            raise ChunkError("has a malformed page header")
+    return fields, position + 1
+
+
+def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
+    """Return an unsigned LEB128 number of up to 63 bits, and the position after it."""
+    value = 0
+    for shift in range(0, 63, 7):
+        byte = data[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, position
+    raise ChunkError("has a malformed page header")
 
 
 def _uncompressed(body: memoryview, codec: str, size: int, levels: int) -> memoryview:
@@ -203,17 +261,17 @@ def read_chunk(data: FileIO, chunk: Chunk) -> Numbers | Categories:
     valid: Array | None = None
     first = 0
     for page in _pages(data, chunk):
-        if page.kind == DICTIONARY:
+        if page.is_dictionary:
             decoder.begin(page)
-        elif page.kind in (DATA, DATA_V2):
-            rows = slice(first, first + page.rows)
-            if rows.stop > chunk.rows:
-                break
-            present = decoder.decode(page, values[rows])
-            if present is not None:
-                valid = np.ones(chunk.rows, np.bool_) if valid is None else valid
-                valid[rows] = present
-            first = rows.stop
+            continue
+        rows = slice(first, first + page.rows)
+        if rows.stop > chunk.rows:
+            break
+        present = decoder.decode(page, values[rows])
+        if present is not None:
+            valid = np.ones(chunk.rows, np.bool_) if valid is None else valid
+            valid[rows] = present
+        first = rows.stop
     if first != chunk.rows:
         raise ChunkError(f"has other rows than the {chunk.rows} of its row group")
     return decoder.column(values, valid)

@@ -1,8 +1,8 @@
-"""The kernels that read Parquet pages: headers, definition levels, dictionary indices.
+"""The kernels that read Parquet pages: definition levels, dictionary indices, texts.
 
 No byte of a file is trusted: each read is checked against the end of its page, and each index against the dictionary.
-The format: https://parquet.apache.org/docs/file-format/ (page headers in Thrift's compact protocol; definition levels
-and dictionary indices in the hybrid of runs and bit packing).
+The format: https://parquet.apache.org/docs/file-format/ (definition levels and dictionary indices in the hybrid of runs
+and bit packing).
 """
 
 from __future__ import annotations
@@ -10,122 +10,24 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, part, short_kernel, uint64
+from whitewater.engines.kernel import int64, kernel, part, uint64
 from whitewater.features.categories.xxh64 import eight_bytes
 
-# What is kept of a page's header: columns of a table (int64) with a row for each page.
-KIND, UNCOMPRESSED, COMPRESSED, CHECKSUM, VALUES, ENCODING, LEVELS, IS_COMPRESSED, BODY, FIELDS = range(10)
-DATA, INDEX, DICTIONARY, DATA_V2 = range(4)
-PLAIN, PLAIN_DICTIONARY, RLE_DICTIONARY = 0, 2, 8
-# Stands for a checksum where a page has none, and for the size of levels where it stands ahead of them.
+# Stands for the size of levels where it stands ahead of them.
 ABSENT = -1
-INCOMPLETE, MALFORMED = -1, -2
-
-# Which column a number goes to: [field of the header that holds the number's struct, or 0; field]; -1: not kept.
-_KEPT = np.full((9, 9), -1)
-_KEPT[0, [1, 2, 3, 4]] = KIND, UNCOMPRESSED, COMPRESSED, CHECKSUM
-_KEPT[5, [1, 2]] = VALUES, ENCODING
-_KEPT[7, [1, 2]] = VALUES, ENCODING
-_KEPT[8, [1, 4, 5, 7]] = VALUES, ENCODING, LEVELS, IS_COMPRESSED
-_DEPTH = 8
+MALFORMED = -2
 # Definition levels are looked up as indices are: 0, 1, and an entry for null that they never reach.
 _LEVELS = np.array([0, 1, 0], np.uint32)
-# Thrift's compact types.
-_TRUE, _FALSE, _BYTE, _INT64, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 6, 7, 8, 12
 _MOST_BITS = 32
-
-
-@short_kernel
-def find_pages(data: Array, pages: Array) -> tuple[int, int]:
-    """Fill a row of ``pages`` for each page that lies whole in ``data``.
-
-    ``data``, uint8, is a part of a column chunk that begins with a page header; ``pages`` is int64 (pages at most,
-    `FIELDS`). Returns the number of pages, and the bytes that they take, or `MALFORMED`.
-    """
-    start = 0
-    for found in range(len(pages)):
-        page = pages[found]
-        body = _header(data, start, page)
-        if body == INCOMPLETE:
-            return found, start
-        if body == MALFORMED or min(page[COMPRESSED], page[UNCOMPRESSED], page[VALUES]) < 0 or page[LEVELS] < ABSENT:
-            return found, MALFORMED
-        if page[COMPRESSED] > len(data) - body:
-            return found, start
-        page[BODY] = body
-        start = body + page[COMPRESSED]
-    return len(pages), start
-
-
-@kernel
-def _header(data: Array, position: int, page: Array) -> int:
-    """Read a page header into a row of the table; return the position after it, or a fault."""
-    for column in range(FIELDS):
-        page[column] = 0
-    page[CHECKSUM] = page[LEVELS] = ABSENT
-    page[IS_COMPRESSED] = 1
-    # The last field read at each depth; below the two depths that are kept it is of no use.
-    field = np.zeros(_DEPTH, np.int64)
-    depth = 0
-    while depth >= 0:
-        if position >= len(data):
-            return INCOMPLETE
-        kind = int64(data[position]) & 15
-        if kind == 0:
-            depth -= 1
-            position += 1
-            continue
-        field[depth], position = _field(data, position, field[depth])
-        if kind == _STRUCT and depth + 1 < _DEPTH:
-            depth += 1
-            field[depth] = 0
-        elif position >= 0:
-            value, position = _value(data, position, kind)
-            _keep(page, field, depth, value)
-        if position < 0:
-            return position
-    return position
-
-
-@part
-def _field(data: Array, position: int, previous: int) -> tuple[int, int]:
-    """Return the number of a field and the position after its head, or a fault as position."""
-    delta = int64(data[position]) >> 4
-    if delta:
-        return previous + delta, position + 1
-    value, position = _varint(data, position + 1)
-    return value >> 1, position
-
-
-@part
-def _value(data: Array, position: int, kind: int) -> tuple[int, int]:
-    """Return a field's number (0 where it is not one) and the position after it, or a fault as position."""
-    if kind in (_TRUE, _FALSE):
-        return int64(kind == _TRUE), position
-    if kind == _BYTE:
-        return int64(0), position + 1
-    if kind == _DOUBLE or kind > _BINARY:
-        return int64(0), MALFORMED
-    value, position = _varint(data, position)
-    if position < 0 or kind != _BINARY:
-        return (value >> 1) ^ -(value & 1), position
-    return int64(0), INCOMPLETE if value > len(data) - position else position + value
-
-
-@part
-def _keep(page: Array, field: Array, depth: int, value: int) -> None:
-    parent = field[0] if depth == 1 else 0
-    if depth <= 1 and parent < len(_KEPT) and field[depth] < len(_KEPT) and _KEPT[parent, field[depth]] >= 0:
-        page[_KEPT[parent, field[depth]]] = value
 
 
 @part
 def _varint(data: Array, position: int) -> tuple[int, int]:
-    """Return an unsigned LEB128 number and the position after it, or a fault as position."""
+    """Return an unsigned LEB128 number and the position after it, or `MALFORMED` as position."""
     value = int64(0)
     for shift in range(0, 63, 7):
         if position >= len(data):
-            return value, INCOMPLETE
+            return value, MALFORMED
         byte = int64(data[position])
         position += 1
         value |= (byte & 127) << shift
@@ -134,7 +36,7 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
     return value, MALFORMED
 
 
-@short_kernel
+@kernel
 def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]:
     """Read which rows of a page have a value.
 
