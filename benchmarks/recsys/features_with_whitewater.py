@@ -5,9 +5,6 @@ It ends as Whitewater's command line does.
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
@@ -25,8 +22,8 @@ def make(work: Work) -> None:
     features = numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD))
     run, dataset = work.placement.run("recsys", "fit", Fit(), threads=work.threads), Dataset(work.files)
     work.folder.rmdir()
-    with run.workers() as workers, TemporaryDirectory(dir=work.folder.parent) as scratch:
-        fitted = fit_workflow(features, dataset, carry=[KEY], run=run, workers=workers, scratch=Path(scratch))
+    with run.workers() as workers:
+        fitted = fit_workflow(features, dataset, carry=[KEY], run=run, workers=workers)
         write_in_order(fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
 
 

@@ -30,7 +30,7 @@ class Fit(Section):
         (), description="The groups of features; empty: those that suit the source (not for files)."
     )
     memory_share: float = Field(
-        0.6, gt=0, le=1, description="Share of the available memory that may be used before categories go to disk."
+        0.6, gt=0, le=1, description="Share of the available memory that tables of categories may take."
     )
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from whitewater.engines import Device
@@ -77,13 +77,12 @@ def fit_workflow(
     carry: Sequence[str] = (),
     run: Run[Fit],
     workers: Workers,
-    scratch: Path,
 ) -> Transformation:
     """Fit all operators of a graph; columns of the data to ``carry`` go along with what it makes.
 
-    What is learned at a time may take a share of the available memory, by the settings; for more there is the folder
-    ``scratch``. Raises ConfigError if the features cannot be made of these columns, or by the engine; InputError if
-    there are no rows, or a file is damaged; ResourceError if blocks do not fit into memory.
+    What is learned at a time may take a share of the available memory, by the settings. Raises ConfigError if the
+    features cannot be made of these columns, or by the engine; InputError if there are no rows, or a file is damaged;
+    ResourceError if blocks, or what is learned, do not fit into memory.
     """
     plan = bind(features, dataset.schema)
     if both := [name for name in carry if name in plan.outputs]:
@@ -99,7 +98,7 @@ def fit_workflow(
             logger.info("a pass over the data learns %d statistics", len(lessons))
             # What is learned is on the host, whatever the device.
             share = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-            material = Material(plan, learned, dataset, Fitting(run.device, int(share), scratch))
+            material = Material(plan, learned, dataset, Fitting(run.device, int(share)))
             again = []
             for lesson, each in learn(_longest_first(lessons, material), material, workers):
                 if isinstance(each, Fitted):
@@ -146,7 +145,7 @@ def _learn(
         return
     parts = mapped([(lesson, [span], False) for lesson in lessons for span in cut])
     for lesson in lessons:
-        yield lesson, lesson.statistic.combine([next(parts) for _ in cut], material.fitting)
+        yield lesson, lesson.statistic.combine(islice(parts, len(cut)), material.fitting)
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:
@@ -158,8 +157,8 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -
             read = partial(material.dataset.read, part)
             yield evaluate(material.plan, material.learned, read, material.observed_columns(lesson), material.applying)
 
-    parts = [lesson.statistic.observe(blocks(span), fitting) for span in cut]
-    return lesson.statistic.combine(parts, fitting) if is_all else parts[0]
+    parts = (lesson.statistic.observe(blocks(span), fitting) for span in cut)
+    return lesson.statistic.combine(parts, fitting) if is_all else next(parts)
 
 
 def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson]:

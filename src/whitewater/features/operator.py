@@ -17,9 +17,8 @@ are learned beside each other.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from whitewater.config.base import Section
@@ -121,11 +120,10 @@ def _combination(columns: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Where a statistic is learned: ``memory`` are the bytes that it may take, ``scratch`` a folder for more."""
+    """Where a statistic is learned, and the bytes of ``memory`` that it may take."""
 
     device: Device
     memory: int
-    scratch: Path
 
 
 @dataclass(frozen=True)
@@ -161,8 +159,11 @@ class Statistic(ABC):
         """Return what the blocks of one part of the data tell; picklable. Blocks are seen once, in order."""
 
     @abstractmethod
-    def combine(self, parts: Sequence[Any], fitting: Fitting) -> Fitted | Statistic:
-        """Return what was learned from all parts, which come in the order of the data, or what needs another pass."""
+    def combine(self, parts: Iterable[Any], fitting: Fitting) -> Fitted | Statistic:
+        """Return what was learned from all parts, which come in the order of the data, or what needs another pass.
+
+        A part is the statistic's from then on: it may be changed.
+        """
 
 
 class FromCells(ABC):

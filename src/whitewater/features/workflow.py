@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.engines import Device
@@ -88,10 +87,8 @@ class Workflow:
         if self._graph is None:
             raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
         run = run_on(device, "fit", threads=threads, engine=engine)
-        with run.workers(small=run.device == Device()) as workers, TemporaryDirectory(prefix="whitewater-") as scratch:
-            self._fitted = fit_workflow(
-                self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers, scratch=Path(scratch)
-            )
+        with run.workers(small=run.device == Device()) as workers:
+            self._fitted = fit_workflow(self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers)
         return self
 
     def transform(

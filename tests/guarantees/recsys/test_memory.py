@@ -1,4 +1,4 @@
-"""However little memory is configured: what can go to disk is learned all the same, what cannot is refused."""
+"""However little memory is configured: vocabularies are learned all the same, tables that do not fit are refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def learn(clone: Clone, operators: list[Any], target: str, *, values: int) -> En
 
 @pytest.mark.slow
 def test_values_that_have_no_room_get_the_ids_that_they_have_with_room(fresh: Clone) -> None:
-    """So many values go to thousands of files, of which once each gave one value at a time, which never ended."""
+    """So many values once went to thousands of files, each of which gave one value at a time, which never ended."""
     ended = learn(fresh, ["Categorify"], f"{RESULTS}/train", values=449_009)
     assert ended.status == 0, ended.terminal
     given = pd.concat(map(pd.read_parquet, (fresh / "data/recsys/train").glob("*.parquet"))).set_index("row_id")["user"]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -85,14 +84,13 @@ def learned(
     frame: pd.DataFrame,
     inputs: Sequence[str | tuple[str, ...]],
     *,
-    scratch: Path,
     parts: int = 1,
     blocks: int = 1,
     memory: int = MEMORY,
 ) -> Learned:
     """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artifact."""
     given = tuple(inputs)
-    fitting = Fitting(CPU, memory, scratch)
+    fitting = Fitting(CPU, memory)
     output = operator.output(given, fields_of(frame))
     # What an artifact keeps is all that is needed.
     restored = {

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -106,7 +105,7 @@ def fitted_on(
 ) -> dict[str, Fitted]:
     """Return what an operator learns from parts of the data, in as many passes as it asks for."""
     given = inputs or tuple(parts[0])
-    fitting = Fitting(device, 2**26, Path())
+    fitting = Fitting(device, 2**26)
     learned: dict[str, Fitted] = {}
     for statistic in operator.statistics(given, fields_of(parts[0])):
         found: Fitted | Statistic = statistic

@@ -1,7 +1,6 @@
 """Nulls become a constant or the exact median; bounds and logarithms are exact; nothing that has no value gets one."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +92,7 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
 def test_data_that_change_between_two_passes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fill, "RUNS", 1000)
     values = 1 + np.random.default_rng(0).random(50_001)
-    fitting = Fitting(CPU, 2**26, Path())
+    fitting = Fitting(CPU, 2**26)
     (statistic,) = FillMedian().statistics(("I1",), {})
     again = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), fitting)], fitting)
     assert not isinstance(again, Median)

@@ -1,7 +1,5 @@
 """Rows by category against pandas."""
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,10 +30,10 @@ def keys_of(frame: pd.DataFrame, columns: str | tuple[str, ...]) -> pd.Series:
 
 
 @pytest.mark.parametrize("columns", INPUTS)
-def test_rows_are_counted_as_by_pandas(log: pd.DataFrame, tmp_path: Path, columns: str | tuple[str, ...]) -> None:
+def test_rows_are_counted_as_by_pandas(log: pd.DataFrame, columns: str | tuple[str, ...]) -> None:
     rows = log.copy()
     rows.loc[:9, "city"], rows.loc[:9, "item"] = "Aleppo", 777
-    found = learned(JoinGroupby(), log, INPUTS, scratch=tmp_path, parts=3, blocks=2).applied(rows)
+    found = learned(JoinGroupby(), log, INPUTS, parts=3, blocks=2).applied(rows)
     name = columns if isinstance(columns, str) else "_".join(columns)
     sizes = log.groupby(keys_of(log, columns)).size()
     assert found[f"{name}_count"].tolist() == sizes.reindex(keys_of(rows, columns)).fillna(0).tolist()
@@ -43,18 +41,15 @@ def test_rows_are_counted_as_by_pandas(log: pd.DataFrame, tmp_path: Path, column
 
 @settings(max_examples=10, deadline=None)
 @given(parts=st.integers(1, 64), seed=st.integers(0, 99))
-def test_counts_do_not_depend_on_partitions_or_order(
-    log: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory, parts: int, seed: int
-) -> None:
-    scratch = tmp_path_factory.mktemp("scratch")
-    whole = learned(JoinGroupby(), log, INPUTS, scratch=scratch).applied(log)
+def test_counts_do_not_depend_on_partitions_or_order(log: pd.DataFrame, parts: int, seed: int) -> None:
+    whole = learned(JoinGroupby(), log, INPUTS).applied(log)
     shuffled = log.sample(frac=1, random_state=seed)
-    parted = learned(JoinGroupby(), shuffled, INPUTS, scratch=scratch, parts=parts).applied(log)
+    parted = learned(JoinGroupby(), shuffled, INPUTS, parts=parts).applied(log)
     pd.testing.assert_frame_equal(parted, whole, check_exact=True)
 
 
-def test_a_table_of_another_form_is_refused(log: pd.DataFrame, tmp_path: Path) -> None:
-    fitted = learned(JoinGroupby(), log, ("city",), scratch=tmp_path).fitted["city"]
+def test_a_table_of_another_form_is_refused(log: pd.DataFrame) -> None:
+    fitted = learned(JoinGroupby(), log, ("city",)).fitted["city"]
     table = fitted.tables()["categories"]
     for name in ("rows", "category"):
         with pytest.raises(IntegrityError, match="Fit again"):

@@ -1,7 +1,6 @@
 """Counts and means of the past against a loop over all pairs of rows."""
 
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,20 +55,17 @@ def past_by_loop(known: pd.DataFrame, rows: pd.DataFrame, columns: list[str], ta
     rows=st.integers(1, 60), seed=st.integers(0, 999), days=st.sampled_from([0.1, 1.0, 5.0, 4000.0]),
     period=st.sampled_from([1, 3600, 86_400, 10**9])
 )  # fmt: skip
-def test_only_rows_of_earlier_periods_count(
-    tmp_path_factory: pytest.TempPathFactory, rows: int, seed: int, days: float, period: int
-) -> None:
+def test_only_rows_of_earlier_periods_count(rows: int, seed: int, days: float, period: int) -> None:
     known, new = log_of(rows, seed=seed, days=days), log_of(30, seed=seed + 1, days=2 * days)
     known.loc[0, "spent"] = 7
     new.loc[:3, "city"] = "Aleppo"
-    scratch = tmp_path_factory.mktemp("scratch")
     counting = PastCount(period=period)
     averaging = PastMean(target="spent", period=period, p_smooth=SMOOTH, first_mean=FIRST)
     for given_, each in product((known, new), INPUTS):
         columns = [each] if isinstance(each, str) else list(each)
         name = "_".join(columns)
-        counts = learned(counting, known, (each,), scratch=scratch, parts=3).applied(given_)
-        means = learned(averaging, known, (each,), scratch=scratch, parts=3, blocks=2).applied(given_)
+        counts = learned(counting, known, (each,), parts=3).applied(given_)
+        means = learned(averaging, known, (each,), parts=3, blocks=2).applied(given_)
         np.testing.assert_array_equal(
             counts[f"{name}_past_count"], past_by_loop(known, given_, columns, None, period)[0]
         )
@@ -81,13 +77,13 @@ def test_only_rows_of_earlier_periods_count(
 @settings(max_examples=10, deadline=None)
 @given(seed=st.integers(0, 999), day=st.integers(-1, 4), huge=st.sampled_from([1e15, -3e7, 0.1]))
 def test_targets_from_a_day_on_change_nothing_up_to_it_not_even_the_last_digit(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, day: int, huge: float
+    seed: int, day: int, huge: float
 ) -> None:
     log = log_of(300, seed=seed, days=7, null_targets=0)
     later = (log["time"] // 86_400 >= day).to_numpy()
     changed = log.assign(spent=np.where(later, log["spent"] * huge, log["spent"]))
-    operator, scratch = PastMean(target="spent"), tmp_path_factory.mktemp("scratch")
-    before, after = (learned(operator, each, INPUTS, scratch=scratch).applied(each) for each in (log, changed))
+    operator = PastMean(target="spent")
+    before, after = (learned(operator, each, INPUTS).applied(each) for each in (log, changed))
     up_to = (log["time"] // 86_400 <= day).to_numpy()
     pd.testing.assert_frame_equal(after[up_to], before[up_to], check_exact=True)
     assert (after[~up_to] != before[~up_to]).any(axis=None)
@@ -95,56 +91,54 @@ def test_targets_from_a_day_on_change_nothing_up_to_it_not_even_the_last_digit(
 
 @settings(max_examples=10, deadline=None)
 @given(parts=st.integers(1, 64), blocks=st.integers(1, 3), seed=st.integers(0, 99))
-def test_the_past_does_not_depend_on_partitions_or_order(
-    tmp_path_factory: pytest.TempPathFactory, parts: int, blocks: int, seed: int
-) -> None:
-    log, scratch = log_of(400, seed=1, days=9), tmp_path_factory.mktemp("scratch")
+def test_the_past_does_not_depend_on_partitions_or_order(parts: int, blocks: int, seed: int) -> None:
+    log = log_of(400, seed=1, days=9)
     shuffled = log.sample(frac=1, random_state=seed)
     for operator in (PastCount(), PastMean(target="clicked")):
-        whole = learned(operator, log, INPUTS, scratch=scratch).applied(log)
-        parted = learned(operator, shuffled, INPUTS, scratch=scratch, parts=parts, blocks=blocks).applied(shuffled)
+        whole = learned(operator, log, INPUTS).applied(log)
+        parted = learned(operator, shuffled, INPUTS, parts=parts, blocks=blocks).applied(shuffled)
         pd.testing.assert_frame_equal(parted.sort_index(), whole, check_exact=True)
 
 
-def test_training_and_serving_are_one_function(tmp_path: Path) -> None:
+def test_training_and_serving_are_one_function() -> None:
     log = log_of(200, seed=2, days=5)
-    past = learned(PastMean(target="clicked"), log, INPUTS, scratch=tmp_path)
+    past = learned(PastMean(target="clicked"), log, INPUTS)
     pd.testing.assert_frame_equal(past.applied(log, training=True), past.applied(log), check_exact=True)
 
 
-def test_a_row_after_all_of_fitting_knows_all_of_it(tmp_path: Path) -> None:
+def test_a_row_after_all_of_fitting_knows_all_of_it() -> None:
     log = log_of(300, seed=5, days=5)
-    past = learned(PastCount(), log, ("city",), scratch=tmp_path)
+    past = learned(PastCount(), log, ("city",))
     late = past.applied(pd.DataFrame({"city": ["Ulm", "Aleppo"], "time": [10**12, 10**12]}))
     assert late["city_past_count"].tolist() == [(log["city"] == "Ulm").sum(), 0]
 
 
-def test_rows_with_a_null_target_count_nowhere_and_are_told(tmp_path: Path) -> None:
+def test_rows_with_a_null_target_count_nowhere_and_are_told() -> None:
     log = log_of(300, seed=6, days=5)
-    facts = learned(PastMean(target="spent"), log, ("city",), scratch=tmp_path, parts=4).fitted["city"].facts()
+    facts = learned(PastMean(target="spent"), log, ("city",), parts=4).fitted["city"].facts()
     assert facts["null_rows"] == log["spent"].isna().sum() > 0
 
 
-def test_a_null_time_is_refused_in_fitting_in_a_batch_and_in_a_row(tmp_path: Path) -> None:
+def test_a_null_time_is_refused_in_fitting_in_a_batch_and_in_a_row() -> None:
     log = log_of(50, seed=7, days=5)
-    past = learned(PastCount(), log, ("city",), scratch=tmp_path)
+    past = learned(PastCount(), log, ("city",))
     log["time"] = log["time"].astype("Int64")
     log.loc[3:4, "time"] = pd.NA
-    for attempt in (past.applied, lambda rows: learned(PastCount(), rows, ("city",), scratch=tmp_path)):
+    for attempt in (past.applied, lambda rows: learned(PastCount(), rows, ("city",))):
         with pytest.raises(InputError, match="the time 'time' is null in 2 of 50 rows"):
             attempt(log)
     with pytest.raises(InputError, match="the time 'time' is None"):
         past.operator.row(past.inputs, past.fitted)({"city": "Ulm", "time": None})
 
 
-def test_a_time_of_floats_is_refused(tmp_path: Path) -> None:
+def test_a_time_of_floats_is_refused() -> None:
     log = log_of(50, seed=8, days=5)
     with pytest.raises(ConfigError, match="the time 'spent' is of type double"):
-        learned(PastCount(time="spent"), log, ("city",), scratch=tmp_path)
+        learned(PastCount(time="spent"), log, ("city",))
 
 
-def test_a_table_of_another_form_is_refused(tmp_path: Path) -> None:
-    past = learned(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",), scratch=tmp_path)
+def test_a_table_of_another_form_is_refused() -> None:
+    past = learned(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",))
     fitted = past.fitted["city"]
     table = fitted.tables()["categories"]
     shortened = table.set_column(2, "periods", pc.list_slice(table["periods"].combine_chunks(), 1))

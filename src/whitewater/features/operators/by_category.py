@@ -1,19 +1,15 @@
 """What is learned of categories, as tables, and the operators that learn numbers of them.
 
-Each part of the data is gathered as a table of its categories, and the tables are merged. Those that are not small wait
-on disk until then, and a part that has more categories than memory becomes several tables: learning takes no more than
-the merged table, which applying needs anyway.
+Each part of the data is gathered as a table of its categories, which is merged into that of the parts before: learning
+takes no more than twice the merged table, which applying needs anyway.
 """
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +42,7 @@ if TYPE_CHECKING:
     from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
 
-logger = logging.getLogger(__name__)
 Integers = npt.NDArray[np.int64]
-# Tables up to this size wait in memory: those of a thousand parts of the data are 4 GB.
-WAITING_BYTES = 1 << 22
-# The memory by this is for the table of a part while it is gathered: tables grow by doubling, and are then copied.
-GATHERING_SHARE = 4
 TABLE = "categories"
 TAG = "continuous"
 
@@ -168,7 +159,7 @@ class Gathering(ABC):
         """Add the rows of a block."""
 
     def merge(self, table: pa.Table) -> None:
-        """Add what another table tells, which may lie on disk."""
+        """Add what another table tells."""
         groups = np.append(0, self.groups.number(read_categories(table)))
         self.grow()
         self.add_table(groups, table)
@@ -231,37 +222,25 @@ class CategoryStatistic(Statistic, FromCells):
         """Return what was learned, from the table of all of the data."""
 
     @abstractmethod
-    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
-        """Raise ResourceError if a table that outgrew ``fitting.memory`` has no room, a part of the data merged."""
+    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
+        """Raise ResourceError if a table that outgrew ``fitting.memory`` has no room."""
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> list[pa.Table | Path]:
-        """Return the tables of one part of the data: those that are not small as files in the scratch folder."""
-        tables: list[pa.Table | Path] = []
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Gathering:
         gathering = self.gathering()
         for block in blocks:
             gathering.add(block)
-            if gathering.nbytes > fitting.memory // GATHERING_SHARE:
-                logger.info(
-                    "%s: %d categories take %.1f MB and wait on disk for others.",
-                    self.name, len(gathering.groups), gathering.nbytes / 1e6,
-                )  # fmt: skip
-                tables.append(_stored(gathering.table(), fitting))
-                gathering = self.gathering()
-        last = gathering.table()
-        return [*tables, last if last.nbytes <= WAITING_BYTES else _stored(last, fitting)]
+        return gathering
 
-    def combine(self, parts: Sequence[list[pa.Table | Path]], fitting: Fitting) -> Fitted:
-        waiting = [each for part in parts for each in part]
-        if len(waiting) == 1:
-            return self.learned(_load_table(waiting[0]))
-        gathering = self.gathering()
-        for number, each in enumerate(waiting, start=1):
-            gathering.merge(_mapped(each) if isinstance(each, Path) else each)
+    def combine(self, parts: Iterable[Gathering], fitting: Fitting) -> Fitted:
+        gathering = None
+        for part in parts:
+            if gathering is None:
+                gathering = part
+            else:
+                gathering.merge(part.table())
             if gathering.nbytes > fitting.memory:
-                self.refuse(gathering, fitting, merged=number / len(waiting))
-            if isinstance(each, Path):
-                each.unlink()
-        table = gathering.table()
+                self.refuse(gathering, fitting)
+        table = cast("Gathering", gathering).table()
         del gathering  # which is as large again as what is made of it
         return self.learned(table)
 
@@ -294,11 +273,11 @@ class GroupStatistic(CategoryStatistic):
     def _others(self) -> tuple[str, ...]:
         return self.operator.dependencies(fitting=True, training=True)
 
-    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
         raise ResourceError(
             f"{self.name}: the table of its categories takes {gathering.nbytes / 1e6:,.1f} MB for "
-            f"{len(gathering.groups):,} categories, after {merged:.0%} of the data, but {fitting.memory / 1e6:,.1f} MB "
-            "are there for it, in fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
+            f"{len(gathering.groups):,} and more categories, but {fitting.memory / 1e6:,.1f} MB are there for it, in "
+            "fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
             "threads), fewer folds or statistics, or the buckets of a HashBucket instead of the categories."
         )
 
@@ -334,25 +313,3 @@ def spread(numbers: Any, codes: Array, device: Device) -> Array:
     """Return the numbers, an array on the host, of the rows with these codes."""
     rows: Array = device.xp.take(device.to_device(numbers), codes)
     return rows
-
-
-def _stored(table: pa.Table, fitting: Fitting) -> Path:
-    path = fitting.scratch / f"categories-{uuid4().hex}.arrow"
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    return path
-
-
-def _load_table(waiting: pa.Table | Path) -> pa.Table:
-    """Return a table that waited, in memory."""
-    if isinstance(waiting, pa.Table):
-        return waiting
-    with pa.OSFile(str(waiting)) as source:
-        table = pa.ipc.open_file(source).read_all()
-    waiting.unlink()
-    return table
-
-
-def _mapped(path: Path) -> pa.Table:
-    with pa.memory_map(str(path)) as source:
-        return pa.ipc.open_file(source).read_all()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -199,7 +199,7 @@ class MedianOf(Statistic):
             return runs_of(values[~device.xp.isnan(values)], device)
         return sorted_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
 
-    def combine(self, parts: Sequence[Runs], fitting: Fitting) -> Median | MedianOf:
+    def combine(self, parts: Iterable[Runs], fitting: Fitting) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
         runs = merged(list(parts))
         window = self._looked_at(int(runs.count.sum()))

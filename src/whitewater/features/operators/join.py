@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -247,7 +247,7 @@ class RowsOfTable(Statistic):
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> None:
         """Look at nothing: blocks that are not asked for are not read."""
 
-    def combine(self, parts: Sequence[None], fitting: Fitting) -> JoinedTable:
+    def combine(self, parts: Iterable[None], fitting: Fitting) -> JoinedTable:
         return JoinedTable(self.operator.read(), self.operator)
 
 

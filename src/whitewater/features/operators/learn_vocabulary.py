@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -150,9 +150,9 @@ class LearnedVocabulary(CategoryStatistic):
         )  # fmt: skip
         return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
 
-    def refuse(self, gathering: Gathering, fitting: Fitting, *, merged: float) -> None:
+    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
         # It grows by doubling, and what it was is there until then.
-        what = f"counting the {len(gathering.groups):,} and more values of {self.name}, after {merged:.0%} of the data,"
+        what = f"counting the {len(gathering.groups):,} and more values of {self.name}"
         remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
         memory.forecast(2 * gathering.nbytes, what=what, remedy=remedy)
 
@@ -183,9 +183,9 @@ class GivenVocabulary(Statistic, FromCells):
     def learn(self, cells: pa.Table) -> Vocabulary:
         return self._learned(self._rows(*self.group.counted_cells(cells)))
 
-    def combine(self, parts: Sequence[Integers], fitting: Fitting) -> Vocabulary:
+    def combine(self, parts: Iterable[Integers], fitting: Fitting) -> Vocabulary:
         """Return the vocabulary with the counts of all parts; of others values only rows are known."""
-        return self._learned(np.sum(parts, axis=0))
+        return self._learned(np.sum(list(parts), axis=0))
 
     def _learned(self, total: Integers) -> Vocabulary:
         others, nulls = total[-2:].tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
@@ -52,7 +52,7 @@ class SpreadOf(Statistic):
         found = (exact_sums(as_floats(block[self.name], device.xp), device) for block in blocks)
         return reduce(ExactSums.merged, found, ExactSums.none())
 
-    def combine(self, parts: Sequence[ExactSums], fitting: Fitting) -> Spread:
+    def combine(self, parts: Iterable[ExactSums], fitting: Fitting) -> Spread:
         """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""
         total = reduce(ExactSums.merged, parts, ExactSums.none())
         least, most = total.minimum, total.maximum

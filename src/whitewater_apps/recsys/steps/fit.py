@@ -1,6 +1,5 @@
 """Step `fit`: learns from the training rows what the features need."""
 
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -30,11 +29,8 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     dataset = Dataset(train)
     positions = log.time if log.time.unit == "position" else None
     graph = graph_of(groups, log.columns, dataset.schema, positions=positions)
-    scratch = workflow / "scratch"
-    scratch.mkdir(parents=True)
     with run.workers() as workers:
-        fitted = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers, scratch=scratch)
-    shutil.rmtree(scratch)
+        fitted = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
     artifact.write(fitted, workflow)
     write_json(statistics, summary(fitted, [group.name for group in groups], rows=log.rows))
     run.note(rows=log.rows, features=len(fitted.plan.outputs))
