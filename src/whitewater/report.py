@@ -12,9 +12,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import Result, found_in, results_by_step, rows, size
+from whitewater.cli.results import Result, found_in, results_by_step, rows
 from whitewater.errors import InputError
-from whitewater.io.store import read_json
+from whitewater.io.store import read_json, size_of
 from whitewater.manifest import flatten, read_manifest, read_performance_reports
 
 # Tables of so many rows at most are on the cover.
@@ -123,7 +123,7 @@ def _results(results: Sequence[Result]) -> str:
     lines = []
     for each in results:
         counts = [number for number in map(rows, each.paths) if number is not None]
-        cells = (each.step, each.where, f"{counts[0]:,}" if counts else "", f"{sum(map(size, each.paths)):,}")
+        cells = (each.step, each.where, f"{counts[0]:,}" if counts else "", f"{sum(map(size_of, each.paths)):,}")
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "<th>step</th><th>where</th><th>rows</th><th>bytes</th>"
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

@@ -31,7 +31,7 @@ from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.io.redaction import without_secrets
-from whitewater.io.store import digests, staged, write_json
+from whitewater.io.store import digests, size_of, staged, write_json
 from whitewater.versions import versions
 
 Output = NewType("Output", Path)
@@ -181,14 +181,9 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
 def _describe_outputs(written: Mapping[str, Path], final: Mapping[str, Path], *, threads: int) -> dict[str, Any]:
     hashes = digests(list(written.values()), threads=threads)
     return {
-        name: {"path": str(final[name]), "bytes": _size(path), "sha256": hashes[path]} for name, path in written.items()
+        name: {"path": str(final[name]), "bytes": size_of(path), "sha256": hashes[path]}
+        for name, path in written.items()
     }
-
-
-def _size(path: Path) -> int:
-    if path.is_dir():
-        return sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
-    return path.stat().st_size
 
 
 def _placement(workers: Workers, device: Device) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from whitewater.application import Application, applications, in_project, load
-from whitewater.cli.check import Check
-from whitewater.cli.profile import check_profile, read_profile, runs_elsewhere
+from whitewater.cli.profile import Check, check_profile, read_profile, runs_elsewhere
 from whitewater.config_files import read_configuration
 from whitewater.engines import memory
 from whitewater.engines.choose import Engine, choose

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from whitewater.cli.check import Check
 from whitewater.config_files import read_source
 
 BUILT_IN = ("local", "dryrun", "touch")
@@ -17,6 +17,16 @@ SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 ANSWER_SECONDS = 20
 # What installs the command of each way to deploy software.
 DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was tried, what was found, and the remedy where it failed."""
+
+    name: str
+    status: Literal["ok", "warn", "fail", "skip"]
+    found: str
+    fix: str = ""
 
 
 def read_profile(folder: Path) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from whitewater.application import Application, applications, declared, load
 from whitewater.errors import InputError
+from whitewater.io.store import size_of
 from whitewater.manifest import read_outputs, read_performance_reports
 
 if TYPE_CHECKING:
@@ -131,11 +132,6 @@ def rows(path: Path) -> int | None:
     return sum(counts)
 
 
-def size(path: Path) -> int:
-    """Return the bytes of a file, or of all files in a directory."""
-    return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file())
-
-
 def _table(place: Path) -> Table:
     from rich import box
     from rich.filesize import decimal
@@ -154,7 +150,7 @@ def _table(place: Path) -> Table:
         if all(path.exists() for path in each.paths):
             counts = [count for count in map(rows, each.paths) if count is not None]
             number = f"{counts[0]:,}" if counts else ""
-            table.add_row(each.step, number, decimal(sum(map(size, each.paths))), each.where)
+            table.add_row(each.step, number, decimal(sum(map(size_of, each.paths))), each.where)
         else:
             table.add_row(each.step, "", "", f"{each.where}  {NOT_MADE}")
     return table

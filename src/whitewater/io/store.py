@@ -85,6 +85,11 @@ def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
     return {path: _combine(path, files[path], found) if path.is_dir() else found[path] for path in paths}
 
 
+def size_of(path: Path) -> int:
+    """Return the bytes of a file, or of all files in a directory."""
+    return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file())
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, keys sorted, so that equal values give equal bytes.
 

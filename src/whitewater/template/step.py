@@ -95,6 +95,7 @@ def step_files(application: Application, step: str) -> dict[Path, str]:
         "folder": application.package.replace(".", "/"),
     }  # fmt: skip
     rules, config = Path("workflows", application.name, "Snakefile"), package / "config.py"
+    declared = package / "application.py"
     added = {
         package / "steps" / f"{step}.py": STEP.format_map(fields),
         Path("tests/apps", application.name, f"test_{step}.py"): TEST.format_map(fields),
@@ -105,7 +106,7 @@ def step_files(application: Application, step: str) -> dict[Path, str]:
     return {
         **added,
         config: _with_settings(config, application.settings.__name__, settings, f"    {step}: {model} = {model}()\n"),
-        package / "application.py": _with_name(package / "application.py", r"steps=\(([^)]*)\)", "steps=({})", step),
+        declared: _with_name(declared, declared.read_text(), r"steps=\(([^)]*)\)", "steps=({})", step),
         rules: _with_rule(rules, RULE.format_map(fields), step),
     }
 
@@ -129,9 +130,8 @@ def _with_settings(path: Path, section: str, model: str, field: str) -> str:
     )
 
 
-def _with_name(path: Path, pattern: str, form: str, step: str) -> str:
+def _with_name(path: Path, text: str, pattern: str, form: str, step: str) -> str:
     """Add a step to a list of names, before the manifest, which comes last."""
-    text = path.read_text()
     found = re.search(pattern, text)
     if not found:
         raise ConfigError(f"{path} has nothing like {pattern}. Add the step by hand: docs/architecture.md.")
@@ -149,9 +149,6 @@ def _with_rule(path: Path, rule: str, step: str) -> str:
     """Add a rule before that of the manifest, and its name to the lists of steps and results."""
     text = path.read_text()
     for name in ("STEPS", "RESULTS"):
-        found = re.search(rf"(?m)^{name} = \[([^]]*)\]", text)
-        if not found:
-            raise ConfigError(f"{path} has no list {name}. Add the rule by hand: docs/architecture.md.")
-        text = text[: found.start()] + _listed(f"{name} = [{{}}]", found[1], step) + text[found.end() :]
+        text = _with_name(path, text, rf"(?m)^{name} = \[([^]]*)\]", f"{name} = [{{}}]", step)
     before = f"\nrule {LAST}:\n" if f"\nrule {LAST}:\n" in text else "\nrule all:\n"
     return text.replace(before, f"\n{rule.rstrip()}\n\n{before}")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from whitewater.cli import doctor, profile
-from whitewater.cli.check import Check
+from whitewater.cli.profile import Check
 from whitewater.config.resolve import resolve
 
 ROOT = Path(__file__).parents[3]

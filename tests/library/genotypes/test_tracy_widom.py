@@ -36,12 +36,12 @@ def covariance_spectrum(dosages: Dosages) -> tuple[Floats, int]:
     return np.linalg.eigvalsh(scaled @ scaled.T / varying.sum())[::-1], int(varying.sum())
 
 
-def components_test(dosages: Dosages, *, components: int = 6, moments: bool = True) -> TracyWidomTest:
+def components_test(dosages: Dosages, *, components: int = 6) -> TracyWidomTest:
     spectrum, variants = covariance_spectrum(dosages)
     return tracy_widom_test(
         spectrum[:components],
         total=float(spectrum.sum()),
-        total_of_squares=float((spectrum**2).sum()) if moments else None,
+        total_of_squares=float((spectrum**2).sum()),
         samples=len(dosages),
         variants=variants,
     )
@@ -133,15 +133,6 @@ def test_effective_variants_do_not_count_copies() -> None:
     np.testing.assert_allclose(copied.p_values, once.p_values, rtol=1e-6)
 
 
-def test_assumed_variants_are_called_so_and_take_copies_for_structure() -> None:
-    dosages = np.tile(draw(np.random.default_rng(5), samples=120, variants=1000), (1, 5))
-    assumed, known = components_test(dosages, moments=False), components_test(dosages)
-    assert (assumed.effective, known.effective) == ("assumed", "moments")
-    assert assumed.effective_variants.tolist() == [5000.0] * 6
-    assert assumed.p_values[0] < 1e-6
-    assert known.p_values[0] > 0.01
-
-
 @pytest.mark.parametrize("populations", [1, 2, 3, 4])
 def test_significant_components_are_one_fewer_than_populations(populations: int) -> None:
     rng = np.random.default_rng(17)
@@ -164,7 +155,7 @@ def test_thresholds_are_the_eigenvalues_at_which_a_component_becomes_significant
 
 
 def test_later_small_p_values_do_not_count_after_a_large_one() -> None:
-    test = TracyWidomTest(np.array([9.0, 0.0, 9.0]), np.ones(3), np.ones(3), "moments")
+    test = TracyWidomTest(np.array([9.0, 0.0, 9.0]), np.ones(3), np.ones(3))
     assert test.significant_components(0.01) == 1
 
 

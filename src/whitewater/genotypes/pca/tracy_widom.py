@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +31,13 @@ FALLEN = 42 * 3 / 2
 class TracyWidomTest:
     """The test of each component, given that the ones before it are real; arrays are float64 (components,).
 
-    ``effective_variants`` is the number of independent variants that the eigenvalues from this one on behave like; with
-    ``effective`` "assumed" it is just the number of variants, which linkage disequilibrium makes too large, and
-    p-values with it too small. ``deviations`` are the eigenvalues that a statistic of 1 is worth.
+    ``effective_variants`` is the number of independent variants that the eigenvalues from this one on behave like, and
+    ``deviations`` are the eigenvalues that a statistic of 1 is worth.
     """
 
     statistics: Floats
     effective_variants: Floats
     deviations: Floats
-    effective: Literal["moments", "assumed"]
 
     @cached_property
     def p_values(self) -> Floats:
@@ -57,7 +54,7 @@ class TracyWidomTest:
 
 
 def tracy_widom_test(
-    eigenvalues: Floats, *, total: float, total_of_squares: float | None, samples: int, variants: int
+    eigenvalues: Floats, *, total: float, total_of_squares: float, samples: int, variants: int
 ) -> TracyWidomTest:
     """Test each component for more variance than chance gives it.
 
@@ -79,24 +76,21 @@ def tracy_widom_test(
     total
         The sum of all eigenvalues: the trace of the matrix.
     total_of_squares
-        The sum of the squares of all eigenvalues: the trace of the matrix's square; None where it is not known. The
-        effective variants are then the variants.
+        The sum of the squares of all eigenvalues: the trace of the matrix's square.
     samples, variants
-        The size of the data; variants that are constant do not count.
+        The size of the data; variants that are constant do not count. Where the eigenvalues are equal, and tell no
+        number of effective variants, it is that of the variants.
     """
     taken = np.arange(len(eigenvalues))
     rows = np.maximum(samples - 1 - taken, 1).astype(np.float64)
     rest = total - _sum_before(eigenvalues)
     effective = np.full(len(eigenvalues), float(variants))
-    if total_of_squares is not None:
-        spread = rows * (total_of_squares - _sum_before(eigenvalues**2)) - rest**2
-        # Equal eigenvalues, such as a single one, have no spread: they tell no number of variants.
-        np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
+    spread = rows * (total_of_squares - _sum_before(eigenvalues**2)) - rest**2
+    np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
     share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
     edges, deviations = _noise(rows=rows, variants=effective)
     statistics = (share - edges) / deviations
-    kind: Literal["moments", "assumed"] = "assumed" if total_of_squares is None else "moments"
-    return TracyWidomTest(statistics, effective, deviations * rest / rows, kind)
+    return TracyWidomTest(statistics, effective, deviations * rest / rows)
 
 
 def survival(values: npt.ArrayLike) -> Floats:

@@ -20,7 +20,7 @@ from whitewater.genotypes.sources.source import Source, Tally
 from whitewater.io.local_files import refuse_changes
 from whitewater.io.redaction import redact
 from whitewater.io.remote import local_path
-from whitewater.io.store import digests, write_json
+from whitewater.io.store import digests, size_of, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.genomics.config import Ingest, Labels
@@ -132,17 +132,13 @@ def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolde
 
 
 def encode_ranges(ranges: Sequence[tuple[int, int]], *, source: Source, folder: GenotypeFolder) -> list[Tally]:
-    """Write the codes of ranges of variants, one after the other; see `encode_range`."""
-    return [encode_range(bounds, source=source, folder=folder) for bounds in ranges]
-
-
-def encode_range(bounds: tuple[int, int], *, source: Source, folder: GenotypeFolder) -> Tally:
-    """Write the codes of a range of variants at their place; run twice, it leaves the same bytes."""
-    start, stop = bounds
-    codes = np.full((stop - start, folder.row_bytes), UNWRITTEN, np.uint8).view(folder.dtype)
-    tally = source.encode(start, stop, codes)
-    folder.write(start, codes)
-    return tally
+    """Write the codes of ranges of variants at their places; run twice, it leaves the same bytes."""
+    tallies = []
+    for start, stop in ranges:
+        codes = np.full((stop - start, folder.row_bytes), UNWRITTEN, np.uint8).view(folder.dtype)
+        tallies.append(source.encode(start, stop, codes))
+        folder.write(start, codes)
+    return tallies
 
 
 def check_counts(tally: Tally, *, samples: int) -> None:
@@ -205,17 +201,11 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
     local = {origin: path for origin in origins if (path := local_path(origin)) is not None}
     hashes = digests(list(local.values()), threads=threads)
     return [
-        {"path": str(local[origin]), "bytes": _size(local[origin]), "sha256": hashes[local[origin]]}
+        {"path": str(local[origin]), "bytes": size_of(local[origin]), "sha256": hashes[local[origin]]}
         if origin in local
         else {"url": redact(origin)}
         for origin in origins
     ]
-
-
-def _size(path: Path) -> int:
-    return (
-        sum(each.stat().st_size for each in path.rglob("*") if each.is_file()) if path.is_dir() else path.stat().st_size
-    )
 
 
 def _report(run: Run[Ingest], source: Source, variants: "pd.DataFrame", files: Sequence[Mapping[str, Any]]) -> None:

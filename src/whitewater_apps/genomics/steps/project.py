@@ -136,29 +136,17 @@ def _sums_of_source(
     tally = source.tally(0, source.variants)
 
     def sums_of(between: tuple[int, int]) -> Array:
-        return _sums_of_part(between, source=source, matches=matches, loadings=loadings, device=device, tally=tally)
+        start, stop = between
+        inside = (matches.second >= start) & (matches.second < stop)
+        read, found = source.read_dosages(start, stop)
+        tally.add(found)
+        dosages = read[matches.second[inside] - start]
+        swapped = matches.swapped[inside]
+        flipped = dosages[swapped]
+        dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
+        return sums(device.to_device(dosages), matches.first[inside], loadings=loadings, device=device)
 
     return device.to_host(reduce(add, map(sums_of, source.ranges()))), tally
-
-
-def _sums_of_part(
-    between: tuple[int, int],
-    *,
-    source: "Source",
-    matches: Matches,
-    loadings: Loadings,
-    device: Device,
-    tally: "Tally",
-) -> Array:
-    start, stop = between
-    inside = (matches.second >= start) & (matches.second < stop)
-    read, found = source.read_dosages(start, stop)
-    tally.add(found)
-    dosages = read[matches.second[inside] - start]
-    swapped = matches.swapped[inside]
-    flipped = dosages[swapped]
-    dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
-    return sums(device.to_device(dosages), matches.first[inside], loadings=loadings, device=device)
 
 
 def _table(
