@@ -11,14 +11,17 @@ is recorded, to be compared with what CuPy accepts.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from pathlib import Path
-from types import FrameType, ModuleType, SimpleNamespace
-from typing import Any, NoReturn
+from types import FrameType, ModuleType
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
+import pytest
+from numpy.lib import mixins
 
 from tests.contract.signatures import Call
 from tests.contract.traffic import count
@@ -80,17 +83,18 @@ def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def module(name: str, **members: Any) -> ModuleType:
-    """Return a module whose functions record their calls, at any depth; classes and values are left as they are."""
-    made = ModuleType(name)
-    vars(made).update({key: _watched_member(f"{name}.{key}", member) for key, member in members.items()})
-    return made
-
-
-def _watched_member(name: str, member: Any) -> Any:
-    if isinstance(member, SimpleNamespace):
-        return SimpleNamespace(**{key: _watched_member(f"{name}.{key}", each) for key, each in vars(member).items()})
-    return watched(name, member) if callable(member) and not isinstance(member, type) else member
+def install(patch: pytest.MonkeyPatch, modules: Mapping[str, Mapping[str, Any]]) -> None:
+    """Let modules with these members be imported, and the packages around them; their functions record their calls."""
+    names = {name for full in modules for name in accumulate(full.split("."), "{}.{}".format)}
+    for name in sorted(names):
+        made = ModuleType(name)
+        for key, member in modules.get(name, {}).items():
+            is_function = callable(member) and not isinstance(member, type)
+            setattr(made, key, watched(f"{name}.{key}", member) if is_function else member)
+        patch.setitem(sys.modules, name, made)
+        package, _, last = name.rpartition(".")
+        if package:
+            patch.setattr(sys.modules[package], last, made, raising=False)
 
 
 def wrap(result: Any) -> Any:
@@ -127,11 +131,9 @@ def unwrap(argument: Any) -> Any:
     return argument
 
 
-class DeviceArray:
+class DeviceArray(mixins.NDArrayOperatorsMixin):
     """An array of a device that does not exist."""
 
-    # NumPy's operators and scalars leave it to ours what to do.
-    __array_ufunc__ = None
     # CuPy's, by which Dask tells whose functions it calls.
     __array_priority__ = 100
 
@@ -145,12 +147,23 @@ class DeviceArray:
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("implicit copy to the host: use device.to_host")
 
+    def __array_ufunc__(self, function: np.ufunc, _: str, *operands: Any, out: Any = None, **keywords: Any) -> Any:
+        """Do what an operator says; a function of NumPy by its name is Dask's to call, as below."""
+        if sys._getframe(1).f_code.co_filename != mixins.__file__ and not isinstance(operands[0], np.generic):
+            return self.__array_function__(function, (), operands, keywords)
+        for each in operands:
+            if not isinstance(each, DeviceArray | int | float | complex | np.generic):
+                raise TypeError(f"{function.__name__} of an array of the device and {type(each)}: use device.to_device")
+        keywords |= {} if out is None else {"out": out[0]}
+        found = Function(f"cupy.{function.__name__}", function)(*operands, **keywords)
+        return found if out is None else out[0]
+
     def __array_function__(self, function: Callable[..., Any], _: object, arguments: Any, keywords: Any) -> Any:
         """Call CuPy's function for NumPy's, as CuPy does; ours would hide which one runs, so that only Dask may."""
         if not _is_called_by_dask():
             raise TypeError(f"np.{function.__name__} of an array of the device: use device.xp, or device.to_host")
-        name = f"{function.__module__}.{function.__name__}".replace("numpy", "cupy", 1)
-        return Function(name, function)(*arguments, **keywords)
+        module = getattr(function, "__module__", "numpy")
+        return Function(f"{module}.{function.__name__}".replace("numpy", "cupy", 1), function)(*arguments, **keywords)
 
     def __iter__(self) -> NoReturn:
         raise TypeError("iterating an array of the device copies one element at a time: use device.to_host")
@@ -198,16 +211,30 @@ class DeviceArray:
         if name.startswith("_"):
             raise AttributeError(name)
         value = getattr(self.on_host, name)
-        if not callable(value):
-            record(f"cupy.ndarray.{name}", used=True)
-            return wrap(value)
+        if callable(value):
+            return Function(f"cupy.ndarray.{name}", value, self.on_host)
+        record(f"cupy.ndarray.{name}", used=True)
+        return wrap(value)
 
-        def method(*arguments: Any, **keywords: Any) -> Any:
-            record(f"cupy.ndarray.{name}", len(arguments), tuple(keywords))
-            _refuse_undefined(name, [self.on_host, *map(unwrap, arguments)], keywords)
-            return wrap(value(*unwrap(arguments), **{key: unwrap(each) for key, each in keywords.items()}))
 
-        return method
+def on_host(array: Any, *dtypes: str) -> npt.NDArray[Any]:
+    """Return the NumPy array inside an array of the device.
+
+    Raises
+    ------
+    TypeError
+        If it is an array of the host, or of another dtype.
+    """
+    if not isinstance(array, DeviceArray):
+        raise TypeError(f"{type(array)} where an array of the device is needed: use device.to_device")
+    if array.on_host.dtype.name not in dtypes:
+        raise TypeError(f"dtype {array.on_host.dtype} where {' or '.join(dtypes)} is needed")
+    return array.on_host
+
+
+def on_device(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array of the device around a NumPy array."""
+    return cast(npt.NDArray[Any], DeviceArray(array))
 
 
 def _received(sent: npt.NDArray[Any]) -> DeviceArray:
@@ -302,16 +329,16 @@ CLASSES: dict[str, type] = {
 
 
 class Function:
-    """A function or universal function of the namespace."""
+    """A function or universal function of the namespace, or a method of an array."""
 
-    def __init__(self, name: str, function: Any) -> None:
-        self._name, self._function = name, function
+    def __init__(self, name: str, function: Any, *owner: npt.NDArray[Any]) -> None:
+        self._name, self._function, self._owner = name, function, owner
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         record(self._name, len(arguments), tuple(keywords))
-        inside = list(unwrap(arguments))
+        inside = unwrap(arguments)
         named = {name: unwrap(value) for name, value in keywords.items()}
-        _refuse_undefined(self._name.removeprefix("cupy."), inside, named)
+        _refuse_undefined(self._name, [*self._owner, *inside], named)
         if self._name == "cupy.argsort" and _DIFFERING and named.get("kind") != "stable":
             return wrap(_sorted_with_ties_in_another_order(inside[0]))
         result = self._function(*inside, **named)
@@ -372,6 +399,7 @@ def _repeats(key: Any) -> bool:
 
 def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> None:
     """Refuse operands for which a GPU gives other results than a CPU."""
+    name = name.removeprefix("cupy.").removeprefix("ndarray.")
     if name.startswith("random."):
         raise ValueError("random streams differ between NumPy and CuPy: draw on the host, or use a stable hash")
     if name == "astype":
@@ -416,55 +444,3 @@ def _refuse_wide_shift(values: Any, bits: Any) -> None:
 
 def _integers(*operands: Any) -> bool:
     return all(np.asarray(each).dtype.kind in "iu" for each in operands)
-
-
-_OPERATORS = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-    "mod": "remainder", "divmod": "divmod", "pow": "power", "matmul": "matmul", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-}  # fmt: skip
-_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-_SIGNS = ("neg", "pos", "abs", "invert")
-
-
-def _operator(method: str, function: str, *, reflected: bool = False) -> Callable[[DeviceArray, Any], Any]:
-    def apply(self: DeviceArray, other: Any) -> Any:
-        if not isinstance(other, DeviceArray | int | float | complex | np.generic):
-            raise TypeError(f"{method} of an array of the device and {type(other)}: use device.to_device")
-        record(f"cupy.ndarray.{method}", 1)
-        operands = [unwrap(other), self.on_host] if reflected else [self.on_host, unwrap(other)]
-        _refuse_undefined(function, operands, {})
-        return wrap(getattr(self.on_host, method)(unwrap(other)))
-
-    return apply
-
-
-def _in_place(method: str, function: str) -> Callable[[DeviceArray, Any], DeviceArray]:
-    plain = _operator(method, function)
-
-    def apply(self: DeviceArray, other: Any) -> DeviceArray:
-        plain(self, other)
-        return self
-
-    return apply
-
-
-def _sign(method: str) -> Callable[[DeviceArray], Any]:
-    def apply(self: DeviceArray) -> Any:
-        record(f"cupy.ndarray.{method}")
-        return wrap(getattr(self.on_host, method)())
-
-    return apply
-
-
-_METHODS: dict[str, Any] = {
-    # Arrays that compare element by element have no hash.
-    "__hash__": None,
-    **{f"__{short}__": _operator(f"__{short}__", long) for short, long in _OPERATORS.items()},
-    **{f"__r{short}__": _operator(f"__r{short}__", long, reflected=True) for short, long in _OPERATORS.items()},
-    **{f"__i{short}__": _in_place(f"__i{short}__", long) for short, long in _OPERATORS.items() if short != "divmod"},
-    **{f"__{short}__": _operator(f"__{short}__", short) for short in _COMPARISONS},
-    **{f"__{short}__": _sign(f"__{short}__") for short in _SIGNS},
-}
-for _name, _method in _METHODS.items():
-    setattr(DeviceArray, _name, _method)

@@ -71,7 +71,7 @@ def sources_of(library: str, application: str) -> list[Path]:
     folders = ROOT / library, ROOT.with_name("whitewater_apps") / application
     paths = [path for folder in folders for path in folder.rglob("*.py")]
     assert all(folder.is_dir() for folder in folders)
-    return [path for path in paths if not path.stem.endswith(("_cpu", "_gpu"))]
+    return [path for path in paths if not path.stem.endswith(("_cpu", "_gpu", "_dask"))]
 
 
 def split_by_place(paths: Iterable[Path], *, host: Container[str]) -> tuple[list[Path], list[Path]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tests.contract.record import COMPARISONS
-from tests.contract.signatures import Call
+from tests.contract.signatures import Call, problem
 
 # Arguments with which a call binds and fails all the same, or gives something else than on the CPU.
 REFUSED = {
@@ -46,42 +45,17 @@ ABSENT = {
     "cudf.Series.hash_values": "other hashes than pandas'",
 }
 
-# What binds and runs on both, and gives something else in cuDF; docs/cudf.md says why each use of ours is safe.
-COMPARED = tuple(f"cudf.Series.{name}" for name in (*COMPARISONS, "__and__", "__or__", "__xor__"))
-DIFFERS = {
-    **dict.fromkeys(COMPARED, "null where an operand is null"),
-    "cudf.Series.where": "a null condition is neither true nor false",
-    "cudf.Series.astype": "nulls stay null, whatever the type",
-    "cudf.Series.fillna": "fills NaN and null alike, and keeps the type",
-    "cudf.Series.isna": "true of NaN and of null",
-    "cudf.Series.notna": "false of NaN and of null",
-    "cudf.Series.map": "nulls, and what a dictionary lacks, are null; a function is compiled",
-    "cudf.Series.sum": "of a column without values 0, of type int64 for booleans",
-    "cudf.Series.values": "an array of CuPy; booleans with nulls are refused",
-    "cudf.Series.str": "patterns are regular expressions of libcudf; null stays null",
-    "cudf.Series.dt": "parts of a time are int16, and null where the time is",
-    "cudf.Series.cat": "the code of a null is null, not -1",
-    "cudf.DataFrame.__getitem__": "rows where a mask is null are left out, as where it is false",
-    "cudf.DataFrame.groupby": "groups come in no order unless sort=True; NaN and null are two groups",
-    "cudf.DataFrame.merge": "rows come in no order",
-    "cudf.DataFrame.sort_values": "stable, whatever kind says; null is last, behind NaN",
-    "cudf.DataFrame.drop_duplicates": "NaN and null are two values",
-    "cudf.DataFrame.to_parquet": "a writer of its own: other bytes, the same rows",
-    "cudf.concat": "columns of different types become the wider one; a column of nulls has no type of its own",
-    "cudf.read_parquet": "names of directories become columns; integers with nulls stay integers",
-    "cudf.to_datetime": "errors='coerce' is refused for columns",
-}
 
-
-def known_gaps(calls: Mapping[Call, Sequence[str]]) -> list[str]:
-    """Return the calls that bind, and yet fail or give something else than on the CPU."""
+def faults(calls: Mapping[Call, Sequence[str]]) -> list[str]:
+    """Return the calls that RAPIDS refuses, and those that bind and yet fail or give something else, with why."""
     found = []
-    for call, places in calls.items():
-        if call.used:
-            continue
-        found += [f"{places}: {call}: {reason}" for (name, keyword), reason in REFUSED.items()
-                  if call.name == name and keyword in call.keywords]  # fmt: skip
-        found += [f"{places}: {call} without {keyword}: {reason}" for (name, keyword), reason in REQUIRED.items()
-                  if call.name == name and keyword not in call.keywords]  # fmt: skip
-        found += [f"{places}: {call}: {reason}" for name, reason in ABSENT.items() if call.name == name]
+    for call in sorted(calls):
+        reasons = [refused] if (refused := problem(call)) else []
+        if not call.used:
+            reasons += [reason for (name, keyword), reason in REFUSED.items()
+                        if call.name == name and keyword in call.keywords]  # fmt: skip
+            reasons += [f"without {keyword}: {reason}" for (name, keyword), reason in REQUIRED.items()
+                        if call.name == name and keyword not in call.keywords]  # fmt: skip
+            reasons += [ABSENT[call.name]] if call.name in ABSENT else []
+        found += [f"{', '.join(calls[call])}: {call}: {reason}" for reason in reasons]
     return found

@@ -14,79 +14,35 @@ import re
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from tests.contract.signatures import CALLABLE, RECORDED, VALUE, parse
 
 DISTRIBUTIONS = (
-    "cudf-cu13",
-    "cugraph-cu13",
-    "cuml-cu13",
-    "cupy-cuda13x",
-    "dask-cuda",
-    "dask-cudf-cu13",
-    "nvforest-cu13",
-    "pylibcudf-cu13",
-    "pylibcugraph-cu13",
-    "rmm-cu13",
-)
-# Modules and classes whose public names are recorded, by the name under which code reaches them.
+    "cudf-cu13", "cugraph-cu13", "cuml-cu13", "cupy-cuda13x", "dask-cuda", "dask-cudf-cu13", "nvforest-cu13",
+    "pylibcudf-cu13", "pylibcugraph-cu13", "rmm-cu13",
+)  # fmt: skip
+# Modules and classes whose public names are recorded, by the name under which code reaches them, and where that is no
+# path where they lie. `cupy.random` lists its `Generator` only from when that was asked for.
+_NAMES = """
+cudf cudf.DataFrame cudf.Series cudf.core.series.TimedeltaProperties cudf.Index cudf.CategoricalDtype cugraph
+cugraph.Graph cugraph.dask cugraph.dask.comms.comms cuml.ensemble cuml.ensemble.RandomForestRegressor cuml.linear_model
+cuml.linear_model.LogisticRegression cuml.linear_model.Ridge cuml.manifold cuml.manifold.UMAP cupy cupy.cuda
+cupy.cuda.runtime cupy.linalg cupy.ndarray cupy.random.Generator cupy.random cupy.random.RandomState cupy.ufunc cupyx
+cupyx.scipy.sparse cupyx.scipy.sparse.csr_matrix dask_cuda dask_cudf.DataFrame dask_cudf.Series nvforest
+nvforest.GPUForestInferenceRegressor pylibcudf pylibcudf.Column pylibcudf.Table pylibcudf.io.parquet pylibcudf.io.types
+pylibcugraph pynvml rmm rmm.allocators.cupy rmm.mr rmm.mr.StatisticsResourceAdaptor rmm.mr.UpstreamResourceAdaptor
+rmm.statistics rmm.statistics.Statistics
+"""
 NAMESPACES = {
-    "cudf": "cudf",
-    "cudf.DataFrame": "cudf:DataFrame",
+    **{name: name for name in _NAMES.split()},
     "cudf.DataFrame.groupby": "cudf.core.groupby.groupby:DataFrameGroupBy",
-    "cudf.Series": "cudf:Series",
     "cudf.Series.groupby": "cudf.core.groupby.groupby:SeriesGroupBy",
     "cudf.Series.dt": "cudf.core.series:DatetimeProperties",
-    "cudf.core.series.TimedeltaProperties": "cudf.core.series:TimedeltaProperties",
     "cudf.Series.list": "cudf.core.accessors.lists:ListMethods",
     "cudf.Series.str": "cudf.core.accessors.string:StringMethods",
     "cudf.Series.cat": "cudf.core.accessors.categorical:CategoricalAccessor",
-    "cudf.Index": "cudf:Index",
-    "cudf.CategoricalDtype": "cudf:CategoricalDtype",
-    "cugraph": "cugraph",
-    "cugraph.Graph": "cugraph:Graph",
-    "cugraph.dask": "cugraph.dask",
-    "cugraph.dask.comms.comms": "cugraph.dask.comms.comms",
-    "cuml.ensemble": "cuml.ensemble",
-    "cuml.ensemble.RandomForestRegressor": "cuml.ensemble:RandomForestRegressor",
-    "cuml.linear_model": "cuml.linear_model",
-    "cuml.linear_model.LogisticRegression": "cuml.linear_model:LogisticRegression",
-    "cuml.linear_model.Ridge": "cuml.linear_model:Ridge",
-    "cuml.manifold": "cuml.manifold",
-    "cuml.manifold.UMAP": "cuml.manifold:UMAP",
-    "cupy": "cupy",
-    "cupy.cuda": "cupy.cuda",
-    "cupy.cuda.runtime": "cupy.cuda.runtime",
-    "cupy.linalg": "cupy.linalg",
-    "cupy.ndarray": "cupy:ndarray",
-    # Before the module, which only lists it from when it was asked for.
-    "cupy.random.Generator": "cupy.random:Generator",
-    "cupy.random": "cupy.random",
-    "cupy.random.RandomState": "cupy.random:RandomState",
-    "cupy.ufunc": "cupy:ufunc",
-    "cupyx": "cupyx",
-    "cupyx.scipy.sparse": "cupyx.scipy.sparse",
-    "cupyx.scipy.sparse.csr_matrix": "cupyx.scipy.sparse:csr_matrix",
-    "dask_cuda": "dask_cuda",
-    "dask_cudf.DataFrame": "dask_cudf:DataFrame",
-    "dask_cudf.Series": "dask_cudf:Series",
-    "nvforest": "nvforest",
-    "nvforest.GPUForestInferenceRegressor": "nvforest:GPUForestInferenceRegressor",
-    "pylibcudf": "pylibcudf",
-    "pylibcudf.Column": "pylibcudf:Column",
-    "pylibcudf.Table": "pylibcudf:Table",
-    "pylibcudf.io.parquet": "pylibcudf.io.parquet",
-    "pylibcudf.io.types": "pylibcudf.io.types",
-    "pylibcugraph": "pylibcugraph",
-    "pynvml": "pynvml",
-    "rmm": "rmm",
-    "rmm.allocators.cupy": "rmm.allocators.cupy",
-    "rmm.mr": "rmm.mr",
-    "rmm.mr.StatisticsResourceAdaptor": "rmm.mr:StatisticsResourceAdaptor",
-    "rmm.mr.UpstreamResourceAdaptor": "rmm.mr:UpstreamResourceAdaptor",
-    "rmm.statistics": "rmm.statistics",
-    "rmm.statistics.Statistics": "rmm.statistics:Statistics",
 }
 # What hands keywords on to a base class, or to a function: the keywords of both are its own, and no others.
 FORWARDS = {
@@ -134,13 +90,13 @@ def describe(name: str) -> str | None:
     namespace, _, attribute = name.rpartition(".")
     if namespace not in NAMESPACES:
         return None
-    owner = _load(NAMESPACES[namespace])
+    owner = resolve_name(NAMESPACES[namespace])
     if not hasattr(owner, attribute):
         return VALUE if attribute in _attributes(owner) else None
     value = getattr(owner, attribute)
     if not callable(value):
         return VALUE
-    signature = _forwarded(value, _load(FORWARDS[name])) if name in FORWARDS else _signature(value)
+    signature = _forwarded(value, resolve_name(FORWARDS[name])) if name in FORWARDS else _signature(value)
     if signature is None:
         return CALLABLE
     return text(_without_self(signature) if _is_method(owner, attribute) else signature)
@@ -160,7 +116,7 @@ def text(signature: inspect.Signature) -> str:
 def names() -> Iterator[str]:
     """Yield the names of all namespaces that a program may use; of arrays the operators, too."""
     for namespace, location in NAMESPACES.items():
-        owner = _load(location)
+        owner = resolve_name(location)
         used = _USED.get(namespace, _PUBLIC)
         for name in sorted({*filter(used.match, dir(owner)), *_attributes(owner)}):
             # Which submodules there are depends on what was imported before.
@@ -185,12 +141,6 @@ def _attributes(owner: Any) -> list[str]:
     if owner.__name__ == "csr_matrix":
         return ["data", "indices", "indptr"]
     return [*_ATTRIBUTE.findall(owner.__doc__ or ""), *getattr(owner, "__dataclass_fields__", ())]
-
-
-def _load(location: str) -> Any:
-    module, _, attribute = location.partition(":")
-    loaded: Any = import_module(module)
-    return getattr(loaded, attribute) if attribute else loaded
 
 
 def _signature(value: Any) -> inspect.Signature | None:

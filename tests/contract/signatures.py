@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 
 CALLABLE, VALUE = "callable", "value"
+NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` installs it and asks it"
 RECORDED = Path(__file__).with_name("rapids-26.10.json")
 # Keywords of these are names of columns.
 NAMES_COLUMNS = frozenset({"cudf.DataFrame.assign", "cudf.DataFrame.groupby.agg"})
-# Tells of a name what `tests.contract.record` records of it; None when RAPIDS does not have it.
-Describe = Callable[[str], str | None]
 
 
 @dataclass(frozen=True, order=True)
@@ -32,31 +31,32 @@ class Call:
         return f"{self.name}({', '.join(arguments)})"
 
 
+@cache
 def recorded() -> dict[str, str]:
-    """Return the recorded calls of RAPIDS."""
+    """Return what `tests.contract.record` says of each name of RAPIDS."""
     calls: dict[str, str] = json.loads(RECORDED.read_text())["calls"]
     return calls
 
 
-def problem(call: Call, describe: Describe) -> str | None:
+def problem(call: Call) -> str | None:
     """Say why RAPIDS refuses a call, or return None: it is there, and its parameters take the arguments."""
-    found = describe(call.name)
+    found = recorded().get(call.name)
     if found is None:
-        return f"{call}: RAPIDS has no {call.name}, or tests/contract/record.py does not know of it"
+        return f"RAPIDS has no {call.name}, or tests/contract/record.py does not know of it"
     if call.used or found == CALLABLE:
         return None
     if found == VALUE:
-        return f"{call}: {call.name} cannot be called"
+        return f"{call.name} cannot be called"
     accepted = parse(found)
     try:
         keywords = () if call.name in NAMES_COLUMNS else call.keywords
         bound = accepted.bind(*[None] * call.positional, **dict.fromkeys(keywords))
     except TypeError as error:
-        return f"{call}: {call.name}{found}: {error}"
+        return f"{call.name}{found}: {error}"
     # What **keywords takes in is passed on to who knows where, so it proves nothing.
     swallowed = [bound.arguments[name] for name, each in accepted.parameters.items()
                  if each.kind == Parameter.VAR_KEYWORD and name in bound.arguments]  # fmt: skip
-    return f"{call}: {call.name}{found}: no parameter {', '.join(swallowed[0])}" if swallowed else None
+    return f"{call.name}{found}: no parameter {', '.join(swallowed[0])}" if swallowed else None
 
 
 def parse(text: str) -> Signature:
@@ -68,9 +68,3 @@ def parse(text: str) -> Signature:
         If the text is not a parameter list of Python.
     """
     return signature(eval(f"lambda {text[1:-1]}: None"))  # noqa: S307, of our own file and of installed packages
-
-
-def problems(calls: Mapping[Call, Sequence[str]], describe: Describe) -> list[str]:
-    """Return what RAPIDS refuses, each with the places in the source that it was called from."""
-    found = {call: problem(call, describe) for call in sorted(calls)}
-    return [f"{', '.join(calls[call])}: {fault}" for call, fault in found.items() if fault]

@@ -10,7 +10,7 @@ import json
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,15 +31,6 @@ VERTICES = 60
 # More than the edges of two segments, so that a row is put together from three.
 LONG_ROW = 2 * 1024 + 5
 WEIGHTED = {"unweighted": False, "weighted": True}
-
-
-def numpy_as_cupy() -> ModuleType:
-    """Return NumPy under the names of CuPy."""
-    cupy = ModuleType("cupy")
-    vars(cupy).update(vars(np))
-    # CuPy copies from the host, and to it.
-    vars(cupy).update(asarray=np.array, asnumpy=np.array, __name__="cupy")
-    return cupy
 
 
 def genotypes() -> dict[str, Genotypes]:

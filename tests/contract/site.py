@@ -40,10 +40,6 @@ class Site:
         self.traffic.setdefault(" ".join(filter(None, (step, case))), traffic)
 
 
-# Runs the steps of an application; they write below a folder that does not exist yet.
-RunSteps = Callable[[Site, Path], None]
-
-
 def _flat(paths: Mapping[str, Path | Mapping[str, Path]]) -> Iterator[Path]:
     for path in paths.values():
         yield from path.values() if isinstance(path, Mapping) else [path]

@@ -22,7 +22,8 @@ from distributed import Client, LocalCluster
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 
-from tests.contract.device_array import DeviceArray, Namespace, module, record
+from tests.contract.cugraph_of_networkx import GRAPH_LIBRARY
+from tests.contract.device_array import DeviceArray, Namespace, install, on_device, on_host, record
 from tests.contract.traffic import count
 from whitewater.engines import Array, Device
 from whitewater.engines.config import Cluster
@@ -30,9 +31,6 @@ from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.graphs import library_gpu
-from whitewater.graphs.communities import find_communities
-from whitewater.graphs.components import components
 from whitewater.graphs.edges import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
@@ -41,7 +39,6 @@ from whitewater.learn import estimators
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.genotypes.genotypes import Genotypes
-    from whitewater.graphs.config import Pagerank
 
 CPU = Device()
 FLOATS = ("float32", "float64")
@@ -128,27 +125,6 @@ def mark_correlated(genotypes: Genotypes, sums: Array, stops: Any, threshold: fl
         marked[first, second - first - 1] = True
 
 
-def library_ranks(edges: Edges, restart: Array | None, settings: Pagerank) -> Array:
-    """Stand for `gpu_library_ranks`: a start like any other."""
-    if restart is not None and not isinstance(restart, np.ndarray):
-        raise TypeError("the restart of library_ranks is on the host")
-    edges_on_host(edges)
-    return on_device(np.random.default_rng(0).dirichlet(np.ones(edges.targets)))
-
-
-def groups(
-    edges: Edges, *, method: Literal["leiden", "louvain"], resolution: float, seed: int
-) -> tuple[Array, Array, float]:
-    """Stand for `gpu_groups`."""
-    for array in (edges.offsets, edges.sources, edges.weights):
-        if array is not None:
-            upload(array)
-    count(operations=1)
-    labels = find_communities(edges, method=method, resolution=resolution, seed=seed)
-    joined = components([(0, edges)], edges.targets)
-    return StrictDevice().to_host(on_device(joined)), StrictDevice().to_host(on_device(labels)), 0.5
-
-
 class StrictInEdges:
     """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_kernels`)."""
 
@@ -188,8 +164,8 @@ class StrictModel:
         return method
 
 
-def stand_ins_for_libraries() -> dict[str, ModuleType]:
-    """Return modules in the place of cuML's and of nvForest, with the models that take arrays of the device."""
+def models() -> dict[str, dict[str, Any]]:
+    """Return, for cuML's modules and nvForest, models that take arrays of the device."""
 
     def ridge(alpha: float, **_: object) -> StrictModel:
         return StrictModel(estimators.ridge(CPU, alpha=alpha), "cuml.linear_model.Ridge")
@@ -209,14 +185,12 @@ def stand_ins_for_libraries() -> dict[str, ModuleType]:
         predict = partial(treelite.gtil.predict, model, nthread=1)
         return StrictModel(SimpleNamespace(predict=predict), "nvforest.GPUForestInferenceRegressor")
 
-    members: dict[str, dict[str, Any]] = {
+    return {
         "cuml.linear_model": {"Ridge": ridge, "LogisticRegression": logistic},
         "cuml.ensemble": {"RandomForestRegressor": trees},
         "cuml.manifold": {"UMAP": umap},
         "nvforest": {"load_from_treelite_model": stored},
     }
-    modules = {name: module(name, **each) for name, each in members.items()}
-    return modules | {"cuml": module("cuml", **{name.rpartition(".")[2]: each for name, each in modules.items()})}
 
 
 FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
@@ -249,23 +223,15 @@ def stand_in_for_cupy() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         cupy = cupy_of_devices()
         patch.setitem(sys.modules, "cupy", cupy)
-        patch.setitem(sys.modules, "cupyx", module("cupyx", empty_pinned=np.empty))
+        install(patch, {**models(), **GRAPH_LIBRARY, "cupyx": {"empty_pinned": np.empty}})
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
-        patch.setattr(library_gpu, "gpu_library_ranks", library_ranks)
-        patch.setattr(library_gpu, "gpu_groups", groups)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
-        for name, stand_in in stand_ins_for_libraries().items():
-            patch.setitem(sys.modules, name, stand_in)
-            package, _, member = name.rpartition(".")
-            if package in sys.modules:
-                # Where the real one was imported before, `from package import member` would find that.
-                patch.setattr(sys.modules[package], member, stand_in, raising=False)
         patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
         patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)
         yield
@@ -287,21 +253,6 @@ def cupy_of_devices() -> Namespace:
     return cupy
 
 
-def on_host(array: Any, *dtypes: str) -> Array:
-    """Return the NumPy array inside an array of the device.
-
-    Raises
-    ------
-    TypeError
-        If it is an array of the host, or of another dtype.
-    """
-    if not isinstance(array, DeviceArray):
-        raise TypeError(f"{type(array)} where an array of the device is needed: use device.to_device")
-    if array.on_host.dtype.name not in dtypes:
-        raise TypeError(f"dtype {array.on_host.dtype} where {' or '.join(dtypes)} is needed")
-    return array.on_host
-
-
 def edges_on_host(edges: Edges) -> Edges:
     """Return edges whose arrays are those of the device."""
     weights = None if edges.weights is None else on_host(edges.weights, "float64")
@@ -313,11 +264,6 @@ def upload(array: Any) -> Array:
     copied = np.array(array)
     count(up=copied.nbytes)
     return on_device(copied)
-
-
-def on_device(array: Array) -> Array:
-    """Return an array of the device around a NumPy array."""
-    return cast(Array, DeviceArray(array))
 
 
 def genotypes_on_host(genotypes: Genotypes) -> Genotypes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.steps import model
 from whitewater_apps.taxi.trip_files import RowGroup
 
-CPU, CORES, GPU_TASKS = Device(), 64, 4
+CORES, GPU_TASKS = 64, 4
 GENOTYPES = GenotypeFolder(Path("genotypes"), "two_bit", 2, variants=200_000, samples=100_000)
 
 
@@ -98,46 +99,34 @@ HOST_BYTES: dict[Ask, tuple[int, int]] = {
 }
 
 
-@pytest.fixture
-def cores() -> Iterator[Workers]:
-    with thread_workers(CORES) as workers:
-        yield workers
-
-
-@pytest.fixture
-def gpu_tasks() -> Iterator[Workers]:
-    with thread_workers(GPU_TASKS) as workers:
-        yield workers
-
-
-def host_bytes(ask: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> int:
+def host_bytes(ask: Ask, device: Device, threads: int, folder: Path) -> int:
     """Return the least memory of the host with which a forecast passes."""
-    low, high = 0, 1 << 50
-    while low + 1 < high:
-        middle = (low + high) // 2
-        monkeypatch.setattr(memory, "available", lambda free=middle: free)
+
+    def passes(free: int) -> bool:
+        patch.setattr(memory, "available", lambda: free)
         try:
-            ask()
-            high = middle
+            ask(device, workers, folder)
         except ResourceError:
-            low = middle
-    return high
+            return False
+        return True
+
+    with pytest.MonkeyPatch.context() as patch, thread_workers(threads) as workers:
+        return 1 + bisect_left(range(1, 1 << 50), True, key=passes)
 
 
 @pytest.mark.parametrize("ask", HOST_BYTES, ids=lambda ask: ask.__name__)
-def test_on_one_gpu_cores_of_the_host_do_not_count(
-    ask: Ask, cores: Workers, gpu_tasks: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_one_gpu_cores_of_the_host_do_not_count(ask: Ask, tmp_path: Path) -> None:
     on_cpu, on_gpu = HOST_BYTES[ask]
-    assert host_bytes(lambda: ask(CPU, cores, tmp_path), monkeypatch) == on_cpu
-    assert host_bytes(lambda: ask(Gpu(), gpu_tasks, tmp_path), monkeypatch) <= on_gpu
+    assert host_bytes(ask, Device(), CORES, tmp_path) == on_cpu
+    assert host_bytes(ask, Gpu(), GPU_TASKS, tmp_path) <= on_gpu
 
 
 @pytest.mark.parametrize("ask", [taxi_model, genomics_kinship, genomics_pca, recsys_fit], ids=lambda ask: ask.__name__)
 def test_what_does_not_fit_the_gpu_is_refused_however_large_the_host_is(
-    ask: Ask, gpu_tasks: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "available", lambda: 1 << 50)
     monkeypatch.setattr(Gpu, "free_memory", lambda _: 1 << 20)
-    with pytest.raises(ResourceError, match=r"of memory of GPU 0, but 0\.0 GB are available"):
-        ask(Gpu(), gpu_tasks, tmp_path)
+    refused = pytest.raises(ResourceError, match=r"of memory of GPU 0, but 0\.0 GB are available")
+    with thread_workers(GPU_TASKS) as workers, refused:
+        ask(Gpu(), workers, tmp_path)

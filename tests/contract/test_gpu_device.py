@@ -1,28 +1,28 @@
-"""The device `gpu` where there is no GPU: its refusals, and its memory, workers and records with stand-ins."""
+"""The device `gpu` where there is no GPU: its refusals; with stand-ins its memory, workers, clusters and records."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import dask
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from benchmarks.published.dask_cluster import COLLECTIONS, dask_client, frames_of
-from tests.contract.device_array import module, record, recording
-from tests.contract.gaps import known_gaps
-from tests.contract.signatures import problems, recorded
-from tests.contract.simulated import numpy_as_cupy
+from tests.contract.device_array import install, record, recording
+from tests.contract.gaps import faults
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu import PACKAGES, GpuDevice, problem_of_gpu
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
 from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
+from whitewater.engines.start import ClusterRequest, gpu_processes
 from whitewater.engines.workers import DaskWorkers, Threads
 from whitewater.errors import ConfigError, DeviceError, ResourceError
 
@@ -66,26 +66,19 @@ def _calls_bind() -> Iterator[None]:
     """Compare what is asked of the stand-ins with what RAPIDS accepts."""
     with recording() as calls:
         yield
-    assert problems(calls, recorded().get) == []
-    assert known_gaps(calls) == []
+    assert faults(calls) == []
 
 
 @pytest.fixture
 def rmm(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A stand-in for RMM: a list of the resources that were current."""
     current: list[Any] = [Cuda()]
-    mr = module(
-        "rmm.mr",
-        CudaMemoryResource=Cuda,
-        CudaAsyncMemoryResource=CudaAsync,
-        StatisticsResourceAdaptor=Statistics,
-        UpstreamResourceAdaptor=Adaptor,
-        get_current_device_resource=lambda: current[-1],
-        set_current_device_resource=current.append,
-    )
-    allocators = module("rmm.allocators.cupy", rmm_cupy_allocator="RMM")
-    for each in (module("rmm", mr=mr), mr, module("rmm.allocators", cupy=allocators), allocators):
-        monkeypatch.setitem(sys.modules, each.__name__, each)
+    resources = {
+        "CudaMemoryResource": Cuda, "CudaAsyncMemoryResource": CudaAsync, "StatisticsResourceAdaptor": Statistics,
+        "UpstreamResourceAdaptor": Adaptor, "get_current_device_resource": lambda: current[-1],
+        "set_current_device_resource": current.append,
+    }  # fmt: skip
+    install(monkeypatch, {"rmm.mr": resources, "rmm.allocators.cupy": {"rmm_cupy_allocator": "RMM"}})
     for name in ENVIRONMENT:
         monkeypatch.setenv(name, "")  # is restored afterwards
         del os.environ[name]
@@ -93,19 +86,38 @@ def rmm(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.fixture
-def allocators(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A stand-in for CuPy on two GPUs that its driver sees: a list of the allocators that CuPy was given."""
-    given: list[str] = []
-    runtime = SimpleNamespace(
-        getDevice=lambda: 0,
-        getDeviceCount=lambda: 2,
-        deviceGetPCIBusId=lambda number: f"0000:0{number}:00.0",
-        memGetInfo=lambda: (5_000, 9_000),
-    )
-    cuda = SimpleNamespace(is_available=lambda: True, runtime=runtime, set_allocator=given.append)
-    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=cuda))
+def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A stand-in for CuPy on two GPUs that its driver sees: a list of the allocators that it got, and of its waits."""
+    told: list[str] = []
+    runtime = {
+        "getDevice": lambda: 0,
+        "getDeviceCount": lambda: 2,
+        "deviceGetPCIBusId": lambda number: f"0000:0{number}:00.0",
+        "memGetInfo": lambda: (5_000, 9_000),
+        "deviceSynchronize": lambda: told.append("waited for the GPU"),
+        "getDeviceProperties": lambda _: {"name": b"NVIDIA H200", "totalGlobalMem": 150_000_000_000},
+        "driverGetVersion": lambda: 13000,
+        "runtimeGetVersion": lambda: 13020,
+    }
+    cuda = {"is_available": lambda: True, "set_allocator": told.append}
+    install(monkeypatch, {"cupy.cuda": cuda, "cupy.cuda.runtime": runtime})
     monkeypatch.setattr("whitewater.engines.gpu.find_spec", lambda name: name)
-    return given
+    return told
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A stand-in for dask_cuda: a mapping that fills with what is asked of its cluster."""
+    settings_asked: dict[str, Any] = {}
+
+    def local_cuda_cluster(**settings: Any) -> LocalCluster:
+        settings_asked.update(settings)
+        return LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0")
+
+    install(monkeypatch, {"dask_cuda": {"LocalCUDACluster": local_cuda_cluster}})
+    for name in ENVIRONMENT:
+        monkeypatch.setenv(name, "")
+    return settings_asked
 
 
 @without_gpu
@@ -116,13 +128,9 @@ def test_a_gpu_that_is_asked_for_and_absent_is_an_error_that_says_what_was_looke
         assert part in str(refusal.value)
 
 
+@pytest.mark.usefixtures("given")
 def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    cupy = numpy_as_cupy()
-    vars(cupy)["cuda"] = SimpleNamespace(
-        is_available=lambda: False, runtime=SimpleNamespace(runtimeGetVersion=lambda: 13020)
-    )
-    monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr("whitewater.engines.gpu.find_spec", lambda name: name)
+    monkeypatch.setattr(sys.modules["cupy.cuda"], "is_available", lambda: False)
     monkeypatch.setattr("whitewater.engines.gpu.missing_gpu", lambda: None)
     with pytest.raises(
         DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
@@ -130,49 +138,51 @@ def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pyte
         GpuDevice.connect()
 
 
-def test_devices_are_equal_and_hash_alike() -> None:
-    assert {GpuDevice(), GpuDevice()} == {GpuDevice()}
-    assert GpuDevice() != resolve("cpu")
-
-
-def test_the_memory_is_prepared_once(rmm: list[Any], allocators: list[str]) -> None:
-    assert resolve("gpu") == resolve("gpu")
+def test_the_memory_is_prepared_once_and_what_the_pool_keeps_for_later_is_free_too(
+    rmm: list[Any], given: list[str]
+) -> None:
+    assert GpuDevice().free_memory() == 5_000
+    assert GpuDevice().peak_memory() is None
+    assert len({resolve("gpu"), resolve("gpu"), GpuDevice()}) == 1
     assert [type(each) for each in rmm] == [Cuda, Statistics]
     assert type(rmm[-1].upstream) is CudaAsync
-    assert allocators == ["RMM"]
+    assert given == ["RMM"]
     assert {name: os.environ[name] for name in ENVIRONMENT} == ENVIRONMENT
+    assert GpuDevice().free_memory() == 5_400
+    # cuDF puts a resource above it, to spill.
+    rmm.append(Adaptor(rmm[-1]))
+    assert GpuDevice().peak_memory() == 1_000
 
 
-@pytest.mark.usefixtures("allocators")
+@pytest.mark.usefixtures("given")
 def test_a_pool_that_was_there_before_stays(rmm: list[Any]) -> None:
     rmm.append(own := Adaptor(CudaAsync()))
     prepare_memory()
     assert rmm[-1].upstream is own
 
 
-def test_where_the_workers_are_elsewhere_this_process_leaves_the_gpu_alone(
-    rmm: list[Any], allocators: list[str]
-) -> None:
-    assert resolve("gpu", attached=True) == GpuDevice()
+def test_where_the_workers_are_elsewhere_this_process_leaves_the_gpu_alone(rmm: list[Any], given: list[str]) -> None:
+    assert resolve("gpu", attached=True) == GpuDevice() != resolve("cpu")
     assert len(rmm) == 1
-    assert not allocators
+    assert not given
 
 
-@pytest.mark.usefixtures("rmm", "allocators")
-def test_what_the_pool_keeps_for_later_is_free_too() -> None:
-    assert GpuDevice().free_memory() == 5_000
-    prepare_memory()
-    assert GpuDevice().free_memory() == 5_400
-
-
-@pytest.mark.usefixtures("rmm", "allocators")
-@pytest.mark.parametrize(("threads", "gpu_tasks", "at_once"), [(8, 4, 4), (2, 4, 2), (8, 1, 1)])
+@pytest.mark.usefixtures("rmm", "given")
+@pytest.mark.parametrize(
+    ("threads", "settings", "at_once"),
+    [
+        (8, Cluster(gpu_tasks=4), 4),
+        (2, Cluster(gpu_tasks=4), 2),
+        (8, Cluster(gpu_tasks=1), 1),
+        (8, Cluster(gpu_tasks=2, performance_report=True), 2),
+    ],
+)
 def test_one_gpu_is_used_by_threads_of_this_process(
-    threads: int, gpu_tasks: int, at_once: int, caplog: pytest.LogCaptureFixture
+    threads: int, settings: Cluster, at_once: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     device = resolve("gpu")
-    with caplog.at_level("INFO"), device.workers(Cluster(gpu_tasks=gpu_tasks), threads=threads, large=True) as workers:
-        assert isinstance(workers, Threads)
+    with caplog.at_level("INFO"), device.workers(settings, threads=threads, large=True) as workers:
+        assert isinstance(workers, DaskWorkers if settings.performance_report else Threads)
         assert list(workers.threads) == [at_once]
         assert workers.call_on_each(device.peak_memory) == [1_000]
         assert workers.call_on_each(os.getpid) == [os.getpid()]
@@ -180,15 +190,7 @@ def test_one_gpu_is_used_by_threads_of_this_process(
     assert "whitewater cluster start --device gpu" in caplog.text
 
 
-@pytest.mark.usefixtures("rmm", "allocators")
-def test_dasks_report_is_of_threads_of_this_process_too() -> None:
-    with resolve("gpu").workers(Cluster(performance_report=True, gpu_tasks=2), threads=8) as workers:
-        assert isinstance(workers, DaskWorkers)
-        assert list(workers.threads) == [2]
-        assert workers.call_on_each(os.getpid) == [os.getpid()]
-
-
-@pytest.mark.usefixtures("rmm", "allocators")
+@pytest.mark.usefixtures("rmm", "given")
 def test_tasks_are_refused_that_do_not_fit_the_memory_of_the_gpu() -> None:
     device = resolve("gpu")
     with device.workers(Cluster(), threads=4) as workers:
@@ -216,8 +218,10 @@ def test_workers_without_a_gpu_are_refused_by_name() -> None:
         assert next(iter(workers["workers"])) in str(refusal.value)
 
 
-@pytest.mark.usefixtures("rmm", "allocators")
-def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: dict[str, Any]) -> None:
+@pytest.mark.usefixtures("rmm", "given")
+def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # What the strict device sets, too.
     expected = DASK_SETTINGS | COLLECTIONS
     before = {name: dask.config.get(name, None) for name in expected}
@@ -226,45 +230,17 @@ def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(asked: 
         assert asked["rmm_maximum_pool_size"] == 12_345
         assert client.submit(peak_memory).result() == 1_000
     assert {name: dask.config.get(name, None) for name in expected} == before
+    install(monkeypatch, {"cudf": {}})
+    assert frames_of(GpuDevice()) is sys.modules["cudf"]
 
 
-def test_frames_are_those_of_cudf(monkeypatch: pytest.MonkeyPatch) -> None:
-    cudf = module("cudf")
-    monkeypatch.setitem(sys.modules, "cudf", cudf)
-    assert frames_of(GpuDevice()) is cudf
-
-
-def test_to_synchronize_is_to_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[str] = []
-    runtime = SimpleNamespace(deviceSynchronize=lambda: waited.append("for the GPU"))
-    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=SimpleNamespace(runtime=runtime)))
+def test_to_synchronize_is_to_wait_for_the_gpu_and_the_record_names_it_its_driver_and_versions(
+    given: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     GpuDevice().synchronize()
-    assert waited == ["for the GPU"]
-
-
-@pytest.mark.usefixtures("allocators")
-def test_what_was_allocated_is_known_below_the_resource_that_cudf_adds_to_spill(rmm: list[Any]) -> None:
-    prepare_memory()
-    rmm.append(Adaptor(rmm[-1]))
-    assert GpuDevice().peak_memory() == 1_000
-
-
-@pytest.mark.usefixtures("rmm")
-def test_what_was_allocated_is_not_known_where_nothing_counts() -> None:
-    assert GpuDevice().peak_memory() is None
-
-
-def test_the_record_names_gpu_driver_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    runtime = SimpleNamespace(
-        getDeviceProperties=lambda _: {"name": b"NVIDIA H200", "totalGlobalMem": 150_000_000_000},
-        getDeviceCount=lambda: 2,
-        driverGetVersion=lambda: 13000,
-        runtimeGetVersion=lambda: 13020,
-    )
-    names = ("nvmlInit", "nvmlShutdown")
-    nvml = module("pynvml", nvmlSystemGetDriverVersion=lambda: "580.65.06", **dict.fromkeys(names, lambda: None))
-    monkeypatch.setitem(sys.modules, "cupy", module("cupy", cuda=SimpleNamespace(runtime=runtime)))
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert given == ["waited for the GPU"]
+    nothing = dict.fromkeys(("nvmlInit", "nvmlShutdown"), lambda: None)
+    install(monkeypatch, {"pynvml": {"nvmlSystemGetDriverVersion": lambda: "580.65.06", **nothing}})
     found = GpuDevice().describe()
     assert found.pop("versions").keys() >= {"cudf-cu13", "cupy-cuda13x"}
     assert found == {
@@ -276,3 +252,32 @@ def test_the_record_names_gpu_driver_and_versions(monkeypatch: pytest.MonkeyPatc
         "driver_cuda": "13.0",
         "cuda": "13.2",
     }
+
+
+def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loopback(asked: dict[str, Any]) -> None:
+    settings = ClusterRequest(file=Path("x.json"), device="gpu", workers=2, device_memory_limit="40GB")
+    with gpu_processes(settings):
+        pass
+    assert (
+        asked
+        | {
+            "n_workers": 2,
+            "protocol": "tcp",
+            "host": "127.0.0.1",
+            "security": None,
+            "rmm_async": True,
+            "rmm_allocator_external_lib_list": ["cupy"],
+            "enable_cudf_spill": True,
+            "device_memory_limit": "40GB",
+            "memory_limit": "0",
+        }
+        == asked
+    )
+    assert {name: os.environ[name] for name in ENVIRONMENT} == ENVIRONMENT
+
+
+def test_a_worker_says_how_many_tasks_may_use_its_gpu_and_has_threads_for_others(asked: dict[str, Any]) -> None:
+    settings = ClusterRequest(file=Path("x.json"), device="gpu", workers=1, threads_per_worker=9, gpu_tasks=3)
+    with gpu_processes(settings) as cluster, Client(cluster) as client:
+        assert [each["resources"] for each in client.scheduler_info()["workers"].values()] == [{"GPU": 3}]
+    assert asked["threads_per_worker"] == 9

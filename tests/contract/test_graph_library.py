@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +11,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
 
-from tests.contract.device_array import module, record, recording
-from tests.contract.gaps import known_gaps
-from tests.contract.signatures import problems, recorded
-from tests.contract.strict_device import cupy_of_devices, on_device, on_host
+from tests.contract.cugraph_of_networkx import joined, parts
+from tests.contract.device_array import install, on_host, record, recording
+from tests.contract.gaps import faults
+from tests.contract.strict_device import stand_in_for_cupy
 from tests.graphs import Graph, random_graph
 from whitewater.engines import Array, Device, gpu_memory
 from whitewater.errors import ResourceError
@@ -35,75 +33,6 @@ from whitewater_apps.pagerank.steps.communities import find_groups, modularity, 
 
 VERTICES, ALONE = 60, 4
 SETTINGS = Pagerank(damping=0.8, tolerance=1e-12)
-
-
-class Rows:
-    """Stands for CuPy's sparse matrix, whose arrays are the device's."""
-
-    def __init__(self, given: Any, shape: Any = None) -> None:
-        if shape:
-            record("cupyx.scipy.sparse.csr_matrix", 2)
-        arrays = [on_host(each, "int32", "int64", "float64") for each in given] if shape else None
-        self.matrix = given if arrays is None else csr_array(tuple(arrays), shape=shape)
-
-    def __add__(self, other: Rows) -> Rows:
-        return Rows(self.matrix + other.matrix)
-
-    def transpose(self) -> Rows:
-        record("cupyx.scipy.sparse.csr_matrix.transpose")
-        return Rows(self.matrix.T)
-
-    def tocsr(self) -> Rows:
-        record("cupyx.scipy.sparse.csr_matrix.tocsr")
-        return Rows(self.matrix.tocsr())
-
-    def __getattr__(self, name: str) -> Array:
-        values = getattr(self.matrix, name)
-        return on_device(values if name == "data" else values.astype("int32"))
-
-
-def graph_properties(**properties: bool) -> Any:
-    return SimpleNamespace(**properties)
-
-
-def sg_graph(*, graph_properties: Any, src_or_offset_array: Array, dst_or_index_array: Array, weight_array: Array,
-             store_transposed: bool, input_array_format: str, **_: Any) -> Any:  # fmt: skip
-    assert store_transposed != graph_properties.is_symmetric
-    assert input_array_format == "CSR"
-    arrays = (on_host(each, "int32", "float64") for each in (weight_array, dst_or_index_array, src_or_offset_array))
-    return nx.from_scipy_sparse_array(csr_array(tuple(arrays)), create_using=nx.DiGraph)
-
-
-def columns(found: dict[int, Any]) -> tuple[Array, Array]:
-    """Return the keys and the values as arrays of the device, in an order that is not that of the vertices."""
-    table = pd.Series(found).sample(frac=1, random_state=0)
-    return on_device(table.index.to_numpy()), on_device(table.to_numpy())
-
-
-def pagerank(*, graph: Any, personalization_vertices: Array, personalization_values: Array, alpha: float,
-             epsilon: float, max_iterations: int, **_: Any) -> Any:  # fmt: skip
-    chosen = (on_host(each, "int32", "float64").tolist() for each in (personalization_vertices, personalization_values))
-    p = dict(zip(*chosen, strict=True))
-    return *columns(nx.pagerank(graph, alpha, p, max_iter=max_iterations, tol=epsilon)), True
-
-
-def parts(graph: Any, resolution: float) -> tuple[dict[int, int], float]:
-    # Of the two directions one; a loop has twice its weight already.
-    one_way = nx.Graph()
-    one_way.add_nodes_from(graph)
-    one_way.add_weighted_edges_from((u, v, w / 2 if u == v else w) for u, v, w in graph.edges(data="weight") if u <= v)
-    found = nx.community.louvain_communities(one_way, resolution=resolution, seed=0)
-    quality = nx.community.modularity(one_way, found, resolution=resolution)
-    return {vertex: number for number, group in enumerate(found) for vertex in group}, quality
-
-
-def communities(*, graph: Any, resolution: float, **_: Any) -> Any:
-    labels, quality = parts(graph, resolution)
-    return *columns(labels), quality
-
-
-def joined(graph: Any) -> dict[int, int]:
-    return {v: number for number, group in enumerate(nx.weakly_connected_components(graph)) for v in group}
 
 
 class DistributedGraph:
@@ -125,54 +54,39 @@ class DistributedGraph:
             self.graph.add_weighted_edges_from((v, u, w) for u, v, w in edges)
 
 
-class Frames:
-    """Answers of `cugraph.dask`: frames of Dask, of vertices and values."""
+def frame(found: dict[int, Any], name: str) -> Any:
+    """Return a frame of Dask, of vertices and values, as `cugraph.dask` answers."""
+    table = pd.DataFrame({"vertex": found.keys(), name: found.values()}).sample(frac=1, random_state=0)
+    return SimpleNamespace(compute=lambda: table)
 
-    @staticmethod
-    def frame(found: dict[int, Any], name: str) -> Any:
-        table = pd.DataFrame({"vertex": found.keys(), name: found.values()}).sample(frac=1, random_state=0)
-        return SimpleNamespace(compute=lambda: table)
 
-    def pagerank(self, graph: DistributedGraph, *, alpha: float, personalization: Any, max_iter: int, tol: float,
-                 fail_on_nonconvergence: bool) -> Any:  # fmt: skip
-        p = None if personalization is None else dict(personalization.to_numpy().tolist())
-        ranks = nx.pagerank(graph.graph, alpha, p, max_iter=max_iter, tol=tol)
-        return self.frame(ranks, "pagerank"), not fail_on_nonconvergence
+def pagerank(graph: DistributedGraph, *, alpha: float, personalization: Any, max_iter: int, tol: float,
+             fail_on_nonconvergence: bool) -> Any:  # fmt: skip
+    p = None if personalization is None else dict(personalization.to_numpy().tolist())
+    ranks = nx.pagerank(graph.graph, alpha, p, max_iter=max_iter, tol=tol)
+    return frame(ranks, "pagerank"), not fail_on_nonconvergence
 
-    def leiden(self, graph: DistributedGraph, *, resolution: float, random_state: int = 0) -> Any:
-        labels, quality = parts(graph.graph, resolution)
-        return self.frame(labels, "partition"), quality
 
-    louvain = leiden
-
-    def weakly_connected_components(self, graph: DistributedGraph) -> Any:
-        return self.frame(joined(graph.graph), "labels")
+def communities(graph: DistributedGraph, *, resolution: float, random_state: int = 0) -> Any:
+    labels, quality = parts(graph.graph, resolution)
+    return frame(labels, "partition"), quality
 
 
 @pytest.fixture(autouse=True)
 def _libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand-ins on a GPU with a gigabyte of free memory; what is asked of them is compared with what RAPIDS accepts."""
     monkeypatch.setattr(gpu_memory, "free_memory", lambda: 10**9)
-    answers = Frames()
-    comms = module("cugraph.dask.comms.comms", initialize=lambda p2p: None, destroy=lambda: None)
-    middle = module("cugraph.dask.comms", comms=comms)
-    names = ("pagerank", "leiden", "louvain", "weakly_connected_components")
-    dask = module("cugraph.dask", comms=middle, **{name: getattr(answers, name) for name in names})
-    library = module(
-        "pylibcugraph", ResourceHandle=lambda: None, GraphProperties=graph_properties, SGGraph=sg_graph,
-        personalized_pagerank=pagerank, leiden=communities, louvain=communities,
-        weakly_connected_components=lambda graph, **_: columns(joined(graph)),
-    )  # fmt: skip
-    sparse = module("cupyx.scipy.sparse", csr_matrix=Rows)
-    for each in (
-        cupy_of_devices(), module("cupyx"), module("cupyx.scipy"), sparse, library,
-        module("cugraph", Graph=DistributedGraph, dask=dask), dask, middle, comms,
-    ):  # fmt: skip
-        monkeypatch.setitem(sys.modules, each.__name__, each)
-    with recording() as calls:
+    install(monkeypatch, {
+        "cugraph": {"Graph": DistributedGraph},
+        "cugraph.dask": {
+            "pagerank": pagerank, "leiden": communities, "louvain": communities,
+            "weakly_connected_components": lambda graph: frame(joined(graph.graph), "labels"),
+        },
+        "cugraph.dask.comms.comms": {"initialize": lambda p2p: None, "destroy": lambda: None},
+    })  # fmt: skip
+    with stand_in_for_cupy(), recording() as calls:
         yield
-    assert problems(calls, recorded().get) == []
-    assert known_gaps(calls) == []
+    assert faults(calls) == []
 
 
 def edges_of(graph: Graph, index: str) -> Edges:

@@ -1,34 +1,46 @@
 """The steps keep to what CuPy, cuML and cuGraph can do: on a device that can do no more they give the CPU's results.
 
-What is asked of frames where trips are cleaned, features made and edges numbered is in `test_taxi_frames`,
+That components and the starts of ranks are the CPU's is in tests/gpu, which run on this device, too (`test_gpu_tests`);
+what is asked of frames where trips are cleaned, features made and edges numbered is in `test_taxi_frames`,
 `test_features_on_frames` and `test_graph_frames`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.decomposition import PCA
 
 from benchmarks.gpu_proof.same import Rule, compare
 from tests.contract import genomics_steps, pagerank_steps, recsys_steps, taxi_steps
-from tests.contract.conftest import Scenario, scenario_of
-from tests.contract.executed import ROOT, handles_arrays, never_run, sources_of, split_by_place
-from tests.contract.genomics_steps import CHILDREN, EXHAUSTED, FILES, REPRODUCED, SMALL, STRANGER
-from tests.contract.pagerank_steps import GRAPHS, KNOWN, LIBRARY
-from tests.contract.signatures import Describe, problems
-from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from tests.contract.traffic import OF_FRAMES, crossing_faults, steps_with_gpu
+from tests.contract.device_array import recording
+from tests.contract.executed import (
+    ROOT,
+    Line,
+    executed_lines,
+    handles_arrays,
+    never_run,
+    sources_of,
+    split_by_place,
+)
+from tests.contract.gaps import faults
+from tests.contract.genomics_steps import CHILDREN, FILES, STRANGER
+from tests.contract.pagerank_steps import GRAPHS, KNOWN
+from tests.contract.signatures import Call
+from tests.contract.site import Site
+from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
+from tests.contract.traffic import OF_FRAMES, Traffic, crossing_faults, steps_with_gpu
 from tests.graphs import random_graph, rank
+from whitewater.engines import Device
 from whitewater.errors import ResourceError
 from whitewater.io.store import read_json
 
@@ -109,8 +121,8 @@ APPLICATIONS = {
         pagerank_steps.spread_out,
         pagerank_steps.RULES,
         {"cupy.abs", "cupy.divide"},
-        split_by_place((path for path in sources_of("graphs", "pagerank") if not path.stem.endswith("_dask")),
-                       host=OF_GRAPHS),
+        # Communities on a GPU are cuGraph's.
+        split_by_place({*sources_of("graphs", "pagerank")} - {ROOT / "graphs" / "communities.py"}, host=OF_GRAPHS),
         BESIDE_GRAPHS,
     ),
     "recsys": Application(
@@ -126,7 +138,7 @@ APPLICATIONS = {
         taxi_steps.run_steps,
         nullcontext,
         taxi_steps.RULES,
-        {"cupy.where", "cupy.ndarray.astype", "cupy.ndarray.__rshift__", "cuml.linear_model.Ridge",
+        {"cupy.where", "cupy.ndarray.astype", "cupy.right_shift", "cuml.linear_model.Ridge",
          "cuml.linear_model.Ridge.fit", "cuml.ensemble.RandomForestRegressor", "nvforest.load_from_treelite_model"},
         ([*(TAXI / f"{name}.py" for name in ("features", "prediction", "sample")), ROOT / "learn" / "trained.py",
           ROOT / "tables" / "hashing.py"], []),
@@ -141,23 +153,50 @@ def application(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@dataclass(frozen=True)
+class Scenario:
+    """What steps wrote on the CPU, and on the strict device in their process and on workers; what they did there."""
+
+    cpu: Path
+    strict: Path
+    on_workers: Path
+    calls: Mapping[Call, Sequence[str]]
+    lines: set[Line]
+    traffic: Mapping[str, Traffic]
+    traffic_on_workers: Mapping[str, Traffic]
+
+
 @pytest.fixture(scope="module")
 def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Scenario]:
-    """Runs the steps of an application, once."""
-    found: dict[str, Scenario] = {}
+    """Runs the steps of an application, once: on the strict device, watched, on workers that have it, on the CPU."""
 
-    def scenario_of_application(name: str) -> Scenario:
-        if name not in found:
-            app, folder = APPLICATIONS[name], tmp_path_factory.mktemp(name)
-            with app.spread_out(), pytest.MonkeyPatch.context() as patch:
-                # UMAP takes as long to compile as all else here: of principal components, too, the step makes two.
-                patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: PCA(2)))
-                inputs = app.write_inputs(folder)
-                run = lambda site, results: app.run_steps(site, inputs=inputs, results=results)  # noqa: E731
-                found[name] = scenario_of(run, folder)
-        return found[name]
+    @cache
+    def scenario_of(name: str) -> Scenario:
+        app, folder = APPLICATIONS[name], tmp_path_factory.mktemp(name)
+        here, cpu, strict, on_workers = Site(StrictDevice()), *(folder / each for each in ("cpu", "strict", "workers"))
+        with app.spread_out(), pytest.MonkeyPatch.context() as patch:
+            # UMAP takes as long to compile as all else here: of principal components, too, the step makes two.
+            patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: PCA(2)))
+            run = partial(app.run_steps, inputs=app.write_inputs(folder))
+            _forget_what_was_computed_before()
+            with stand_in_for_cupy(), cluster_of(2) as cluster:
+                elsewhere = Site(StrictDevice(), cluster)
+                with recording() as calls, executed_lines() as lines:
+                    run(here, results=strict)
+                run(elsewhere, results=on_workers)
+            run(Site(Device()), results=cpu)
+        return Scenario(cpu, strict, on_workers, calls, lines, here.traffic, elsewhere.traffic)
 
-    return scenario_of_application
+    return scenario_of
+
+
+def _forget_what_was_computed_before() -> None:
+    """Empty the caches of our functions, so that their lines run."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("whitewater."):
+            for value in vars(module).values():
+                if hasattr(value, "cache_clear"):
+                    value.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -165,20 +204,8 @@ def scenario(application: str, scenarios: Callable[[str], Scenario]) -> Scenario
     return scenarios(application)
 
 
-@pytest.fixture
-def genomics(scenarios: Callable[[str], Scenario]) -> Scenario:
-    return scenarios("genomics")
-
-
-@pytest.fixture
-def pagerank(scenarios: Callable[[str], Scenario]) -> Scenario:
-    return scenarios("pagerank")
-
-
-def test_every_call_of_the_steps_is_one_that_rapids_accepts(
-    scenario: Scenario, application: str, rapids: Describe
-) -> None:
-    assert problems(scenario.calls, rapids) == []
+def test_every_call_of_the_steps_is_one_that_rapids_accepts(scenario: Scenario, application: str) -> None:
+    assert faults(scenario.calls) == []
     assert APPLICATIONS[application].calls <= {call.name for call in scenario.calls}
 
 
@@ -213,46 +240,31 @@ def test_the_outputs_are_those_of_the_cpu(scenario: Scenario, application: str, 
     assert faults
 
 
-def test_genomics_data_have_all_that_the_steps_look_for(genomics: Scenario) -> None:
-    chosen = pd.read_parquet(genomics.cpu / "diploid" / "without_outliers.parquet")
+def test_genomics_data_have_all_that_the_steps_look_for(scenarios: Callable[[str], Scenario]) -> None:
+    folder = scenarios("genomics").cpu
+    chosen = pd.read_parquet(folder / "diploid" / "without_outliers.parquet")
     assert chosen.loc[chosen["reason"].str.startswith("outlier"), "sample"].tolist() == [STRANGER]
     assert chosen["reason"].str.startswith("relative").sum() == CHILDREN + 1
-    assert len(pd.read_parquet(genomics.cpu / "diploid" / "kinship.parquet")) > 2 * CHILDREN
+    assert len(pd.read_parquet(folder / "diploid" / "kinship.parquet")) > 2 * CHILDREN
     for ploidy in ("diploid", "triploid"):
-        variants = pd.read_parquet(genomics.cpu / ploidy / "variants.parquet")
+        variants = pd.read_parquet(folder / ploidy / "variants.parquet")
         assert (variants["ld_partner"] >= 0).sum() > 300
-        assert len(pd.read_parquet(genomics.cpu / ploidy / "packed" / "variants.parquet")) > 500
-    hurried = read_json(genomics.cpu / "diploid" / "hurried" / FILES["eigenvalues"])
+        assert len(pd.read_parquet(folder / ploidy / "packed" / "variants.parquet")) > 500
+    hurried = read_json(folder / "diploid" / "hurried" / FILES["eigenvalues"])
     assert not all(hurried["converged"])
 
 
-@pytest.mark.parametrize("place", ["strict", "on_workers"])
-@pytest.mark.parametrize("name", REPRODUCED)
-def test_components_are_the_same(genomics: Scenario, place: str, name: str) -> None:
-    genomics_steps.assert_same_components(getattr(genomics, place) / name, genomics.cpu / name)
-
-
-def test_an_exhausted_space_has_all_eigenvalues(genomics: Scenario) -> None:
-    for each in (genomics.cpu, genomics.strict):
-        np.testing.assert_allclose(np.load(each / EXHAUSTED), np.linalg.eigvalsh(SMALL)[::-1], rtol=1e-12)
-
-
-def test_pagerank_data_have_all_that_the_steps_look_for(pagerank: Scenario) -> None:
-    graphs = pagerank.cpu.with_name("inputs") / "graphs"
+def test_pagerank_data_have_all_that_the_steps_look_for(scenarios: Callable[[str], Scenario]) -> None:
+    folder = scenarios("pagerank").cpu
+    graphs = folder.with_name("inputs") / "graphs"
     for name, case in GRAPHS.items():
         counts = read_json(graphs / f"{name}.json")
         assert min(counts[each] for each in ("duplicates", "self_loops", "edges")) > 0
         assert (counts["reversed"] > 0) == case.edges.startswith("distant")
     web = read_json(graphs / "web.json")
     assert min(web["dangling"], web["isolated"]) > 2 * KNOWN - 1
-    components = read_json(pagerank.cpu / "groups" / "none.json")["components"]
+    components = read_json(folder / "groups" / "none.json")["components"]
     assert components["count"] > 1
-
-
-@pytest.mark.parametrize("name", LIBRARY)
-def test_ranks_begin_with_those_of_the_library(pagerank: Scenario, name: str) -> None:
-    starts = [read_json(each / "ranks" / f"{name}.json")["start"] for each in (pagerank.strict, pagerank.cpu)]
-    assert starts == ["cugraph", "personalization" if LIBRARY[name].settings.personalization else "uniform"]
 
 
 def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(

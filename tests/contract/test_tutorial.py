@@ -14,8 +14,7 @@ import pytest
 
 from tests.contract import device_array, frame_calls
 from tests.contract.frame_calls import frames_as_cudf
-from tests.contract.gaps import known_gaps
-from tests.contract.signatures import Describe, problems
+from tests.contract.gaps import faults
 from whitewater_apps.taxi.synthetic.months import simulate_month
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -45,7 +44,7 @@ def defined(notebook: Path, name: str) -> Any:
     ("tutorial", "name", "make"), [("taxi", "tip_by_hour", trips), ("stack", "mean_by_sensor", readings)]
 )
 def test_it_gives_the_same_of_frames_that_do_as_cudf_does(
-    tutorial: str, name: str, make: Callable[[], pd.DataFrame], rapids: Describe, monkeypatch: pytest.MonkeyPatch
+    tutorial: str, name: str, make: Callable[[], pd.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notebook = NOTEBOOKS / f"{tutorial}.ipynb"
     function, frame = defined(notebook, name), make()
@@ -58,4 +57,4 @@ def test_it_gives_the_same_of_frames_that_do_as_cudf_does(
     in_dask = function(dd.from_pandas(frame, npartitions=3)).compute(scheduler="threads")
     pd.testing.assert_series_equal(in_dask.sort_index(), expected, rtol=1e-12)
     assert {"cudf.DataFrame.groupby", "cudf.Series.groupby.mean"} <= {call.name for call in calls}
-    assert [*problems(calls, rapids), *known_gaps(calls)] == []
+    assert faults(calls) == []
