@@ -95,28 +95,25 @@ class Layout:
                     yield first, error
 
     def _converted(self, raw: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, Values]:
-        found = {}
+        found: dict[str, Values] = {}
         # A label or a time that is none stops the run, so they are first.
         for column in sorted(self.columns, key=lambda each: each.name in self.types):
             values = raw.column(column.name)
             try:
                 values = of_text(values, types[column.name]) if column.name in types else values
-                name, found[name] = self._of_log(values, column)
+                if column.role == "label":
+                    found[LABEL] = labels(values, self.positive)
+                elif column.role == "time":
+                    found[TIME] = seconds(values, column.unit)
+                elif column.name in self.never_null and values.null_count:
+                    raise ValueError("a value is null")
+                else:
+                    found[column.name] = cast(values, TYPES[self.types[column.name]])
             except RefusedError as error:
                 raise RefusedError(f"column {column.name}: {error}") from error
             except (ValueError, pa.ArrowException) as error:
                 raise ValueError(f"column {column.name}: {error}") from error
         return found
-
-    def _of_log(self, values: Values, column: FileColumn) -> tuple[str, Values]:
-        """Return the name of a column in the log, and its values."""
-        if column.name in self.types:
-            if column.name in self.never_null and values.null_count:
-                raise ValueError("a value is null")
-            return column.name, cast(values, TYPES[self.types[column.name]])
-        if column.role == "label":
-            return LABEL, labels(values, self.positive)
-        return TIME, seconds(values, column.unit)
 
 
 def layout_of(

@@ -40,13 +40,13 @@ from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
 from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
 from whitewater.io.download import Input
-from whitewater.io.text_files import line_blocks, open_text
+from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.columns import Layout
 from whitewater_apps.recsys.sources.spans import Tally, refuse_malformed
-from whitewater_apps.recsys.sources.text import Format, head_of, read_rows
+from whitewater_apps.recsys.sources.text import Format, TextSpan, head_of
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class Release:
 
     ratings: str
     movies: str
-    separator: bytes
+    separator: str
     header: bool
     read_movies: Callable[[str], Iterator[tuple[str, str, list[str]]]]
 
@@ -136,9 +136,9 @@ def _movies_of_csv(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 RELEASES = (
-    Release("ratings.csv", "movies.csv", b",", header=True, read_movies=_movies_of_csv),
-    Release("ratings.dat", "movies.dat", b"::", header=False, read_movies=_movies_of_colons),
-    Release("u.data", "u.item", b"\t", header=False, read_movies=_movies_of_flags),
+    Release("ratings.csv", "movies.csv", ",", header=True, read_movies=_movies_of_csv),
+    Release("ratings.dat", "movies.dat", "::", header=False, read_movies=_movies_of_colons),
+    Release("u.data", "u.item", "\t", header=False, read_movies=_movies_of_flags),
 )
 
 
@@ -175,7 +175,7 @@ def _only(found: Sequence[tuple[Release, str, str]], place: str) -> tuple[Releas
 
 
 def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
-    """Return how a release is read, its ratings and its movies. Raises InputError if the files hold no release."""
+    """Return how a release is read, its ratings and its movies. Raises InputError if they hold none, or too large."""
     given = {file.path: Member(file.path, file.origin, file.bytes) for file in files}
     first = files[0]
     if len(files) == 1:
@@ -187,6 +187,11 @@ def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
                              f"{KEY}.") from error  # fmt: skip
         given = {each.filename: Member(first.path, first.origin, each.file_size, each.filename) for each in members}
     release, ratings, movies = _only(_releases(given), first.origin)
+    # A zip file could be made to unfold to any size.
+    for member, most in ((given[movies], LARGEST_MOVIES), (given[ratings], LARGEST_RATINGS)):
+        if member.size > most:
+            raise InputError(f"{member.label} is {member.size:,} bytes, which no release has: at most {most:,} are "
+                             f"read. Check {KEY}.")  # fmt: skip
     return release, given[ratings], given[movies]
 
 
@@ -195,18 +200,15 @@ def items_of(release: Release, movies: Member) -> pa.Table:
 
     Raises InputError if it cannot be understood.
     """
-    refuse_size(movies, LARGEST_MOVIES)
     with open_text(movies.path, movies.origin, member=movies.name) as stream:
         data = stream.read()
     try:
         found = {int(item): (genres, _year(title)) for item, title, genres in release.read_movies(_decoded(data))}
     except (ValueError, csv.Error) as error:
         raise InputError(f"{movies.label} is none of MovieLens: {error!r}. Check {KEY}.") from error
-    known = [*found.values(), ([], None)]
-    columns = [[*found, None], [genres for genres, _ in known], [year for _, year in known]]
-    types = {"item": pa.int64(), "genres": pa.list_(pa.string()), "year": pa.int32()}
-    arrays = [pa.array(values, type_) for values, type_ in zip(columns, types.values(), strict=True)]
-    return pa.table(arrays, list(types))
+    genres, years = zip(*found.values(), ([], None), strict=True)
+    arrays = {"item": pa.array([*found, None], pa.int64()), "genres": pa.array(genres, pa.list_(pa.string()))}
+    return pa.table({**arrays, "year": pa.array(years, pa.int32())})
 
 
 def _decoded(data: bytes) -> str:
@@ -219,13 +221,6 @@ def _decoded(data: bytes) -> str:
 def _year(title: str) -> int | None:
     years = _YEAR.findall(title)
     return int(years[-1]) if years else None
-
-
-def refuse_size(member: Member, largest: int) -> None:
-    """Raise InputError if a file is larger than any release's, which a zip file could be made to unfold to."""
-    if member.size > largest:
-        raise InputError(f"{member.label} is {member.size:,} bytes, which no release has: at most {largest:,} are "
-                         f"read. Check {KEY}.")  # fmt: skip
 
 
 def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
@@ -258,21 +253,21 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
 
 def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, dict[str, int]]:
     """Return user, item, label and time of ratings in the order of time, and what was counted."""
-    refuse_size(ratings, LARGEST_RATINGS)
     forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
              remedy="Use a smaller release.")  # fmt: skip
     head = head_of(ratings.path, ratings.origin, ",", member=ratings.name)
     if release.header and head.fields != _HEADERS[0]:
         raise InputError(f"{ratings.label} does not begin with {', '.join(_HEADERS[0])}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
-    begin = head.after if release.header else head.begin
-    lines = line_blocks(ratings.path, begin, origin=ratings.origin, member=ratings.name)
+    header = int(release.header)
     # All fields are numbers.
-    tabbed = (block.replace(release.separator, b"\t") for block in lines)
-    layout = Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS))
-    format_, tally = Format(tuple(_TYPES), "\t", quoted=False, types=_TYPES), Tally()
-    read = read_rows(tabbed, format_, layout, tally, origin=ratings.label, header=int(release.header))
-    parts = [pa.table(dict(rows.columns)) for rows in read]
+    format_ = Format(tuple(_TYPES), release.separator, quoted=False, types=_TYPES)
+    span = TextSpan(ratings.path, ratings.origin, 0, format_, header, head.lines[header], member=ratings.name)
+    tally = Tally()
+    parts = [
+        pa.table(dict(rows.columns))
+        for rows in span.read(Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS)), tally)
+    ]
     refuse_malformed(ratings.label, tally)
     if not parts:
         raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
@@ -290,18 +285,16 @@ def _periods(times: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def _write(number: int, span: tuple[int, int], ratings: pa.Table, items: pa.Table, *, writer: LogWriter) -> LogFile:
     begin, end = span
+    rows = ratings.slice(begin, end - begin)
+    known = items.take(pc.fill_null(rows["place"], len(items) - 1))
+    own = {
+        ROW_ID: to_arrow(np.arange(begin, end)),
+        DAY: to_arrow(np.full(end - begin, number, np.int32)),
+        "genres": known["genres"],
+        "year": known["year"],
+    }
+    for name, values in own.items():
+        rows = rows.append_column(name, values)
     with writer.file(file_name(number), day=number) as file:
-        for first in range(begin, end, writer.row_group_rows):
-            rows = ratings.slice(first, min(writer.row_group_rows, end - first))
-            known = items.take(pc.fill_null(rows["place"], len(items) - 1))
-            columns = {
-                **{name: rows[name] for name in rows.column_names},
-                ROW_ID: to_arrow(np.arange(first, first + len(rows))),
-                DAY: to_arrow(np.full(len(rows), number, np.int32)),
-                "genres": known["genres"],
-                "year": known["year"],
-            }
-            file.write(
-                pa.table([columns[name] for name in writer.schema.names], writer.schema.names).cast(writer.schema)
-            )
+        file.write(rows.select(writer.schema.names).cast(writer.schema))
     return file.file

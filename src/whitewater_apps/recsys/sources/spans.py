@@ -131,15 +131,13 @@ def parquet_spans(file: Input, number: int) -> list[ParquetSpan]:
     """
     with open_parquet(Path(file.path)) as parquet:
         footer = parquet.metadata
-    spans: list[ParquetSpan] = []
-    groups: list[int] = []
-    rows = 0
-    for group in range(footer.num_row_groups):
-        groups.append(group)
-        rows += footer.row_group(group).num_rows
-        if rows >= SPAN_ROWS or group == footer.num_row_groups - 1:
-            spans.append(ParquetSpan(file.path, file.origin, number, tuple(groups), rows))
-            groups, rows = [], 0
+    rows = [footer.row_group(each).num_rows for each in range(footer.num_row_groups)]
+    spans, start = list[ParquetSpan](), 0
+    for stop in range(1, len(rows) + 1):
+        together = sum(rows[start:stop])
+        if together >= SPAN_ROWS or stop == len(rows):
+            spans.append(ParquetSpan(file.path, file.origin, number, tuple(range(start, stop)), together))
+            start = stop
     return spans
 
 
@@ -170,12 +168,11 @@ def write_spans(
     tallies = [tally for _, tally in written]
     for origin, group in groupby(zip(spans, tallies, strict=True), key=lambda each: each[0].origin):
         refuse_malformed(origin, reduce(add, [tally for _, tally in group]))
-    day = None
-    for span, (found, _) in zip(spans, written, strict=True):
-        if found and day is not None and found[0].day < day:
-            raise _unsorted(span.origin)
-        day = found[-1].day if found else day
     files = [file for found, _ in written for file in found]
+    origins = [span.origin for span, (found, _) in zip(spans, written, strict=True) for _ in found]
+    for (before, after), origin in zip(pairwise(files), origins[1:], strict=True):
+        if after.day < before.day:
+            raise _unsorted(origin)
     if not files:
         raise InputError(f"{', '.join(dict.fromkeys(span.origin for span in spans))}: no rows. Check recsys.fetch.")
     counted = reduce(add, tallies).counts

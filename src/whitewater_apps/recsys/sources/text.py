@@ -6,7 +6,7 @@ A line that cannot be converted is malformed. Which lines these are does not dep
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +30,22 @@ _SETTINGS = "the settings of its format in recsys.fetch"
 
 @dataclass(frozen=True)
 class Format:
-    """How the fields of a line are called and separated, whether they may be quoted, and as what some are read."""
+    """How the fields of a line are called and separated, whether they may be quoted, and as what some are read.
+
+    Only fields without tabs may be separated by more than one character.
+    """
 
     names: tuple[str, ...]
     delimiter: str
     quoted: bool
     types: Mapping[str, pa.DataType]
+
+    def parse(self, block: bytes) -> tuple[pa.Table, dict[int, str]]:
+        """Return the wanted fields of the lines that are sound, as text, and what is wrong with others, by number."""
+        texts, delimiter = dict.fromkeys(self.types, pa.string()), self.delimiter
+        if len(delimiter) > 1:
+            block, delimiter = block.replace(delimiter.encode(), b"\t"), "\t"
+        return parse_sound(block, self.names, texts, delimiter=delimiter, quoted=self.quoted)
 
 
 @dataclass(frozen=True)
@@ -44,27 +54,57 @@ class Head:
 
     fields: list[str]
     second: Mapping[str, str]
-    begin: int
-    after: int
+    lines: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class TextSpan(Span):
-    """The lines of a file from ``begin`` to ``end``, or to its end; ``header`` lines are before its first row."""
+    """The lines of a file, or of a member of a zip file, from ``begin`` to ``end``, or to its end.
+
+    ``header`` lines are before the first row of the file.
+    """
 
     format: Format
     header: int
     begin: int
-    end: int | None
+    end: int | None = None
+    member: str = ""
 
     def count(self) -> int:
         return sum(block.count(b"\n") for block in self._blocks())
 
-    def read(self, layout: Layout, tally: Tally) -> Iterator[Rows]:
-        return read_rows(self._blocks(), self.format, layout, tally, origin=self.origin, header=self.header)
-
     def _blocks(self) -> Iterator[bytes]:
-        return line_blocks(self.path, self.begin, self.end, origin=self.origin)
+        return line_blocks(self.path, self.begin, self.end, origin=self.origin, member=self.member)
+
+    def read(self, layout: Layout, tally: Tally) -> Iterator[Rows]:
+        """Yield the rows in their order, and count what is none.
+
+        Raises InputError if more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are
+        malformed, or a line has a label or a time that no log may have.
+        """
+        origin = f"{self.origin}/{self.member}" if self.member else self.origin
+        for block in self._blocks():
+            numbers, lines, before = _filled(block), block.count(b"\n"), self.header + tally.lines
+            raw, unsound = self.format.parse(block)
+            places = np.delete(numbers, list(unsound))
+            faults = {int(numbers[number]): reason for number, reason in unsound.items()}
+            most = max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * lines)
+            for first, found in layout.pieces(raw, self.format.types):
+                if len(faults) > most:
+                    break
+                if isinstance(found, RefusedError):
+                    line = tally.before + before + int(places[first]) + 1
+                    raise InputError(f"{origin}, line {line:,}: {found}. Correct the file, or {_SETTINGS}.")
+                if isinstance(found, ValueError):
+                    faults[int(places[first])] = str(found)[:_REASON_LENGTH]
+                else:
+                    yield Rows(places[first : first + len(found[LABEL])] + tally.lines, found)
+            for line in sorted(faults):
+                tally.add_malformed(before + line, faults[line])
+            tally.empty += lines - len(numbers)
+            tally.lines += lines
+            if len(faults) > most:
+                raise InputError(f"{tally.describe(origin)} Correct the file, or {_SETTINGS}.")
 
 
 def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
@@ -84,46 +124,13 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
     except csv.Error as error:
         raise InputError(f"{origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
     values = second[0] if second else []
-    return Head(fields, dict(zip(fields, values, strict=False)), begin, begin + len(lines[0]))
+    return Head(fields, dict(zip(fields, values, strict=False)), (begin, begin + len(lines[0])))
 
 
 def text_spans(file: Input, number: int, format_: Format, head: Head, *, header: bool) -> list[Span]:
     """Return the spans of a file: about `SPAN_BYTES` each, or all of a gzip file, which cannot be cut."""
-    found = ranges(file.path, head.after if header else head.begin, SPAN_BYTES)
+    found = ranges(file.path, head.lines[header], SPAN_BYTES)
     return [TextSpan(file.path, file.origin, number, format_, int(header), begin, end) for begin, end in found]
-
-
-def read_rows(
-    blocks: Iterable[bytes], format_: Format, layout: Layout, tally: Tally, *, origin: str, header: int
-) -> Iterator[Rows]:
-    """Yield the rows of blocks of lines, before which the file has ``header`` lines, and count what is none.
-
-    Raises InputError if more than `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed,
-    or a line has a label or a time that no log may have.
-    """
-    for block in blocks:
-        numbers = _filled(block)
-        texts = dict.fromkeys(format_.types, pa.string())
-        raw, unsound = parse_sound(block, format_.names, texts, delimiter=format_.delimiter, quoted=format_.quoted)
-        places = np.delete(numbers, list(unsound)) + tally.lines
-        faults = {int(numbers[number]): reason for number, reason in unsound.items()}
-        most = max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * block.count(b"\n"))
-        for first, found in layout.pieces(raw, format_.types):
-            if len(faults) > most:
-                break
-            if isinstance(found, RefusedError):
-                line = tally.before + header + int(places[first]) + 1
-                raise InputError(f"{origin}, line {line:,}: {found}. Correct the file, or {_SETTINGS}.")
-            if isinstance(found, ValueError):
-                faults[int(places[first]) - tally.lines] = str(found)[:_REASON_LENGTH]
-            else:
-                yield Rows(places[first : first + len(found[LABEL])], found)
-        for line in sorted(faults):
-            tally.add_malformed(header + tally.lines + line, faults[line])
-        tally.empty += block.count(b"\n") - len(numbers)
-        tally.lines += block.count(b"\n")
-        if len(faults) > most:
-            raise InputError(f"{tally.describe(origin)} Correct the file, or {_SETTINGS}.")
 
 
 def _filled(data: bytes) -> npt.NDArray[np.int64]:
