@@ -6,14 +6,13 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.decode_cpu import (
-    count_dosages,
     count_packed,
     expand_dosages,
     expand_packed,
     lanes_of,
     whole_words,
 )
-from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.genotypes import MISSING_DOSAGE, Genotypes
 
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
 # in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
@@ -49,14 +48,15 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
     xp, codes = device.xp, genotypes.codes
     counts: Array = xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
     counting = xp.ones(genotypes.samples, np.bool_) if chosen is None else chosen
-    if device.name == "gpu":
+    if not genotypes.packed:
+        for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
+            counts[:, place] = ((codes == dosage) & counting).sum(axis=1)
+    elif device.name == "gpu":
         from whitewater.genotypes.decode_gpu import gpu_count_genotypes
 
         gpu_count_genotypes(genotypes, counting, counts)
-    elif genotypes.packed:
+    else:
         lanes = lanes_of(counting, codes.shape[1], np)
         words = whole_words(np.zeros_like(lanes))
         count_packed(codes, words, whole_words(lanes), int(np.count_nonzero(counting)), counts)
-    else:
-        count_dosages(codes, counting, counts)
     return counts

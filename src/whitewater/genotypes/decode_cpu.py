@@ -61,20 +61,6 @@ def count_packed(codes: Array, words: Array, lanes: Array, samples: int, counts:
         add_counts(words, lanes, samples, counts[variant])
 
 
-@kernel
-def count_dosages(dosages: Array, chosen: Array, counts: Array) -> None:
-    """Add to ``counts``, int32 (variants, ploidy + 2), the chosen samples of each dosage, missing ones last."""
-    last = counts.shape[1] - 1
-    for variant in range(len(dosages)):
-        row = dosages[variant]
-        for place in range(last + 1):
-            dosage = place if place < last else -1
-            counted = 0
-            for sample in range(len(row)):
-                counted += (row[sample] == dosage) & chosen[sample]
-            counts[variant, place] += counted
-
-
 def lanes_of(chosen: Array, size: int, xp: ModuleType) -> Array:
     """Return the lanes of the chosen genotypes, uint8 (size,), of bool (samples,) and as many bytes as hold them."""
     places = xp.zeros((size, 4), np.uint8)

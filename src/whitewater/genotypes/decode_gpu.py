@@ -42,16 +42,12 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None
 
 
 def gpu_count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> None:
-    """Add the dosages of each variant to ``counts``, int32 (variants, ploidy + 2)."""
+    """Add the packed genotypes of each variant to ``counts``, int32 (variants, 4)."""
     import cupy
 
     codes = genotypes.codes
     blocks = -(-genotypes.variants * STRIPS // THREADS)
-    if not genotypes.packed:
-        for dosage in range(genotypes.ploidy + 1):
-            counts[:, dosage] = ((codes == dosage) & counting).sum(axis=1)
-        counts[:, -1] = ((codes < 0) & counting).sum(axis=1)
-    elif blocks:
+    if blocks:
         gpu_count_packed[blocks, THREADS](codes, lanes_of(counting, codes.shape[1], cupy), counts)
 
 

@@ -41,17 +41,20 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: A
     variants, samples, ploidy = alleles.shape
     if not samples:
         return
-    # Rows of consecutive bytes are what a compiler makes vectors of.
-    alleles = np.ascontiguousarray(alleles)
     chunk_missing = missing[first_sample : first_sample + samples]
     if codes.dtype == np.int8:
-        encode_dosages(alleles, codes[:, first_sample : first_sample + samples], counts, chunk_missing)
+        dosages = np.where((alleles < 0).any(axis=2), np.int8(MISSING_DOSAGE), (alleles > 0).sum(axis=2, dtype=np.int8))
+        codes[:, first_sample : first_sample + samples] = dosages
+        for place, dosage in enumerate([*range(ploidy + 1), MISSING_DOSAGE]):
+            counts[:, place] += (dosages == dosage).sum(axis=1)
+        chunk_missing += (dosages == MISSING_DOSAGE).sum(axis=0)
         return
     if ploidy != 2:
         raise ValueError(f"two bits hold genotypes of ploidy 2, not of {ploidy}")
     first_byte, lead = divmod(first_sample, GENOTYPES_A_BYTE)
     chunk_codes = codes[:, first_byte : first_byte + _bytes(lead + samples)]
-    rows = alleles.reshape(variants, 2 * samples)
+    # Rows of consecutive bytes are what a compiler makes vectors of.
+    rows = np.ascontiguousarray(alleles).reshape(variants, 2 * samples)
     encode_packed(rows, lead, chunk_codes, (counts, chunk_missing), _memory(samples, lead=lead))
 
 
@@ -119,36 +122,11 @@ def recode_bed(bed: Array, codes: Array, tallies: tuple[Array, Array], memory: t
     _add_missing(planes, 0, missing)
 
 
-@kernel
-def encode_dosages(alleles: Array, dosages: Array, counts: Array, missing: Array) -> None:
-    """Encode calls of any ploidy, int8 (variants, samples, ploidy)."""
-    for variant in range(len(alleles)):
-        row = dosages[variant]
-        _fill_dosages(alleles[variant], row)
-        for sample in range(len(row)):
-            missing[sample] += row[sample] < 0
-        for place in range(counts.shape[1]):
-            dosage, counted = place if place < counts.shape[1] - 1 else MISSING_DOSAGE, 0
-            for sample in range(len(row)):
-                counted += row[sample] == dosage
-            counts[variant, place] += counted
-
-
 @part
 def _fill_codes(alleles: Array, unpacked: Array) -> None:
     for sample in range(len(unpacked)):
         first, second = alleles[2 * sample], alleles[2 * sample + 1]
         unpacked[sample] = MISSING_CODE if (first | second) < 0 else (first > 0) + (second > 0)
-
-
-@part
-def _fill_dosages(alleles: Array, dosages: Array) -> None:
-    for sample in range(len(dosages)):
-        dosage, signs = 0, 0
-        for place in range(alleles.shape[1]):
-            dosage += alleles[sample, place] > 0
-            signs |= alleles[sample, place]
-        dosages[sample] = MISSING_DOSAGE if signs < 0 else dosage
 
 
 @part

@@ -33,8 +33,8 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
     for vertex in range(vertices):
         totals[labels[vertex]] += strength[vertex]
         sizes[labels[vertex]] += 1
-    empty = _without_members(sizes)
-    empties = vertices - np.count_nonzero(sizes)
+    empty, empties = np.empty(vertices, np.int64), vertices - np.count_nonzero(sizes)
+    empty[:empties] = np.flatnonzero(sizes == 0)
     first, left = 0, vertices
     while left > 0:
         vertex = queue[first]
@@ -62,17 +62,6 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
                 empties += 1
             labels[vertex] = new
             left = _queue_neighbors(graph, labels, vertex, (queue, waiting), (first, left))
-
-
-@part
-def _without_members(sizes: Array) -> Array:
-    """Return the communities of size 0, int64 (communities,), filled up with anything."""
-    found, count = np.empty(len(sizes), np.int64), 0
-    for label in range(len(sizes)):
-        if sizes[label] == 0:
-            found[count] = label
-            count += 1
-    return found
 
 
 @part

@@ -23,7 +23,8 @@ def components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:
     parents = np.arange(vertices)
     for first, edges in blocks:
         _unite(edges.offsets, edges.sources, first, parents)
-    _flatten(parents)
+    while not np.array_equal(parents, further := parents[parents]):
+        parents = further
     return parents
 
 
@@ -39,13 +40,6 @@ def _unite(offsets: Array, sources: Array, first_target: int, parents: Array) ->
                 one = other
             else:
                 parents[other] = one
-
-
-@kernel
-def _flatten(parents: Array) -> None:
-    """Replace the parent of each vertex by its root; a parent is never larger, so it is done before."""
-    for vertex in range(len(parents)):
-        parents[vertex] = parents[parents[vertex]]
 
 
 @part

@@ -74,8 +74,10 @@ def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     from whitewater.text.token_kernels import tokenize
 
     known = characters()
-    tokens, counts, terms, ends = tokenize(_buffers(titles), _buffers(texts), (known.kinds, known.lower))
-    dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(terms))
+    tokens, counts, starts, chunks = tokenize(_buffers(titles), _buffers(texts), (known.kinds, known.lower))
+    letters = chunks.astype(">u8").view(np.uint8)
+    ends = np.append(0, np.cumsum(letters > 0))[8 * starts]
+    dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters[letters > 0]))
     return Block(tokens, counts, dictionary)
 
 

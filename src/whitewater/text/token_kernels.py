@@ -37,8 +37,8 @@ def tokenize(
         The number of each word, title before text, or `TOO_LONG`.
     counts : int32 (documents, 2)
         Words of the title and of the text.
-    terms, ends : uint8 (bytes,), int64 (distinct words + 1,)
-        The distinct words.
+    starts, chunks : int64 (distinct words + 1,), uint64 (chunks,)
+        The distinct words: eight bytes in a chunk, the first one highest, fewer in the last of a word.
     """
     (titles, title_offsets), (bodies, body_offsets) = title_texts, body_texts
     documents = len(title_offsets) - 1
@@ -60,9 +60,8 @@ def tokenize(
                 known = _number_words(words, table, known, tokens[found : found + filled])
                 found += filled
             counts[document, field] = found - before
-    terms, ends = _as_bytes(starts[: known + 1], chunks)
     # No copy: what lies behind the last word was never written to, so that it takes no memory.
-    return tokens[:found], counts, terms, ends
+    return tokens[:found], counts, starts[: known + 1], chunks[: starts[known]]
 
 
 @kernel
@@ -293,19 +292,3 @@ def _larger(slots: Array, starts: Array, chunks: Array, known: int) -> tuple[Arr
     for place in range(starts[known]):
         larger_chunks[place] = chunks[place]
     return larger_slots, larger_starts, larger_chunks
-
-
-@kernel
-def _as_bytes(starts: Array, chunks: Array) -> tuple[Array, Array]:
-    """Return the bytes of words kept in chunks, and where each word ends."""
-    data, ends = np.empty(8 * starts[-1], np.uint8), np.zeros(len(starts), np.int64)
-    length = 0
-    for number in range(len(starts) - 1):
-        for place in range(starts[number], starts[number + 1]):
-            for left in range(56, -8, -8):
-                byte = chunks[place] >> uint64(left) & uint64(0xFF)
-                if byte:
-                    data[length] = byte
-                    length += 1
-        ends[number + 1] = length
-    return data[:length].copy(), ends

@@ -19,7 +19,6 @@ from whitewater.graphs.build.merge import (
     bucket_edges,
     mark_ids,
     merge_edges,
-    recode_edges,
     union_of_ids,
 )
 
@@ -102,14 +101,6 @@ def test_buckets_are_in_order_and_lose_nothing(weighted: bool) -> None:
     if weights is not None and found.weights is not None:
         assert np.array_equal(found.weights, weights[order])
     assert (found.weights is not None) == weighted
-
-
-def test_recoded_edges_have_the_codes_of_the_table() -> None:
-    table = np.array([2**32 - 1, 7, 0], np.uint32)
-    keys = np.array([0 << 32 | 1, 1 << 32 | 2, 2 << 32 | 0], np.uint64)
-    edges = recode_edges(KeyedEdges(keys, None), table)
-    source, target = codes_of(edges)
-    assert (source.tolist(), target.tolist()) == ([7, 0, 2**32 - 1], [2**32 - 1, 7, 0])
 
 
 @pytest.mark.parametrize("rule", ["sum", "maximum"])

@@ -31,13 +31,6 @@ def _mark(marks: Array, code: int) -> None:
         marks[word] |= bit
 
 
-@kernel
-def mark_offsets(ids: Array, minimum: int, marks: Array) -> None:
-    """Mark the distance of each id, int64, from the smallest one."""
-    for row in range(len(ids)):
-        _mark(marks, uint64(ids[row] - minimum))
-
-
 @part
 def _key(target: int, source: int) -> int:
     return target << uint64(32) | source
@@ -72,14 +65,6 @@ def encode_offsets(
                 weights[filled] = weight[row]
             filled += 1
     return filled
-
-
-@kernel
-def recode(keys: Array, table: Array, out: Array) -> None:
-    """Write each key with what the table, uint32 (codes,), has for its two codes."""
-    for edge in range(len(keys)):
-        target, source = keys[edge] >> uint64(32), keys[edge] & uint64(_SOURCE)
-        out[edge] = _key(uint64(table[target]), uint64(table[source]))
 
 
 @kernel

@@ -14,15 +14,14 @@ from whitewater.engines import Array
 from whitewater.graphs.build.kernels import (
     count_buckets,
     encode_offsets,
-    mark_offsets,
     merge_equal,
-    recode,
     scatter,
     sort_keys,
 )
 from whitewater.graphs.build.keys import (
     CODE_BITS,
     CODES,
+    WORD_BITS,
     CodeNumbers,
     IdSpan,
     KeyedEdges,
@@ -97,13 +96,6 @@ class WordEncoder:
         return KeyedEdges(keys, weight), found[order]
 
 
-def recode_edges(edges: KeyedEdges, table: Array) -> KeyedEdges:
-    """Return edges with codes looked up in a table, uint32 (codes,)."""
-    keys = empty(len(edges), _UINT64)
-    recode(edges.keys, table, keys)
-    return KeyedEdges(keys, edges.weights)
-
-
 def bucket_edges(edges: KeyedEdges, shift: int, buckets: int) -> tuple[KeyedEdges, Array]:
     """Order edges by bucket, the code of the target shifted right by ``shift``, in one pass after counting.
 
@@ -149,7 +141,8 @@ def merge_edges(
 
 def mark_ids(ids: Array, span: IdSpan, marks: Array) -> None:
     """Mark the codes of ids, int64, that are in the span, on the host."""
-    mark_offsets(ids, span.minimum, marks)
+    codes = (ids - span.minimum).view(np.uint64)
+    np.bitwise_or.at(marks, codes >> np.uint64(6), np.uint64(1) << (codes & np.uint64(WORD_BITS - 1)))
 
 
 def union_of_ids(first: Array, second: Array) -> Array:

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from whitewater.engines import Device
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.edge_blocks import edge_blocks
-from whitewater.graphs.build.keys import CodeNumbers, IdSpan, KeyedEdges, MergedEdges, Rule
-from whitewater.graphs.build.merge import SpanEncoder, WordEncoder, bucket_edges, merge_edges, recode_edges
+from whitewater.graphs.build.keys import CODE_BITS, CODES, CodeNumbers, IdSpan, KeyedEdges, MergedEdges, Rule
+from whitewater.graphs.build.merge import SpanEncoder, WordEncoder, bucket_edges, merge_edges
 
 if TYPE_CHECKING:
     from whitewater.engines import Array
@@ -92,9 +92,10 @@ def encode_words(task: int, *, plan: EdgePlan, spool: Path | None) -> list[Words
 def number(task: int, *, words: Sequence[Words], ids: Array, buckets: Buckets, spool: Path | None) -> Piece:
     """Give edges the numbers of their ids among all ``ids``, int64, ascending, and order them by bucket."""
     own = words[task]
-    table = np.searchsorted(ids, read(own.ids)).astype(np.uint32)
-    edges = recode_edges(KeyedEdges(read(own.keys), read(own.weights)), table)
-    return _piece(edges, buckets, spool and spool / f"numbered-{task}")
+    table = np.searchsorted(ids, read(own.ids)).astype(np.uint64)
+    keys, lower = read(own.keys), np.uint64(CODES - 1)
+    keys = table[keys >> np.uint64(CODE_BITS)] << np.uint64(CODE_BITS) | table[keys & lower]
+    return _piece(KeyedEdges(keys, read(own.weights)), buckets, spool and spool / f"numbered-{task}")
 
 
 def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str,
