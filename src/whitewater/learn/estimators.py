@@ -16,6 +16,7 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.errors import DeviceError
+from whitewater.learn import estimators_gpu
 
 # A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
 # Statistical Learning", 2nd edition, section 15.3, for regression.
@@ -39,7 +40,7 @@ def ridge(device: Device, *, alpha: float) -> Any:
     Solved by Cholesky factorization of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
     """
     if device.name == "gpu":
-        return _on_gpu().ridge(alpha=alpha)
+        return estimators_gpu.ridge(alpha=alpha)
     from sklearn.linear_model import Ridge
 
     return Ridge(alpha=alpha, solver="cholesky", copy_X=False)
@@ -60,16 +61,10 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
         "random_state": seed,
     }
     if device.name == "gpu":
-        return _on_gpu().random_forest(**options)
+        return estimators_gpu.random_forest(**options)
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(**options)
-
-
-def _on_gpu() -> Any:
-    from whitewater.learn import estimators_gpu
-
-    return estimators_gpu
 
 
 def forest_as_treelite(forest: Any, device: Device) -> bytes:
@@ -90,7 +85,7 @@ def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array],
 
     model = treelite.Model.deserialize_bytes(serialized)
     on_gpu = device.name == "gpu"
-    evaluate = _on_gpu().forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
+    evaluate = estimators_gpu.forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
 
     def predict(rows: Array) -> Array:
         flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
@@ -106,7 +101,7 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
     if device.name == "gpu":
-        return _on_gpu().umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+        return estimators_gpu.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
@@ -128,7 +123,7 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
     Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
     """
     if device.name == "gpu":
-        return _on_gpu().logistic_regression(penalty=penalty, iterations=_ITERATIONS)
+        return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
     from sklearn.linear_model import LogisticRegression
 
     return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
