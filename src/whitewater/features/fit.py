@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.operator import Applying, Fitted, Fitting, Node, Statistic
-from whitewater.features.plan import Learned, Origin, Plan, bind, evaluate
+from whitewater.features.lessons import Lesson, Material
+from whitewater.features.operator import Fitted, Fitting, Node, Statistic
+from whitewater.features.plan import Plan, bind, evaluate
 from whitewater.features.transform import Transformation
 
 if TYPE_CHECKING:
@@ -33,40 +34,6 @@ logger = logging.getLogger(__name__)
 SPAN_ROWS = 1 << 22
 # Of a block, for each row and column: what is read, and what is made of it on the way.
 ROW_BYTES = 24
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A statistic to learn for a stage."""
-
-    stage: int
-    statistic: Statistic
-
-
-@dataclass(frozen=True)
-class Material:
-    """What the lessons of a pass have in common."""
-
-    plan: Plan
-    learned: Learned
-    dataset: Dataset
-    fitting: Fitting
-
-    def columns(self, lesson: Lesson) -> list[str]:
-        """Return the columns of the data that a lesson reads."""
-        return self.plan.data_columns(self.observed_columns(lesson), training=True)
-
-    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
-        """Return the columns that a lesson observes, and where each comes from."""
-        origins = self.plan.stages[lesson.stage].origins
-        return {name: origins.get(name) for name in lesson.statistic.columns}
-
-    @property
-    def applying(self) -> Applying:
-        """How columns are made: as in training."""
-        return Applying(self.fitting.device, training=True)
-
-
 Learn = Callable[[Sequence[Lesson], Material, "Workers"], Iterable[tuple[Lesson, Fitted | Statistic]]]
 
 

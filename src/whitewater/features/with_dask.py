@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import dask.dataframe as dd
 import pyarrow as pa
@@ -30,8 +30,8 @@ from whitewater.features.dataset import (
     spans,
     type_of,
 )
-from whitewater.features.fit import Lesson, Material
 from whitewater.features.frames import Text, column_of, frame_of, is_list, series_of, sum_by_keys, table_of
+from whitewater.features.lessons import Lesson, Material
 from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
 from whitewater.features.operators.by_column import is_number
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
-    from whitewater.features.transform import Transformation
+    from whitewater.features.schema import Field, Schema
 
 HOST = Device()
 # Frames of sums that are merged at a time.
@@ -237,7 +237,20 @@ def _largest(frame: Frame) -> dict[str, float]:
     return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
 
 
-def frames(transformation: Transformation, dataset: Dataset, applying: Applying) -> dd.DataFrame:
+class FittedPlan(Protocol):
+    """What frames are made by: of `whitewater.features.transform.Transformation`, which calls this module."""
+
+    @property
+    def plan(self) -> Plan: ...
+    @property
+    def learned(self) -> Learned: ...
+    @property
+    def seconds(self) -> tuple[str, ...]: ...
+    def given(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]: ...
+    def fields(self, schema: Schema) -> tuple[Field, ...]: ...
+
+
+def frames(transformation: FittedPlan, dataset: Dataset, applying: Applying) -> dd.DataFrame:
     """Return what a fitted plan makes of a dataset; nothing is computed yet."""
     given = transformation.given(dataset.schema, training=applying.training)
     types = {field.name: field.type for field in transformation.fields(dataset.schema)}
@@ -247,7 +260,7 @@ def frames(transformation: Transformation, dataset: Dataset, applying: Applying)
     return results
 
 
-def part_block(transformation: Transformation, part: Part, dataset: Dataset, applying: Applying) -> Block:
+def part_block(transformation: FittedPlan, part: Part, dataset: Dataset, applying: Applying) -> Block:
     """Return what a fitted plan makes of a part of a dataset, on the host."""
     given = transformation.given(dataset.schema, training=applying.training)
     names = [field.name for field in transformation.fields(dataset.schema)]
@@ -256,7 +269,7 @@ def part_block(transformation: Transformation, part: Part, dataset: Dataset, app
     return {name: _column(made[name], applying.device) for name in names}
 
 
-def _results(rows: Frame, transformation: Transformation, names: Sequence[str], applying: Applying) -> Frame:
+def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], applying: Applying) -> Frame:
     for name in transformation.seconds:
         if name in list(rows.columns):
             refuse_other_times(name, column_of(rows[name]))
