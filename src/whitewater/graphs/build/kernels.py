@@ -17,8 +17,6 @@ DROP, SUM, MAXIMUM = range(3)
 _DIGIT_BITS = 11
 # Bits that all keys share are worth passing over if they are as many.
 _ALIKE = 8
-# Runs of equal keys up to this length are sorted by insertion.
-_SHORT = 24
 _SOURCE = 0xFFFFFFFF
 _NO_CODE = 0xFFFFFFFFFFFFFFFF
 
@@ -209,22 +207,8 @@ def _merged(weights: Array, rule: int) -> float:
         return float(weights[0])
     if rule == MAXIMUM:
         return float(weights.max())
-    if len(weights) > _SHORT:
-        weights.sort()
-    else:
-        _insert(weights)
+    weights.sort()
     total = 0.0
     for weight in weights:
         total += weight
     return total
-
-
-@part
-def _insert(weights: Array) -> None:
-    """Sort a few weights."""
-    for place in range(1, len(weights)):
-        weight, free = weights[place], place
-        while free > 0 and weights[free - 1] > weight:
-            weights[free] = weights[free - 1]
-            free -= 1
-        weights[free] = weight
