@@ -19,6 +19,7 @@ from scipy import stats
 from scipy.spatial import distance
 
 from whitewater.engines import Device, resolve
+from whitewater.features.columns.column import Numbers
 from whitewater.features.config import Role
 from whitewater.features.log_folder import LogColumn, LogWriter
 from whitewater.step import Output, Run
@@ -247,7 +248,7 @@ def test_only_what_is_above_its_threshold_and_above_chance_is_drift() -> None:
 
     def verdict(shift: float, rows: int, chosen: Drift) -> tuple[str, list[str]]:
         values = [random.standard_normal(rows), random.standard_normal(rows) + shift]
-        counts = [np.bincount(places_of(each, bins.edges), minlength=len(bins.bins)) for each in values]
+        counts = [bins.count(Numbers(each)) for each in values]
         found = compare(bins, counts[0], counts[1], chosen)
         return found["verdict"], found["above"]
 
@@ -256,10 +257,6 @@ def test_only_what_is_above_its_threshold_and_above_chance_is_drift() -> None:
     assert verdict(0.0, 10_000, strict) == ("chance", [])
     assert verdict(0.3, 10_000, strict) == ("drift", ["psi", "jensen_shannon", "ks"])
     assert verdict(0.3, 10_000, Drift(psi=5, jensen_shannon=0.9)) == ("drift", ["ks"])
-
-
-def places_of(values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    return np.searchsorted(edges, values)
 
 
 def test_the_summary_names_columns_by_the_worst_of_their_days(tmp_path: Path) -> None:
@@ -319,11 +316,11 @@ def test_limits_of_chance_are_those_of_their_distributions() -> None:
 @settings(max_examples=50, deadline=None)
 def test_every_value_is_in_one_bin_and_heavy_values_are_alone(sample: npt.NDArray[np.float64], bins: int) -> None:
     made = number_bins(sample, bins=bins)
-    counts = np.bincount(made.bins[places_of(sample, made.edges)])
+    counts = np.bincount(made.bins, made.count(Numbers(sample)))
     values, rows = np.unique(sample, return_counts=True)
 
     assert counts.sum() == len(sample)
     assert all(before <= after <= before + 1 for before, after in pairwise(made.bins))
     for value in values[rows * bins >= len(sample)]:
-        bin_of = made.bins[places_of(np.array([value]), made.edges)[0]]
+        bin_of = made.bins[made.count(Numbers(np.array([value]))).argmax()]
         assert (made.bins == bin_of).sum() == 1

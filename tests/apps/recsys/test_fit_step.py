@@ -209,12 +209,6 @@ def test_the_order_depends_on_the_rows_and_the_seed_only(
     assert reseeded["part-00000.parquet"] != expected["part-00000.parquet"]
 
 
-def test_shuffled_rows_are_spread_evenly(log: Path, out: Path) -> None:
-    made(log, out)
-    order = table(out / "train")["row_id"]
-    assert abs(np.corrcoef(order, np.arange(ROWS))[0, 1]) < 0.1
-
-
 def test_a_row_number_that_is_there_twice_is_refused(out: Path, tmp_path: Path) -> None:
     twice = write_log(pa.concat_tables([CLICKS, CLICKS.slice(0, 1)]), tmp_path / "twice")
     with pytest.raises(IntegrityError, match="row_id"):
