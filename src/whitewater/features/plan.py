@@ -43,13 +43,6 @@ class Share:
         return list(dict.fromkeys(_names(self.inputs)))
 
 
-def _together(shares: Sequence[Share]) -> Share:
-    return Share(
-        tuple(each for share in shares for each in share.inputs),
-        tuple(name for share in shares for name in share.outputs),
-    )
-
-
 @dataclass(frozen=True)
 class Stage:
     """An operator with its columns.
@@ -105,24 +98,12 @@ class Plan:
         return self.schema[name] if origin is None else self.stages[origin].fields_by_name[name]
 
     def work(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Share]]:
-        """Return the shares of stages that make columns, each behind those that it needs, and soon behind them.
-
-        Those of an operator that depends on columns besides its inputs are one, lest it work on these again and again.
-        """
-        single = self._visited(wanted, {})
-        joint: dict[int, list[Share]] = {}
-        for number, share in single:
-            if self.stages[number].operator.dependencies(fitting=False, training=True):
-                joint.setdefault(number, []).append(share)
-        several = {number: _together(shares) for number, shares in joint.items() if len(shares) > 1}
-        return self._visited(wanted, several) if several else single
-
-    def _visited(self, wanted: Mapping[str, Origin], joint: Mapping[int, Share]) -> list[tuple[int, Share]]:
+        """Return the shares of stages that make columns, each behind those that it needs, and soon behind them."""
         found: dict[tuple[int, Inputs], Share] = {}
 
         def visit(name: str, origin: Origin) -> None:
             if origin is not None:
-                share = joint.get(origin) or self.stages[origin].share_of(name)
+                share = self.stages[origin].share_of(name)
                 if (origin, share.inputs) not in found:
                     for each in share.names():
                         visit(each, self.stages[origin].origins[each])
