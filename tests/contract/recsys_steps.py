@@ -67,8 +67,7 @@ def spread_out() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "FEW_ROWS", ROW_GROUP)
         patch.setattr(fitting, "SPAN_ROWS", ROWS // 3)
-        patch.setattr(fill, "RUNS", 16)
-        patch.setattr(fill, "NARROW", 16)
+        patch.setattr(fill, "FEW", 16)
         patch.setattr(transform, "BUCKET_ROWS", ROWS // 3)
         patch.setattr(loader, "_BLOCK_ROWS", 64)
         yield

@@ -39,17 +39,18 @@ def median_of(values: npt.NDArray[np.float64], cuts: list[int], device: Device =
     return learned.median
 
 
-@pytest.mark.parametrize("runs", [4, 7, 4096])
+@pytest.mark.parametrize(("bits", "few"), [(1, 0), (7, 3), (20, 40), (20, 4096)])
 @given(
     values=st.lists(FINITE | st.integers(-9, 9), min_size=1, max_size=80),
     cuts=st.lists(st.integers(0, 80), max_size=63),
 )
 def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
-    runs: int, values: list[float], cuts: list[int]
+    bits: int, few: int, values: list[float], cuts: list[int]
 ) -> None:
     column = np.array(values, np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fill, "RUNS", runs)
+        patch.setattr(fill, "COUNTED_BITS", bits)
+        patch.setattr(fill, "FEW", few)
         found = median_of(column, cuts)
     assert math.copysign(1, found + 0.0) == math.copysign(1, float(np.median(column)) + 0.0)
     assert found == np.median(column)
@@ -62,7 +63,7 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 def test_the_median_of_many_values_is_found(
     kind: str, rows: int, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fill, "RUNS", 1000)
+    monkeypatch.setattr(fill, "FEW", 1000)
     random = np.random.default_rng(rows)
     values = {
         "normal": random.normal(0, 1, rows),
@@ -89,8 +90,7 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
     assert learned == {"median": np.median(values[valid]), "count": valid.sum()}
 
 
-def test_data_that_change_between_two_passes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fill, "RUNS", 1000)
+def test_data_that_change_between_two_passes_are_noticed() -> None:
     values = 1 + np.random.default_rng(0).random(50_001)
     fitting = Fitting(CPU, 2**26)
     (statistic,) = FillMedian().statistics(("I1",), {})

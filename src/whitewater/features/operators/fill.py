@@ -1,11 +1,9 @@
 """Values for nulls: a constant, or the exact median of what is known.
 
-For a median that is found part by part, doubles are mapped to integers of 64 bits in the same order. A part is told as
-runs: the integers with equal leading bits, with as many bits left out as makes the runs few; where there are few
-distinct values, none is left out, and the median is found at once. Otherwise the runs that it is in are known, and
-another pass over the data looks at their values only: selection by radix (Knuth, The Art of Computer Programming,
-volume 3, section 5.2.5). To be quick, the first pass over many distinct values counts their leading 20 bits, without
-sorting them.
+For a median that is found part by part, doubles are mapped to integers of 64 bits in the same order, their *keys*. The
+first pass over the data counts the leading 20 bits of the keys, and each following pass 20 bits more, of the values
+that agree with the median so far; of few values, all bits are counted at once: selection by radix (Knuth, The Art of
+Computer Programming, volume 3, section 5.2.5).
 """
 
 from __future__ import annotations
@@ -42,13 +40,12 @@ if TYPE_CHECKING:
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
 
-RUNS = 2**14
-"""Of one part at most, 16 bytes each; four at least, or no pass would be closer than the one before."""
-NARROW = 2**20
-"""Integers are counted one by one, without sorting, if they span fewer values than this."""
 COUNTED_BITS = 20
+# Of so many values all bits are counted at once, 16 bytes each at most.
+FEW = 2**22
 _SIGN = 2**63
-Keys = npt.NDArray[np.uint64]
+Counted = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
+"""Leading bits of keys, ascending and each once, and how many values have them, on the host."""
 
 
 class _Fill(OnArrays):
@@ -169,13 +166,17 @@ class Median(Fitted):
 
 @dataclass(frozen=True)
 class Window:
-    """Values between bounds, both included: those of the ranks ``below`` to before ``below + count`` of ``total``."""
+    """Keys between bounds, both included: those of the ranks ``below`` to before ``below + count`` of ``total``.
 
-    low: float
-    high: float
+    Known of their order are all bits but the last ``shift``.
+    """
+
+    low: int
+    high: int
     below: int
     count: int
     total: int
+    shift: int
 
 
 @dataclass(frozen=True)
@@ -184,33 +185,40 @@ class MedianOf(Statistic):
 
     window: Window | None = None
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Runs:
-        found = Runs.none()
-        for block in blocks:
-            found = merged([found, self._runs(block, fitting.device)]).shorten()
-        return found
-
-    def _runs(self, block: Block, device: Device) -> Runs:
-        column = block[self.name]
-        if self.window is None and isinstance(column, Numbers) and column.values.dtype.kind in "iub":
-            return runs_of_integers(column.values if column.valid is None else column.values[column.valid], device)
-        values = as_floats(column, device.xp)
+    @property
+    def _shift(self) -> int:
+        """How many of the last bits of the keys are left out in this pass."""
         if self.window is None:
-            return runs_of(values[~device.xp.isnan(values)], device)
-        return sorted_runs_of(values[(values >= self.window.low) & (values <= self.window.high)], device)
+            return 64 - COUNTED_BITS
+        return 0 if self.window.count <= FEW else max(self.window.shift - COUNTED_BITS, 0)
 
-    def combine(self, parts: Iterable[Runs], fitting: Fitting) -> Median | MedianOf:
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Counted:
+        return _added([self._counted(block, fitting.device) for block in blocks])
+
+    def _counted(self, block: Block, device: Device) -> Counted:
+        xp = device.xp
+        values = as_floats(block[self.name], xp)
+        keys = keys_of(values[~xp.isnan(values)], xp)
+        if self.window is not None:
+            keys = keys[(keys >= np.uint64(self.window.low)) & (keys <= np.uint64(self.window.high))]
+        leading = keys >> np.uint64(self._shift)
+        # Few bits are sorted twice as fast.
+        narrow = leading.astype(np.uint32) if self._shift >= 32 else leading
+        found, count = xp.unique(narrow, return_counts=True)
+        return device.to_host(found.astype(np.uint64)), device.to_host(count.astype(np.int64))
+
+    def combine(self, parts: Iterable[Counted], fitting: Fitting) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
-        runs = merged(list(parts))
-        window = self._looked_at(int(runs.count.sum()))
-        ends = window.below + np.cumsum(runs.count)
+        leading, counts = _added(list(parts))
+        window, shift = self._looked_at(int(counts.sum())), self._shift
+        ends = window.below + np.cumsum(counts)
         middle = (window.total - 1) // 2, window.total // 2
         first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle)
-        low, high = runs.bounds(first)[0], runs.bounds(second)[1]
-        if not runs.shift:
-            return self._median(low, high, window.total)
-        count = int(runs.count[first : second + 1].sum())
-        return replace(self, window=Window(low, high, int(ends[second]) - count, count, window.total))
+        low, high = int(leading[first]) << shift, ((int(leading[second]) + 1) << shift) - 1
+        if not shift:
+            return self._median(value_of(low), value_of(high), window.total)
+        count = int(counts[first : second + 1].sum())
+        return replace(self, window=Window(low, high, int(ends[second]) - count, count, window.total, shift))
 
     def _looked_at(self, count: int) -> Window:
         if self.window is None:
@@ -219,12 +227,11 @@ class MedianOf(Statistic):
                     f"FillMedian: the column {self.name!r} has no value in the data that the workflow is fitted on, so "
                     "it has no median. Leave it out, or use FillMissing."
                 )
-            return Window(-math.inf, math.inf, 0, count, count)
+            return Window(0, 2**64 - 1, 0, count, count, 64)
         if count != self.window.count:
             raise IntegrityError(
-                f"FillMedian: the column {self.name!r} had {self.window.count} values from {self.window.low!r} to "
-                f"{self.window.high!r} in one pass over the data and {count} in the next. Fit again, without changing "
-                "the data meanwhile."
+                f"FillMedian: the column {self.name!r} had {self.window.count} values near its median in one pass over "
+                f"the data and {count} in the next. Fit again, without changing the data meanwhile."
             )
         return self.window
 
@@ -245,108 +252,20 @@ def _marker(name: str) -> str:
     return f"{name}_filled"
 
 
-@dataclass(frozen=True)
-class Runs:
-    """Values in ascending order, as runs of those whose keys agree but for the last ``shift`` bits; on the host.
-
-    ``leading``, uint64 (runs,), are the other bits of the keys of each run, ascending; ``count`` int64 (runs,).
-    """
-
-    shift: int
-    leading: Keys
-    count: npt.NDArray[np.int64]
-
-    @classmethod
-    def none(cls) -> Runs:
-        """Return no runs."""
-        return cls(0, np.empty(0, np.uint64), np.empty(0, np.int64))
-
-    def coarser(self, shift: int) -> Runs:
-        """Return longer runs; those with the same leading bits may have been apart."""
-        leading = self.leading >> np.uint64(shift - self.shift)
-        starts = np.flatnonzero(np.append(True, leading[1:] != leading[:-1]))
-        return Runs(shift, leading[starts], np.add.reduceat(self.count, starts))
-
-    def shorten(self) -> Runs:
-        """Return as many runs as `RUNS` allows."""
-        runs = self
-        while len(runs.count) > RUNS:
-            runs = runs.coarser(runs.shift + 1)
-        return runs
-
-    def bounds(self, run: int) -> tuple[float, float]:
-        """Return the smallest and the largest value that a run may have."""
-        least, most = keys_of(np.array([-np.inf, np.inf])).tolist()
-        first = int(self.leading[run]) << self.shift
-        last = first + (1 << self.shift) - 1
-        # Beyond the infinities there are only the keys of NaN, and 0.0 has the key of -0.0, too.
-        return value_of(max(first, least)), value_of(min(last - (last == _SIGN - 1), most))
+def _added(parts: Sequence[Counted]) -> Counted:
+    """Return leading bits in ascending order, each once, and how often they are in all parts."""
+    leading, place = np.unique(
+        np.concatenate([np.empty(0, np.uint64), *(each for each, _ in parts)]), return_inverse=True
+    )
+    counts = np.zeros(len(leading), np.int64)
+    np.add.at(counts, place, np.concatenate([np.empty(0, np.int64), *(count for _, count in parts)]))
+    return leading, counts
 
 
-def merged(parts: Sequence[Runs]) -> Runs:
-    """Return the runs of all parts."""
-    parts = [part for part in parts if len(part.count)]
-    if not parts:
-        return Runs.none()
-    shift = max(part.shift for part in parts)
-    leading = np.concatenate([part.leading >> np.uint64(shift - part.shift) for part in parts])
-    order = np.argsort(leading, kind="stable")
-    return Runs(shift, leading[order], np.concatenate([part.count for part in parts])[order]).coarser(shift)
-
-
-def runs_of(values: Array, device: Device) -> Runs:
-    """Return the runs of float64 (values,), without NaN, on the device."""
-    return _counted(values, device) if _many(values, device.xp) else sorted_runs_of(values, device)
-
-
-def _many(values: Array, xp: Any) -> bool:
-    """Tell whether the first values are enough to expect more distinct ones than there may be runs."""
-    if len(values) <= 4 * RUNS:
-        return False
-    ordered = xp.sort(values[:RUNS])
-    return int((ordered[1:] != ordered[:-1]).sum()) >= RUNS // 4
-
-
-def _counted(values: Array, device: Device) -> Runs:
-    """Return the runs of values with the same leading bits."""
-    xp = device.xp
-    shift = 64 - COUNTED_BITS
-    leading = xp.empty(len(values), xp.int64)
-    for start in range(0, len(values), device.slice_rows):
-        rows = slice(start, start + device.slice_rows)
-        leading[rows] = (_keys(values[rows], xp) >> xp.uint64(shift)).astype(xp.int64)
-    counts = device.to_host(xp.bincount(leading))
-    found = np.flatnonzero(counts)
-    return Runs(shift, found.astype(np.uint64), counts[found].astype(np.int64)).shorten()
-
-
-def sorted_runs_of(values: Array, device: Device) -> Runs:
-    """Return `runs_of` values, with no bit left out but of many distinct ones."""
-    if not len(values):
-        return Runs.none()
-    xp = device.xp
-    keys = xp.sort(_keys(values, xp))
-    starts = xp.flatnonzero(xp.concatenate([xp.ones(1, bool), keys[1:] != keys[:-1]]))
-    count = np.diff(device.to_host(starts), append=len(values))
-    return Runs(0, device.to_host(keys[starts]), count).shorten()
-
-
-def runs_of_integers(values: Array, device: Device) -> Runs:
-    """Return the runs of integers (values,) on the device."""
-    if not len(values):
-        return Runs.none()
-    xp = device.xp
-    least, most = int(values.min()), int(values.max())
-    if most - least >= NARROW:
-        return runs_of(values.astype(np.float64), device)
-    counts = device.to_host(xp.bincount(values.astype(np.int64) - least))
-    found = np.flatnonzero(counts)
-    return Runs(0, keys_of((found + least).astype(np.float64)), counts[found].astype(np.int64)).shorten()
-
-
-def keys_of(values: npt.NDArray[np.float64]) -> Keys:
-    """Return integers, uint64, in the order of doubles; those of 0.0 and -0.0 are the same."""
-    keys: Keys = _keys(values, np)
+def keys_of(values: Array, xp: Any = np) -> Array:
+    """Return integers, uint64, in the order of doubles without NaN; those of 0.0 and -0.0 are the same."""
+    bits = (values + 0.0).view(xp.uint64)
+    keys: Array = xp.where(bits >= xp.uint64(_SIGN), ~bits, bits | xp.uint64(_SIGN))
     return keys
 
 
@@ -354,8 +273,3 @@ def value_of(key: int) -> float:
     """Return the double of a key."""
     bits = key ^ _SIGN if key & _SIGN else ~key & (2**64 - 1)
     return float(np.array([bits], np.uint64).view(np.float64)[0])
-
-
-def _keys(values: Any, xp: Any) -> Any:
-    bits = (values + 0.0).view(xp.uint64)
-    return xp.where(bits >= xp.uint64(_SIGN), ~bits, bits | xp.uint64(_SIGN))
