@@ -25,7 +25,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Lists, Numbers
 from whitewater.features.schema import Field, Schema, column_json, field_of
-from whitewater.io.folder import Format, RowGroup
+from whitewater.io.folder import Format
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
@@ -74,10 +74,6 @@ class FeatureFolder:
     def matrices(self) -> tuple[Matrix, ...]:
         """The arrays of each file."""
         return matrices(self.schema)
-
-    def row_groups(self) -> list[RowGroup]:
-        """Return the row groups, in the order of the rows; see `Format.row_groups`."""
-        return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
 
     def array_path(self, file: int, matrix: int) -> Path:
         """Return the path of an array, by the numbers of its file and in `matrices`."""
