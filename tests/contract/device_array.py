@@ -34,9 +34,6 @@ SOURCES = (
     f"{Path(__file__).parents[2] / 'benchmarks'}/",
 )
 DASK = f"{Path('site-packages') / 'dask'}/"
-# The universal functions with a method ``at``, and the dtypes that it takes.
-_EXTREMES = ("int32", "uint32", "uint64", "float32", "float64")
-AT = {"add": (*_EXTREMES, "int64"), "maximum": _EXTREMES, "minimum": _EXTREMES}
 _RECORDINGS: list[dict[Call, list[str]]] = []
 _DIFFERING: list[np.random.Generator] = []
 
@@ -344,15 +341,6 @@ class Function:
         result = self._function(*inside, **named)
         # The results of CuPy's factorizations have no names.
         return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
-
-    def at(self, *arguments: Any) -> None:
-        """Apply in place; of the methods of universal functions, CuPy has hardly more than this one, of a few."""
-        name = self._name.removeprefix("cupy.")
-        record("cupy.ufunc.at" if name in AT else f"{self._name}.at", len(arguments))
-        target, *others = unwrap(arguments)
-        if target.dtype.name not in AT.get(name, target.dtype.name):
-            raise TypeError(f"CuPy has no {name}.at of {target.dtype}, but of {', '.join(AT[name])}")
-        self._function.at(target, *others)
 
 
 def _place() -> str:

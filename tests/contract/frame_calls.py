@@ -51,16 +51,12 @@ GROUPED = frozenset({"cudf.DataFrame.groupby", "cudf.Series.groupby"})
 NULL_OF_NULL = frozenset({*COMPARISONS, "__and__", "__or__", "__xor__"})
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 def _plain(value: Any) -> Any:
     return unwrap(value) if isinstance(value, DeviceArray) else value
 
 
-# What makes arrays of what a property of a column gives.
-AS_ARRAYS: dict[str, Callable[[Any], Any]] = {}
+# The properties of a column that give arrays of the device.
+AS_ARRAYS: dict[str, bool] = {}
 
 
 class HostFrame(pd.DataFrame):
@@ -105,7 +101,7 @@ def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
         for collection in (dd.DataFrame, dd.Series):
             patch.setattr(collection, "to_backend", _to_backend, raising=False)
         if arrays:
-            patch.setitem(AS_ARRAYS, "cudf.Series.values", lambda values: wrap(np.asarray(values)))
+            patch.setitem(AS_ARRAYS, "cudf.Series.values", True)
         yield calls
 
 
@@ -150,7 +146,7 @@ def _asked(name: str, value: Any, owner: Any) -> Any:
     """Record an attribute, or return what calls it and records the call."""
     if not isroutine(value):
         record(name, used=True)
-        return AS_ARRAYS.get(name, _itself)(value)
+        return wrap(np.asarray(value)) if name in AS_ARRAYS else value
 
     def called(*arguments: Any, **keywords: Any) -> Any:
         record(name, len(arguments), tuple(keywords))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ SOLVERS: dict[str, Pca] = {
 # The solver for which there is too little memory to keep the genotypes on a GPU.
 STREAMED = "hurried"
 OF_TRIPLOIDS = ("gram", "randomized")
-REPRODUCED = ["diploid/gram", "diploid/randomized", "diploid/hurried", "triploid/gram", "triploid/randomized"]
+REPRODUCED = [*(f"diploid/{name}" for name in SOLVERS), *(f"triploid/{name}" for name in OF_TRIPLOIDS)]
 # A covariance whose eigenvectors block Krylov iteration finds all, and the file of its eigenvalues.
 SMALL, EXHAUSTED = np.diag([4.0, 3.0, 2.0, 1.0, 0.0]) + 0.1, "exhausted.npy"
 # Products are float32, added up in other slabs and orders; the larger scores are about 1. Residuals are rounding where
@@ -84,11 +85,12 @@ class Inputs:
 
 def write_inputs(directory: Path) -> Inputs:
     """Write families of three populations, with a stranger, and samples of another ploidy; some variants lack calls."""
-    diploid, triploid = directory / "diploid", directory / "triploid"
     dosages = diploid_dosages()
-    _with_decisions(diploid, dosages, ploidy=2)
-    _with_decisions(triploid, triploid_dosages(), ploidy=3)
-    return Inputs(diploid, triploid, _write_second(directory / "second", dosages[:, 5:20]))
+    return Inputs(
+        _with_decisions(directory / "diploid", dosages, ploidy=2),
+        _with_decisions(directory / "triploid", triploid_dosages(), ploidy=3),
+        _write_second(directory / "second", dosages[:, 5:20]),
+    )
 
 
 def diploid_dosages() -> Dosages:
@@ -128,12 +130,32 @@ def no_room_for_genotypes() -> Iterator[None]:
 
 def run_steps(site: Site, *, inputs: Inputs, results: Path) -> None:
     """Run the steps one after the other for both ploidies."""
-
-    def step(function: Callable[..., None], *, settings: Section, case: str = "", **paths: Any) -> None:
-        site.run("genomics", function, settings=settings, case=case, **paths)
-
-    _run_diploids(step, inputs, results / "diploid")
-    _run_triploids(step, inputs, results / "triploid")
+    diploid, triploid = results / "diploid", results / "triploid"
+    step = partial(site.run, "genomics")
+    _select(step, inputs.diploid, diploid, Relatedness(exclude=(EXCLUDED,)))
+    chosen = diploid / "without_outliers.parquet"
+    step(
+        outliers,
+        settings=genomics.Outliers(iterations=2, components=COMPONENTS, standard_deviations=4.0),
+        packed=diploid / "packed",
+        samples=diploid / "unrelated.parquet",
+        selected=Output(chosen),
+    )
+    for name in SOLVERS:
+        with no_room_for_genotypes() if name == STREAMED else nullcontext():
+            _decompose(step, diploid, name, samples=chosen)
+    _project(step, diploid, genomics.Project(second=str(inputs.second)))
+    step(
+        umap,
+        settings=genomics.Umap(components=COMPONENTS, neighbors=8),
+        pcs=diploid / "gram" / FILES["pcs"],
+        embedding=Output(diploid / "umap.parquet"),
+        quality=Output(diploid / "umap.json"),
+    )
+    _select(step, inputs.triploid, triploid, Relatedness(method="none", exclude=(EXCLUDED,)))
+    for name in OF_TRIPLOIDS:
+        _decompose(step, triploid, name, samples=triploid / "unrelated.parquet")
+    _project(step, triploid, genomics.Project())
     np.save(results / EXHAUSTED, exhausted(site.device).values)
 
 
@@ -151,37 +173,6 @@ def exhausted(device: Device) -> RitzPairs:
         device=device,
     )
     return found
-
-
-def _run_diploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
-    choice = Relatedness(exclude=(EXCLUDED,))
-    _select(step, inputs.diploid, results, choice)
-    chosen = results / "without_outliers.parquet"
-    step(
-        outliers,
-        settings=genomics.Outliers(iterations=2, components=COMPONENTS, standard_deviations=4.0),
-        packed=results / "packed",
-        samples=results / "unrelated.parquet",
-        selected=Output(chosen),
-    )
-    for name, settings in SOLVERS.items():
-        with no_room_for_genotypes() if name == STREAMED else nullcontext():
-            _decompose(step, results, name, settings, samples=chosen)
-    _project(step, results, genomics.Project(second=str(inputs.second)))
-    step(
-        umap,
-        settings=genomics.Umap(components=COMPONENTS, neighbors=8),
-        pcs=results / "gram" / FILES["pcs"],
-        embedding=Output(results / "umap.parquet"),
-        quality=Output(results / "umap.json"),
-    )
-
-
-def _run_triploids(step: Callable[..., None], inputs: Inputs, results: Path) -> None:
-    _select(step, inputs.triploid, results, Relatedness(method="none", exclude=(EXCLUDED,)))
-    for name in OF_TRIPLOIDS:
-        _decompose(step, results, name, SOLVERS[name], samples=results / "unrelated.parquet")
-    _project(step, results, genomics.Project())
 
 
 def _select(step: Callable[..., None], folder: Path, results: Path, choice: Relatedness) -> None:
@@ -203,11 +194,11 @@ def _select(step: Callable[..., None], folder: Path, results: Path, choice: Rela
     step(pack, settings=Section(), genotypes=folder, variants=variants, packed=Output(results / "packed"))
 
 
-def _decompose(step: Callable[..., None], results: Path, name: str, settings: Pca, *, samples: Path) -> None:
+def _decompose(step: Callable[..., None], results: Path, name: str, *, samples: Path) -> None:
     folder = results / name
     folder.mkdir()
     outputs = {output: Output(folder / file) for output, file in FILES.items()}
-    step(pca, settings=settings, case=name, packed=results / "packed", samples=samples, **outputs)
+    step(pca, settings=SOLVERS[name], case=name, packed=results / "packed", samples=samples, **outputs)
 
 
 def _project(step: Callable[..., None], results: Path, settings: genomics.Project) -> None:
@@ -221,12 +212,13 @@ def _project(step: Callable[..., None], results: Path, settings: genomics.Projec
     )
 
 
-def _with_decisions(path: Path, dosages: Dosages, *, ploidy: int) -> None:
+def _with_decisions(path: Path, dosages: Dosages, *, ploidy: int) -> Path:
     """Write a folder of genotypes, and in it what `variant_qc`, which sees no device, decides on its variants."""
     make_folder(path, dosages, ploidy=ploidy, columns=NAMES)
     settings = genomics.VariantQc(minimum_call_rate=0.8)
     run = Run("genomics", "variant_qc", resolve("cpu"), settings)
     variant_qc(run, genotypes=path, variants=Output(path / "variant_qc.parquet"))
+    return path
 
 
 def _write_second(prefix: Path, dosages: Dosages) -> Path:

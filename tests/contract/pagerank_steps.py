@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,36 +34,22 @@ VERTICES, EDGES, KNOWN = 402, 5_000, 20
 LITTLE_GB = 1e-6
 
 
-@dataclass(frozen=True)
-class GraphCase:
-    """Edges by the name of their folder, and how they become a graph."""
-
-    edges: str
-    settings: config.Renumber
-
-
-# Ids that lie close together, and ids that do not; each rule for edges with the same ends; edges in memory and on disk.
+# By name a folder of edges, and how they become a graph: ids that lie close together, and ids that do not; each rule
+# for edges with the same ends; edges in memory and on disk.
 GRAPHS = {
-    "web": GraphCase("close", config.Renumber()),
-    "counted": GraphCase("close", config.Renumber(duplicates="sum")),
-    "weighted": GraphCase("weighted", config.Renumber(duplicates="maximum")),
-    "weighted_spilled": GraphCase("weighted", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
-    "distant": GraphCase("distant", config.Renumber(duplicates="maximum")),
-    "distant_spilled": GraphCase("distant", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
-    "some_named": GraphCase("some_named", config.Renumber()),
+    "web": ("close", config.Renumber()),
+    "counted": ("close", config.Renumber(duplicates="sum")),
+    "weighted": ("weighted", config.Renumber(duplicates="maximum")),
+    "weighted_spilled": ("weighted", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
+    "distant": ("distant", config.Renumber(duplicates="maximum")),
+    "distant_spilled": ("distant", config.Renumber(duplicates="sum", memory_gb=LITTLE_GB)),
+    "some_named": ("some_named", config.Renumber()),
 }
 
 
-@dataclass(frozen=True)
-class RankCase:
-    """A graph, and how its vertices are ranked."""
-
-    graph: str
-    settings: Pagerank
-
-
-def _ranked(graph: str, **settings: Any) -> RankCase:
-    return RankCase(graph, Pagerank.model_validate({"tolerance": 1e-10, **settings}))
+# A graph, and how its vertices are ranked.
+def _ranked(graph: str, **settings: Any) -> tuple[str, Pagerank]:
+    return graph, Pagerank.model_validate({"tolerance": 1e-10, **settings})
 
 
 CHOSEN, EMPTY = "chosen.csv", "empty"
@@ -87,28 +72,20 @@ RANKS = {
 }
 
 
-@dataclass(frozen=True)
-class GroupCase:
-    """A graph and ranks of it, and which groups of vertices are looked for."""
-
-    graph: str
-    ranks: str
-    settings: config.Communities
-
-
+# A graph, ranks of it, and which groups of vertices are looked for.
 GROUPS = {
-    "leiden": GroupCase("web", "networkx", config.Communities()),
-    "louvain": GroupCase("weighted", "personalized", config.Communities(method="louvain", resolution=0.8)),
-    "none": GroupCase("distant", "distant", config.Communities(method="none")),
-    EMPTY: GroupCase(EMPTY, EMPTY, config.Communities()),
+    "leiden": ("web", "networkx", config.Communities()),
+    "louvain": ("weighted", "personalized", config.Communities(method="louvain", resolution=0.8)),
+    "none": ("distant", "distant", config.Communities(method="none")),
+    EMPTY: (EMPTY, EMPTY, config.Communities()),
 }
 
 
 # Ranks from the same start are added up in another order; what begins with cuGraph's comes within the tolerance, of
 # both devices. Communities are the library's. All else is equal byte by byte.
 RULES = (
-    *(Rule(f"ranks/{name}.parquet", 2 * case.settings.tolerance + 1e-14, summed=True)
-      for name, case in LIBRARY.items()),
+    *(Rule(f"ranks/{name}.parquet", 2 * settings.tolerance + 1e-14, summed=True)
+      for name, (_, settings) in LIBRARY.items()),
     Rule("ranks/of_library*.json", compared=False),
     Rule("ranks/*.parquet", 1e-12, summed=True),
     Rule("ranks/*.json", left_out=("log", "error_bound")),
@@ -165,13 +142,13 @@ def spread_out() -> Iterator[None]:
 def number_edges(site: Site, *, inputs: Path, results: Path) -> None:
     """Make the graphs, on a GPU and where edges are few to a partition by Dask; they go into a folder of that name."""
     (results / "graphs").mkdir(parents=True)
-    for name, graph in GRAPHS.items():
+    for name, (edges, settings) in GRAPHS.items():
         site.run(
             "pagerank",
             renumber,
-            settings=graph.settings,
+            settings=settings,
             engine="local" if type(site.device) is Device else "dask",
-            edges=inputs / graph.edges,
+            edges=inputs / edges,
             graph=Output(results / "graphs" / name),
             summary=Output(results / "graphs" / f"{name}.json"),
         )
@@ -189,30 +166,24 @@ def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
     """Rank the vertices of the graphs among the inputs, and look for groups of them."""
     for folder in ("ranks", "groups"):
         (results / folder).mkdir(parents=True)
-    for name, case in RANKS.items():
-        _rank(name, case, site, inputs=inputs, results=results)
-    for name, grouping in GROUPS.items():
+    for name, (graph, settings) in RANKS.items():
+        chosen = settings.personalization and str(inputs / settings.personalization)
+        site.run(
+            "pagerank",
+            rank,
+            settings=settings.model_copy(update={"personalization": chosen}),
+            case=name,
+            graph=inputs / "graphs" / graph,
+            ranks=Output(results / "ranks" / f"{name}.parquet"),
+            convergence=Output(results / "ranks" / f"{name}.json"),
+        )
+    for name, (graph, ranks, groups) in GROUPS.items():
         site.run(
             "pagerank",
             communities,
-            settings=grouping.settings,
-            graph=inputs / "graphs" / grouping.graph,
-            ranks=results / "ranks" / f"{grouping.ranks}.parquet",
+            settings=groups,
+            graph=inputs / "graphs" / graph,
+            ranks=results / "ranks" / f"{ranks}.parquet",
             vertices=Output(results / "groups" / f"{name}.parquet"),
             summary=Output(results / "groups" / f"{name}.json"),
         )
-
-
-def _rank(name: str, case: RankCase, site: Site, *, inputs: Path, results: Path) -> None:
-    settings = case.settings
-    if settings.personalization:
-        settings = settings.model_copy(update={"personalization": str(inputs / settings.personalization)})
-    site.run(
-        "pagerank",
-        rank,
-        settings=settings,
-        case=name,
-        graph=inputs / "graphs" / case.graph,
-        ranks=Output(results / "ranks" / f"{name}.parquet"),
-        convergence=Output(results / "ranks" / f"{name}.json"),
-    )

@@ -73,14 +73,8 @@ BESIDE_GRAPHS = {
     **dict.fromkeys(
         (
             "from whitewater.graphs.library_dask import ranks_of_all_gpus",
-            "from whitewater.graphs.library_gpu import library_fits",
-            "if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):",
             "return ranks_of_all_gpus(",
             "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
-            "start = ranks_beyond_one_gpu(problem, workers)",
-            "from whitewater.graphs.library_dask import groups_beyond_one_gpu",
-            'wanted = settings.model_dump(include={"method", "resolution", "seed"})',
-            "if found := groups_beyond_one_gpu(folder, workers, device, **wanted):",
             "return _numbered(*found)",
         ),
         "several GPUs: `test_graph_library` has stand-ins for them",
@@ -183,7 +177,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Scena
                 elsewhere = Site(StrictDevice(), cluster)
                 with recording() as calls, executed_lines() as lines:
                     run(here, results=strict)
-                run(elsewhere, results=on_workers)
+                    run(elsewhere, results=on_workers)
             run(Site(Device()), results=cpu)
         return Scenario(cpu, strict, on_workers, calls, lines, here.traffic, elsewhere.traffic)
 
@@ -257,10 +251,10 @@ def test_genomics_data_have_all_that_the_steps_look_for(scenarios: Callable[[str
 def test_pagerank_data_have_all_that_the_steps_look_for(scenarios: Callable[[str], Scenario]) -> None:
     folder = scenarios("pagerank").cpu
     graphs = folder.with_name("inputs") / "graphs"
-    for name, case in GRAPHS.items():
+    for name, (edges, _) in GRAPHS.items():
         counts = read_json(graphs / f"{name}.json")
         assert min(counts[each] for each in ("duplicates", "self_loops", "edges")) > 0
-        assert (counts["reversed"] > 0) == case.edges.startswith("distant")
+        assert (counts["reversed"] > 0) == edges.startswith("distant")
     web = read_json(graphs / "web.json")
     assert min(web["dangling"], web["isolated"]) > 2 * KNOWN - 1
     components = read_json(folder / "groups" / "none.json")["components"]

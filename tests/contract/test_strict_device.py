@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pickle import PicklingError
 from typing import Any
 
@@ -16,9 +14,8 @@ import pytest
 from distributed.protocol.pickle import dumps
 from distributed.protocol.serialize import deserialize, serialize
 
-from tests.contract.device_array import AT, DeviceArray, differing, recording
+from tests.contract.device_array import DeviceArray, differing, recording
 from tests.contract.gaps import faults
-from tests.contract.signatures import NOT_INSTALLED
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
@@ -167,27 +164,11 @@ def test_a_generator_writes_as_cupys_does() -> None:
             generator.random(50, out=column)
 
 
-def test_what_cupy_has_of_changes_in_place_at_indices_is_there_and_no_more() -> None:
-    values, places = up(np.array([4, 1, 9], np.uint64)), up(np.array([1, 1]))
-    XP.maximum.at(values, places, up(np.array([7, 5], np.uint64)))
-    assert down(values) == [4, 7, 9]
-    with pytest.raises(TypeError, match=r"no maximum\.at of int64"):
-        XP.maximum.at(up(HOST), places, up(HOST)[:2])
-
-
-@pytest.mark.rapids
-@pytest.mark.skipif(find_spec("cupy") is None, reason=NOT_INSTALLED)
-def test_cupy_changes_in_place_at_indices_by_these_functions() -> None:
-    cupy: Any = import_module("cupy")
-    assert {name for name in (*AT, "multiply") if getattr(cupy, name)._scatter_op} == set(AT)
-
-
 @pytest.mark.parametrize(
     ("call", "fault"),
     [
         (lambda values: XP.errstate(divide="ignore"), "RAPIDS has no cupy.errstate"),
         (lambda values: values.setflags(write=False), "RAPIDS has no cupy.ndarray.setflags"),
-        (lambda values: XP.multiply.at(values, values, values), "RAPIDS has no cupy.multiply.at"),
         (lambda values: XP.take(values, values, mode="clip"), "got an unexpected keyword argument 'mode'"),
         (lambda values: values.sum(where=values > 0), "got an unexpected keyword argument 'where'"),
         (lambda values: values.cumsum(0, None, None), None),

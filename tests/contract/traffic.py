@@ -66,16 +66,6 @@ class Traffic:
     # Bytes that the step itself allocated or got back, rather than its tasks on other threads.
     beside_tasks: int = 0
 
-    @property
-    def up_per_byte(self) -> float:
-        """Return how often each byte of the input goes up."""
-        return self.up / (self.input or 1)
-
-    @property
-    def down_per_byte(self) -> float:
-        """Return how often each byte of the output comes down; of the input, where results are not arrays."""
-        return self.down / (self.output or self.input or 1)
-
 
 _COUNTING: list[Traffic] = []
 _LOCK = threading.Lock()
@@ -107,7 +97,9 @@ def crossing_faults(application: str, traffic: Mapping[str, Traffic]) -> Iterato
     """Yield what differs between the table and what was counted."""
     for step, (up, down) in CROSSINGS[application].items():
         found = traffic[step]
-        for way, measured, allowed in (("up", found.up_per_byte, up), ("down", found.down_per_byte, down)):
+        # Where results are not arrays, of the input.
+        results = found.output or found.input
+        for way, measured, allowed in (("up", found.up / found.input, up), ("down", found.down / results, down)):
             if measured > ONCE * allowed:
                 yield f"{step}: {measured:.2f} bytes go {way} for each byte, not {allowed}: what crosses again?"
             elif allowed > ONCE and measured < BETTER * allowed:
