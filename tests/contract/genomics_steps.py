@@ -16,9 +16,9 @@ import zarr
 
 from benchmarks.gpu_proof.same import Rule
 from tests.contract.site import Site
-from tests.genotype_folders import make_folder
-from tests.genotype_stores import Sites, write_plink
-from tests.genotype_structures import simulate
+from tests.helpers.genotype_folders import make_folder
+from tests.helpers.genotype_stores import Sites, write_plink
+from tests.helpers.genotype_structures import simulate
 from whitewater.config.base import Section
 from whitewater.engines import Device, resolve
 from whitewater.genotypes import folder as genotype_folder

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.gpu_proof.same import Rule
 from tests.contract.site import Site
-from tests.graphs import Graph, write_edges
+from tests.helpers.graphs import Graph, write_edges
 from whitewater.engines import Device
 from whitewater.graphs.build import plan as edge_plan
 from whitewater.graphs.config import Pagerank

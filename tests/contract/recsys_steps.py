@@ -16,7 +16,7 @@ from benchmarks.gpu_proof.same import Rule
 from tests.contract.frame_calls import frames_as_cudf
 from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice
-from tests.recsys_logs import clicks, write_log
+from tests.helpers.recsys_logs import clicks, write_log
 from whitewater.engines import Device
 from whitewater.engines.choose import Engine
 from whitewater.features import dataset, loader, transform

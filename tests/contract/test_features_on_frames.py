@@ -19,8 +19,8 @@ from tests.contract.frame_calls import frames_as_cudf
 from tests.contract.gaps import faults
 from tests.contract.signatures import Call
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.helpers.recsys_logs import clicks, write_log
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, assert_equal, cut, files, fitted
-from tests.recsys_logs import clicks, write_log
 from whitewater.features.operator import Node
 from whitewater.features.operators import JoinExternal
 from whitewater.features.workflow import Workflow

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tests.apps.taxi.cleaned_trips import zones
-from tests.graphs import random_graph
+from tests.helpers.graphs import random_graph
 from whitewater.config.base import Section
 from whitewater.engines import Device, memory
 from whitewater.engines.workers import Workers, thread_workers

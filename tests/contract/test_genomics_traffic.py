@@ -15,7 +15,7 @@ from tests.contract.genomics_steps import FILES, no_room_for_genotypes
 from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
 from tests.contract.traffic import Traffic
-from tests.genotype_structures import simulate, write_folder, write_samples
+from tests.helpers.genotype_structures import simulate, write_folder, write_samples
 from whitewater.genotypes.config import Pca
 from whitewater.step import Output
 from whitewater_apps.genomics.config import Outliers

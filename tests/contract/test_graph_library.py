@@ -16,7 +16,7 @@ from tests.contract.cugraph_of_networkx import joined, parts
 from tests.contract.device_array import install, on_host, record, recording
 from tests.contract.gaps import faults
 from tests.contract.strict_device import stand_in_for_cupy
-from tests.graphs import Graph, random_graph
+from tests.helpers.graphs import Graph, random_graph
 from whitewater.engines import Array, Device, gpu_memory
 from whitewater.errors import ResourceError
 from whitewater.graphs.config import Pagerank

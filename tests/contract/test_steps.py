@@ -39,7 +39,7 @@ from tests.contract.signatures import Call
 from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice, cluster_of, stand_in_for_cupy
 from tests.contract.traffic import OF_FRAMES, Traffic, crossing_faults, steps_with_gpu
-from tests.graphs import random_graph, rank
+from tests.helpers.graphs import random_graph, rank
 from whitewater.engines import Device
 from whitewater.errors import ResourceError
 from whitewater.io.store import read_json

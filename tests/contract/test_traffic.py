@@ -11,7 +11,7 @@ import pytest
 from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice, cluster_of
 from tests.contract.traffic import CROSSINGS, OF_FRAMES, Traffic, bytes_of_arrays, crossing_faults, steps_with_gpu
-from tests.recsys_logs import clicks
+from tests.helpers.recsys_logs import clicks
 from whitewater.config.base import Section
 from whitewater.engines import Device
 from whitewater.step import Output, Run

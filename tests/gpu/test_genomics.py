@@ -19,8 +19,8 @@ from tests.contract.genomics_steps import (
     spread_out,
     write_inputs,
 )
-from tests.genotype_folders import packed_codes
 from tests.gpu.conftest import Both, on_both
+from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device, resolve
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes

@@ -17,7 +17,7 @@ from benchmarks.gpu_proof.same import compare
 from tests.contract.pagerank_steps import GRAPHS, LIBRARY, RULES, number_edges, run_steps, spread_out, write_graphs
 from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
-from tests.graphs import Graph
+from tests.helpers.graphs import Graph
 from whitewater.engines import Device, resolve
 from whitewater.engines.gpu_memory import peak_memory, prepare_memory
 from whitewater.graphs.build.keys import Rule

@@ -26,8 +26,8 @@ from tests.contract.recsys_steps import (
 )
 from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both
+from tests.helpers.recsys_logs import clicks
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT
-from tests.recsys_logs import clicks
 from whitewater.engines import Device
 from whitewater.features.operator import Node
 from whitewater.features.operators import (

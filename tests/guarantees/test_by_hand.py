@@ -2,8 +2,8 @@
 
 import sys
 
-from tests.genotype_stores import random_alleles, write_plink
 from tests.guarantees.running import Clone
+from tests.helpers.genotype_stores import random_alleles, write_plink
 
 
 def test_a_step_that_reads_files_needs_no_simulation(fresh: Clone) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.running import Clone, Ended
-from tests.raw_files import TRIP, write_csv
+from tests.helpers.raw_files import TRIP, write_csv
 
 
 def make(clone: Clone, target: str) -> Ended:

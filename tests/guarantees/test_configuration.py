@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.guarantees.running import ROOT, Clone, Ended
-from tests.raw_files import TRIP, write_csv
+from tests.helpers.raw_files import TRIP, write_csv
 
 # Makes any machine one without a usable GPU.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.guarantees.running import MINE, Clone, contents
-from tests.raw_files import TRIP, YELLOW_2019
-from tests.web_server import Site, response, serving
+from tests.helpers.raw_files import TRIP, YELLOW_2019
+from tests.helpers.web_server import Site, response, serving
 
 TRIPS = f"{YELLOW_2019}\n{TRIP}\n{TRIP}\n"
 CLICKS = "".join("\t".join([str(row % 2), *["3"] * 13, *["0a0b0c0d"] * 26]) + "\n" for row in range(50))

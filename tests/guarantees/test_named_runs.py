@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.guarantees.running import MINE, TINY, Clone, contents, eventually
-from tests.raw_files import TRIP, YELLOW_2019
-from tests.web_server import Act, Site, response, serving
+from tests.helpers.raw_files import TRIP, YELLOW_2019
+from tests.helpers.web_server import Act, Site, response, serving
 
 NAMED = ("--config", 'run={"name": "mine"}')
 CLEANED = "results/taxi/cpu/quality.json"

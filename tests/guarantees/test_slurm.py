@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import slurm
 from tests.guarantees.running import ROOT, Clone, eventually, make_certificate, sha256
+from tests.helpers import slurm
 
 WHY_NOT = slurm.missing()
 pytestmark = [

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.genotype_stores import random_alleles, write_plink
 from tests.guarantees.running import ROOT, Clone
-from tests.raw_files import TRIP, write_csv
-from tests.web_server import Site, response, serving
+from tests.helpers.genotype_stores import random_alleles, write_plink
+from tests.helpers.raw_files import TRIP, write_csv
+from tests.helpers.web_server import Site, response, serving
 
 
 def found(clone: Clone, application: str, section: Mapping[str, Any]) -> tuple[str, str, str]:

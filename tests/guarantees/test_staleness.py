@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.genotype_stores import random_alleles, write_plink
 from tests.guarantees.running import MINE, Clone, make_clone, sha256
-from tests.raw_files import TRIP, write_csv, write_zones
+from tests.helpers.genotype_stores import random_alleles, write_plink
+from tests.helpers.raw_files import TRIP, write_csv, write_zones
 
 Write = Callable[[Path], object]
 YEARS_AGO = (1_500_000_000, 1_500_000_000)

@@ -12,8 +12,8 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload
-from tests.genotype_stores import (
+from tests.helpers.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload
+from tests.helpers.genotype_stores import (
     Sites,
     dosages,
     random_alleles,
@@ -24,7 +24,7 @@ from tests.genotype_stores import (
     write_plink,
     write_vcz,
 )
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genotypes.folder import open_genotypes

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import InputError
 from whitewater_apps.genomics.config import Labels
 from whitewater_apps.genomics.labels import labels_of, local_table, read_labels

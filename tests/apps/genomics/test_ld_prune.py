@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from tests.genotype_folders import linked_dosages, make_folder
-from tests.genotype_stores import numbered_sites, write_plink
-from tests.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plink
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.genotype_folders import linked_dosages, make_folder
+from tests.helpers.genotype_stores import numbered_sites, write_plink
+from tests.helpers.plink2 import needs_plink2, needs_plink19, plink2, plink19, read_plink
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.linkage.pruning import Pruning, thin, windows

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.genotype_structures import Dosages, write_folder, write_samples
+from tests.helpers.genotype_structures import Dosages, write_folder, write_samples
 from whitewater.engines import resolve
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.genotype_folders import make_folder, packed_codes
+from tests.helpers.genotype_folders import make_folder, packed_codes
 from whitewater.config.base import Section
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.genotype_folders import make_folder
-from tests.genotype_stores import Sites, write_plink, write_vcz
+from tests.helpers.genotype_folders import make_folder
+from tests.helpers.genotype_stores import Sites, write_plink, write_vcz
 from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Pca

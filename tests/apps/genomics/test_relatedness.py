@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.genotype_folders import make_folder
-from tests.genotype_stores import write_plink
-from tests.plink2 import needs_plink2, plink2, read_plink
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.genotype_folders import make_folder
+from tests.helpers.genotype_stores import write_plink
+from tests.helpers.plink2 import needs_plink2, plink2, read_plink
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.genotypes import folder as genotype_folder

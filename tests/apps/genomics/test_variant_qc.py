@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.genotype_folders import make_folder
-from tests.genotype_stores import write_plink
-from tests.plink2 import needs_plink2, plink2
+from tests.helpers.genotype_folders import make_folder
+from tests.helpers.genotype_stores import write_plink
+from tests.helpers.plink2 import needs_plink2, plink2
 from whitewater.engines import resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.step import Output, Run

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from tests.pagerank_search_oracle import Page
+from tests.helpers.pagerank_search_oracle import Page
 from whitewater.text import index_folder
 from whitewater.text import postings as postings_module
 from whitewater.text.config import Index

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import Graph, random_graph, rank, read_adjacency, read_vertex_values
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.graphs import Graph, random_graph, rank, read_adjacency, read_vertex_values
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.graphs.graph_folder import GraphFolder

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError

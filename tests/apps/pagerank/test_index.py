@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apps.pagerank.indexes import WORDS, build_postings, collections, table_of, write_documents, write_ranks
-from tests.pagerank_search_oracle import Oracle, Page
+from tests.helpers.pagerank_search_oracle import Oracle, Page
 from whitewater.engines import memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.step import Output, Run

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.vertex_ids import vertex_id

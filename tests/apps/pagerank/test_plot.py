@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from tests.apps.pictures import no_text_is_cut, written
-from tests.graphs import Graph, random_graph
+from tests.helpers.graphs import Graph, random_graph
 from whitewater import engines
 from whitewater.figures import style
 from whitewater.step import Outputs, Run

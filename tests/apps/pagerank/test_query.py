@@ -11,7 +11,7 @@ import pytest
 
 import whitewater
 from tests.apps.pagerank.indexes import make_index
-from tests.pagerank_search_oracle import Page
+from tests.helpers.pagerank_search_oracle import Page
 from whitewater.errors import ConfigError, InputError
 from whitewater_apps.pagerank.query import main
 

@@ -21,8 +21,8 @@ import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import write_edges
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.graphs import write_edges
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.apps.pagerank.indexes import WORDS, collections, make_index
-from tests.pagerank_search_oracle import Oracle, Page, words_of
+from tests.helpers.pagerank_search_oracle import Oracle, Page, words_of
 from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.io.terminal_text import fold_text, printable

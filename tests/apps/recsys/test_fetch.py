@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle import sql
-from tests.real_data import needs_real_data, real_data
-from tests.recsys_logs import Row, column, records, run_fetch, table, write
+from tests.helpers.oracle import sql
+from tests.helpers.real_data import needs_real_data, real_data
+from tests.helpers.recsys_logs import Row, column, records, run_fetch, table, write
 from whitewater.errors import InputError
 from whitewater.io import text_files
 from whitewater_apps.recsys.sources import spans, text

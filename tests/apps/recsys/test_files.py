@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import column, records, run_fetch, table, write
+from tests.helpers.recsys_logs import column, records, run_fetch, table, write
 from whitewater.errors import ConfigError, InputError
 from whitewater_apps.recsys.config import Fetch
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.recsys_logs import clicks, write_log
+from tests.helpers.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster

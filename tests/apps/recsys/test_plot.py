@@ -22,7 +22,7 @@ from matplotlib.patches import StepPatch
 
 from tests.apps import pictures
 from tests.apps.pictures import no_text_is_cut
-from tests.recsys_logs import clicks, write_log
+from tests.helpers.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import open_features

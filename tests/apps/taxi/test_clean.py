@@ -9,9 +9,9 @@ import pytest
 
 from tests.apps.taxi.pipeline import Results, run_taxi
 from tests.guarantees.running import contents
-from tests.oracle import sql
-from tests.raw_files import TRIP, write_csv, write_parquet, write_zones, yellow_frame
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.oracle import sql
+from tests.helpers.raw_files import TRIP, write_csv, write_parquet, write_zones, yellow_frame
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
 from whitewater.engines.choose import Engine
 from whitewater.step import Output, Run

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.apps.taxi.pipeline import TABLES, Results, Threaded, run_taxi
 from tests.apps.taxi.raw_trips import write_raw
 from tests.guarantees.running import contents
-from tests.oracle import sql
-from tests.raw_files import write_parquet, write_zones, yellow_frame
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.oracle import sql
+from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.choose import Engine
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve as resolve_device
 from whitewater.errors import ConfigError, InputError
 from whitewater.io.download import Downloads

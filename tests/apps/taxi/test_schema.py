@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.raw_files import YELLOW_2019
+from tests.helpers.raw_files import YELLOW_2019
 from whitewater.errors import InputError
 from whitewater_apps.taxi.schema import CODES, SERVICES, TRIP_COLUMNS, recognize
 

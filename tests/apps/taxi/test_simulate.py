@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES, recognize

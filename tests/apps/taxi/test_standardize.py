@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.apps.taxi.pipeline import run_taxi
-from tests.raw_files import TRIP, write_csv, write_parquet, yellow_frame
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.raw_files import TRIP, write_csv, write_parquet, yellow_frame
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.choose import Engine
 from whitewater.errors import ConfigError

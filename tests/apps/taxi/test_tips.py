@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from tests.apps.taxi.pipeline import TABLES, Results, run_taxi
-from tests.oracle import sql
-from tests.raw_files import write_parquet, write_zones, yellow_frame
+from tests.helpers.oracle import sql
+from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 from whitewater.engines import resolve
 
 DEVICE = resolve("cpu")

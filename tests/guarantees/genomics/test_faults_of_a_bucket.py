@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload
-from tests.genotype_stores import dosages, random_alleles, write_vcz
 from tests.guarantees.running import Clone, Ended, leftovers
+from tests.helpers.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload
+from tests.helpers.genotype_stores import dosages, random_alleles, write_vcz
 
 GENOTYPES = "data/genomics/genotypes"
 DECISIONS = "results/genomics/cpu/variant_qc.parquet"

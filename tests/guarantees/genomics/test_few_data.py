@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import Sites, write_plink
 from tests.guarantees.running import Clone, Ended
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.genotype_stores import Sites, write_plink
+from tests.helpers.real_data import needs_real_data, real_data
 
 RESULTS = "results/genomics/cpu"
 PLINK = {"ingest": {"source": "plink", "plink": {"prefix": "cohort"}}}

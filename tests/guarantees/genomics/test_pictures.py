@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import Sites, sample_names, write_plink
 from tests.guarantees.running import Clone, Ended, make_clone
+from tests.helpers.genotype_stores import Sites, sample_names, write_plink
 
 pytestmark = pytest.mark.slow
 RESULTS = "results/genomics/cpu"

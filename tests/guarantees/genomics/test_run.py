@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import write_plink
 from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256, staging
+from tests.helpers.genotype_stores import write_plink
 
 RESULTS = "results/genomics/cpu"
 GENOTYPES = "data/genomics/genotypes"

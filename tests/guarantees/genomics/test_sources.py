@@ -17,7 +17,8 @@ import pandas as pd
 import psutil
 import pytest
 
-from tests.genotype_stores import (
+from tests.guarantees.running import MINE, Clone, Ended, Running, eventually, leftovers, workers
+from tests.helpers.genotype_stores import (
     Sites,
     bgzipped,
     read_dosages,
@@ -26,7 +27,6 @@ from tests.genotype_stores import (
     vcf_records,
     write_plink,
 )
-from tests.guarantees.running import MINE, Clone, Ended, Running, eventually, leftovers, workers
 
 GENOTYPES, PROJECTED = "data/genomics/genotypes", "results/genomics/cpu/projected.parquet"
 

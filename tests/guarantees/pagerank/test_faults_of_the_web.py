@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.guarantees.running import MINE, Clone, eventually, leftovers
-from tests.web_server import Act, Site, page, response, serving
+from tests.helpers.web_server import Act, Site, page, response, serving
 
 FETCHED = "data/pagerank/fetched"
 DOCUMENTS = "data/pagerank/documents"

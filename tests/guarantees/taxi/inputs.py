@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from tests.guarantees.running import Clone, Ended
-from tests.raw_files import write_csv, write_parquet
+from tests.helpers.raw_files import write_csv, write_parquet
 from whitewater.testing.checks import check_refused
 
 RESULTS = "results/taxi/cpu"

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from tests.guarantees.running import Clone, Ended, leftovers
-from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
+from tests.helpers.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, write_zones, yellow_frame
 
 FETCHED = "data/taxi/inputs.json"
 STANDARDIZED = "results/taxi/cpu/standardized"

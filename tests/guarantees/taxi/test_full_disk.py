@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.guarantees.running import MINE, Clone, Ended
-from tests.raw_files import write_parquet, yellow_frame
+from tests.helpers.raw_files import write_parquet, yellow_frame
 from whitewater.testing import checks
 
 STANDARDIZED = "results/taxi/cpu/standardized"

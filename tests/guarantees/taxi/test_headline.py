@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from tests.guarantees.running import Clone
-from tests.raw_files import write_parquet, yellow_frame
+from tests.helpers.raw_files import write_parquet, yellow_frame
 
 
 def card_trips(hours: list[int], tips: list[float]) -> pd.DataFrame:

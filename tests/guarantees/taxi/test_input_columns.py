@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 
 from tests.guarantees.running import Clone
 from tests.guarantees.taxi.inputs import assert_refused, cleaned, run, trips, write_trips
-from tests.raw_files import YELLOW_2019, write_csv, yellow_frame
+from tests.helpers.raw_files import YELLOW_2019, write_csv, yellow_frame
 
 YELLOW_2009 = (
     "vendor_name,Trip_Pickup_DateTime,Trip_Dropoff_DateTime,Passenger_Count,Trip_Distance,Start_Lon,Start_Lat,"

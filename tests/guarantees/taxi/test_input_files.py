@@ -7,7 +7,7 @@ import pandas as pd
 
 from tests.guarantees.running import Clone
 from tests.guarantees.taxi.inputs import assert_refused, run, write_trips
-from tests.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, yellow_frame
+from tests.helpers.raw_files import TRIP, YELLOW_2019, write_csv, write_parquet, yellow_frame
 
 LINES = [YELLOW_2019, *[TRIP] * 300]
 TEXT = "\n".join([*LINES, ""])

@@ -4,7 +4,7 @@ import pandas as pd
 
 from tests.guarantees.running import Clone
 from tests.guarantees.taxi.inputs import cleaned, trips, write_trips
-from tests.raw_files import YELLOW_2019
+from tests.helpers.raw_files import YELLOW_2019
 
 
 def at(day: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.guarantees.running import Clone
 from tests.guarantees.taxi.inputs import assert_refused, cleaned, run, trips, write_trips
-from tests.raw_files import YELLOW_2019, write_parquet, yellow_frame
+from tests.helpers.raw_files import YELLOW_2019, write_parquet, yellow_frame
 
 NEW_YORK = ZoneInfo("America/New_York")
 INSTANTS = [

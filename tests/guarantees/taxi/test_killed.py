@@ -21,7 +21,7 @@ from tests.guarantees.running import (
     staging,
     workers,
 )  # fmt: skip
-from tests.raw_files import write_parquet, write_zones, yellow_frame
+from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 from whitewater.testing.checks import SLOW_START, check_killed_step
 
 STANDARDIZED = "results/taxi/cpu/standardized"

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tests.guarantees.running import Clone
-from tests.raw_files import write_parquet, yellow_frame
+from tests.helpers.raw_files import write_parquet, yellow_frame
 
 PREDICTIONS = "results/taxi/cpu/predictions"
 QUICK = {"ridge_alphas": [1.0], "forest": {"trees": [2], "depths": [3]}, "folds": 2, "bootstrap": 20}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tests.guarantees.running import Clone
-from tests.raw_files import write_parquet, write_zones, yellow_frame
+from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 
 QUALITY = "results/taxi/cpu/quality.json"
 TRIPS = {"source": "files", "files": {"paths": ["trips.parquet"], "zones": "zones.csv"}}

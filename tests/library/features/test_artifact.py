@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.recsys_logs import clicks, features
+from tests.helpers.recsys_logs import clicks, features
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.operators import Categorify, JoinExternal, Rename
 from whitewater.features.workflow import Workflow

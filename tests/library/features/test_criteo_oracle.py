@@ -15,7 +15,7 @@ import pytest
 import xxhash
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.features.operator import Node
 from whitewater.features.operators import (
     OPERATORS,

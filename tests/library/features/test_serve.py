@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import clicks, features, other_features, write_log
+from tests.helpers.recsys_logs import clicks, features, other_features, write_log
 from whitewater.errors import InputError
 from whitewater.features.dataset import Dataset
 from whitewater.features.operators import OPERATORS, Categorify, FillMissing, LogOp, Normalize, PastCount, Rename

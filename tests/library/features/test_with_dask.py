@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import clicks, features
+from tests.helpers.recsys_logs import clicks, features
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features import dataset, operators

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.recsys_logs import clicks, features, write_log, write_parts
+from tests.helpers.recsys_logs import clicks, features, write_log, write_parts
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features import dataset, fit

@@ -13,7 +13,7 @@ import zarr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.genotype_stores import (
+from tests.helpers.genotype_stores import (
     Sites,
     dosages,
     random_alleles,

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.contract.simulated import packed
-from tests.genotype_stores import write_plink
-from tests.plink2 import needs_plink19, plink19
+from tests.helpers.genotype_stores import write_plink
+from tests.helpers.plink2 import needs_plink19, plink19
 from whitewater.engines import Array, resolve
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.genotype_stores import write_plink
-from tests.plink2 import needs_plink2, plink2
+from tests.helpers.genotype_stores import write_plink
+from tests.helpers.plink2 import needs_plink2, plink2
 from whitewater.genotypes.hwe import hwe_p_values
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import zarr
 
-from tests.genotype_structures import components_of, scaled, simulate, write_folder
+from tests.helpers.genotype_structures import components_of, scaled, simulate, write_folder
 from whitewater.engines import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.config import Pca

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from tests.genotype_structures import (
+from tests.helpers.genotype_structures import (
     Dosages,
     components_of,
     exact,

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.genotype_structures import (
+from tests.helpers.genotype_structures import (
     DIMENSIONS,
     Dosages,
     Structure,
@@ -17,7 +17,7 @@ from tests.genotype_structures import (
     simulate,
     write_folder,
 )
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.genotypes.config import Pca
 

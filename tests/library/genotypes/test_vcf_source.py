@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.genotype_stores import bgzipped
+from tests.helpers.genotype_stores import bgzipped
 from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Vcf

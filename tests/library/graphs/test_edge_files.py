@@ -19,7 +19,7 @@ import scipy.sparse
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.graphs.config import Edges
 from whitewater.graphs.edge_files import parquet, text

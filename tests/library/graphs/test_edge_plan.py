@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import write_edges
+from tests.helpers.graphs import write_edges
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.keys import CODES, IdSpan
 from whitewater.graphs.build.plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.graphs import write_edges
-from tests.oracle import sql
+from tests.helpers.graphs import write_edges
+from tests.helpers.oracle import sql
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.edges_folder import EdgesWriter, finish_edges, open_edges
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.graphs import Graph, random_graph, rank
+from tests.helpers.graphs import Graph, random_graph, rank
 from whitewater.errors import InputError
 from whitewater.graphs.graph_folder import GraphFolder
 from whitewater.graphs.pagerank.personalization import read_personalization

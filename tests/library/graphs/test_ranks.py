@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.graphs import Graph, from_pairs, random_graph, rank, read_adjacency, read_vertex_values
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.graphs import Graph, from_pairs, random_graph, rank, read_adjacency, read_vertex_values
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
@@ -182,7 +182,7 @@ def test_work_that_does_not_fit_is_refused_before_it_starts(tmp_path: Path, monk
 LIMITED = """
 import resource, sys
 from pathlib import Path
-from tests.graphs import rank
+from tests.helpers.graphs import rank
 from whitewater.graphs.pagerank import solving
 from whitewater.graphs.graph_folder import open_graph
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tests.real_data import needs_real_data, real_data
-from tests.web_server import Act, Reply, Request, Site, response, serving
+from tests.helpers.real_data import needs_real_data, real_data
+from tests.helpers.web_server import Act, Reply, Request, Site, response, serving
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.io import download as module
 from whitewater.io.download import Downloads, Expected, Input, local_name, read_registry

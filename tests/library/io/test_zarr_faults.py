@@ -14,7 +14,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import Crc32cCodec, ZstdCodec
 
-from tests.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload, web_server
+from tests.helpers.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload, web_server
 from whitewater.errors import InputError, IntegrityError
 from whitewater.io import zarr_store
 from whitewater.io.zarr_arrays import Array, Group, open_group

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.pagerank_search_oracle import words_of
+from tests.helpers.pagerank_search_oracle import words_of
 from whitewater.text.config import Index
 from whitewater.text.postings import tokenize_block
 from whitewater.text.terms import Terms

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.web_server import Site, serving
 from tests.library.web.crawling import Crawled, Run, crawled
-from tests.web_server import Site, serving
 from whitewater.web.config import Crawl
 from whitewater.web.crawl import client
 from whitewater.web.crawl.client import Answer

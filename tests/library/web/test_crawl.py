@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.web_server import Act, Reply, Site, page, redirect, response, serving
 from tests.library.web.crawling import TIMEOUT, Run, crawled, shortest
-from tests.web_server import Act, Reply, Site, page, redirect, response, serving
 from whitewater.web.config import Crawl
 from whitewater.web.crawl import client, crawler
 from whitewater.web.pages import Page, PagesWriter

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.web_server import Act, Reply, Site, page, redirect, response
 from tests.library.web.crawling import TIMEOUT, Run, shortest
-from tests.web_server import Act, Reply, Site, page, redirect, response
 from whitewater.errors import ConfigError, InputError
 from whitewater.io.remote import seconds_to_wait
 from whitewater.web.config import Crawl

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.real_data import needs_real_data, real_data
+from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.web.html_page import HtmlPage, page_links, read_html
 from whitewater.web.page_content import decode, is_too_complex, read_page
 from whitewater.web.pages import Page

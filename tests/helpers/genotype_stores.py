@@ -54,7 +54,7 @@ def random_sites(variants: int, *, contigs: Sequence[str] = ("1", "2"), alternat
 
 
 def numbered_sites(variants: int, *, contigs: Sequence[str] | None = None) -> Sites:
-    """Return the sites that `tests.genotype_folders.make_folder` makes up."""
+    """Return the sites that `tests.helpers.genotype_folders.make_folder` makes up."""
     positions = list(range(1, variants + 1))
     return Sites(list(contigs or ["1"] * variants), positions, [f"v{row}" for row in range(variants)],
                  ["G"] * variants, ["A"] * variants)  # fmt: skip
