@@ -76,12 +76,11 @@ def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[
     """
     import dask
 
-    from whitewater.engines.gpu import problem_of_gpu
     from whitewater.engines.gpu_cluster import DASK_SETTINGS, PrepareMemory, gpu_cluster
 
     with dask.config.set(COLLECTIONS):
         if settings.attached:
-            with gpu_cluster(settings, problem_of_gpu=problem_of_gpu) as workers:
+            with gpu_cluster(settings) as workers:
                 yield workers.client
             return
         from dask_cuda import LocalCUDACluster  # noqa: TID251, as published

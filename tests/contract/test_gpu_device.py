@@ -18,11 +18,11 @@ from tests.contract.device_array import install, record, recording
 from tests.contract.gaps import faults
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import PACKAGES, GpuDevice, problem_of_gpu
-from whitewater.engines.gpu_check import missing_gpu
+from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.gpu_check import PACKAGES, missing_gpu
 from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
 from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
-from whitewater.engines.start import ClusterRequest, gpu_processes
+from whitewater.engines.start import ClusterRequest, open_cluster
 from whitewater.engines.workers import DaskWorkers, Threads
 from whitewater.errors import ConfigError, DeviceError, ResourceError
 
@@ -101,7 +101,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     }
     cuda = {"is_available": lambda: True, "set_allocator": told.append}
     install(monkeypatch, {"cupy.cuda": cuda, "cupy.cuda.runtime": runtime})
-    monkeypatch.setattr("whitewater.engines.gpu.find_spec", lambda name: name)
+    monkeypatch.setattr("whitewater.engines.gpu_check.find_spec", lambda name: name)
     return told
 
 
@@ -131,7 +131,7 @@ def test_a_gpu_that_is_asked_for_and_absent_is_an_error_that_says_what_was_looke
 @pytest.mark.usefixtures("given")
 def test_packages_without_a_gpu_that_they_can_use_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules["cupy.cuda"], "is_available", lambda: False)
-    monkeypatch.setattr("whitewater.engines.gpu.missing_gpu", lambda: None)
+    monkeypatch.setattr("whitewater.engines.gpu_check.missing_gpu", lambda: None)
     with pytest.raises(
         DeviceError, match=r"built for CUDA 13\.2, finds no GPU.* driver lists a device; packages: cudf"
     ):
@@ -213,7 +213,7 @@ def test_workers_without_a_gpu_are_refused_by_name() -> None:
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0") as client:
         workers = client.scheduler_info()
         settings = Cluster(kind="attach", address=workers["address"])
-        with pytest.raises(DeviceError) as refusal, gpu_cluster(settings, problem_of_gpu=problem_of_gpu):
+        with pytest.raises(DeviceError) as refusal, gpu_cluster(settings):
             pass
         assert next(iter(workers["workers"])) in str(refusal.value)
 
@@ -256,7 +256,7 @@ def test_to_synchronize_is_to_wait_for_the_gpu_and_the_record_names_it_its_drive
 
 def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loopback(asked: dict[str, Any]) -> None:
     settings = ClusterRequest(file=Path("x.json"), device="gpu", workers=2, device_memory_limit="40GB")
-    with gpu_processes(settings):
+    with open_cluster(settings):
         pass
     assert (
         asked
@@ -278,6 +278,6 @@ def test_workers_take_memory_from_one_pool_spill_at_the_limit_and_listen_on_loop
 
 def test_a_worker_says_how_many_tasks_may_use_its_gpu_and_has_threads_for_others(asked: dict[str, Any]) -> None:
     settings = ClusterRequest(file=Path("x.json"), device="gpu", workers=1, threads_per_worker=9, gpu_tasks=3)
-    with gpu_processes(settings) as cluster, Client(cluster) as client:
+    with open_cluster(settings) as cluster, Client(cluster) as client:
         assert [each["resources"] for each in client.scheduler_info()["workers"].values()] == [{"GPU": 3}]
     assert asked["threads_per_worker"] == 9

@@ -19,7 +19,7 @@ from tests.contract.gaps import faults
 from tests.contract.signatures import Call
 from tests.contract.strict_device import StrictDevice
 from whitewater.engines import Device
-from whitewater.engines.gpu import PACKAGES
+from whitewater.engines.gpu_check import PACKAGES
 from whitewater.features import with_dask as features
 from whitewater.features.dataset import Dataset
 from whitewater.tables import with_dask
@@ -30,7 +30,7 @@ RAPIDS = frozenset(
 )
 # By module, the test in this folder that runs its calls and compares them with what RAPIDS accepts.
 RECORDED_BY = {
-    **dict.fromkeys(("engines.gpu", "engines.gpu_memory", "engines.start"), "test_gpu_device"),
+    **dict.fromkeys(("engines.gpu", "engines.gpu_check", "engines.gpu_memory", "engines.start"), "test_gpu_device"),
     **dict.fromkeys(("features.with_dask", "tables.with_dask"), "test_gpu_source"),
     **dict.fromkeys(
         ("genotypes.decode_gpu", "genotypes.linkage.pairs_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import logging
 import math
@@ -27,7 +26,7 @@ from whitewater.config_files import read_configuration
 from whitewater.engines import memory
 from whitewater.engines.choose import Engine, choose
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_check import missing_gpu
+from whitewater.engines.gpu_check import gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
 from whitewater.versions import versions
@@ -35,7 +34,6 @@ from whitewater.versions import versions
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-OLDEST_PYTHON = (3, 11)
 FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
@@ -52,7 +50,7 @@ def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -
     options = read_profile(profile) if profile else {}
     cluster = Cluster.model_validate(config["cluster"])
     return [
-        check_python(),
+        Check("Python", "ok", f"{platform.python_version()} ({sys.executable})"),
         check_packages(root / "envs" / f"{device}.lock"),
         check_cores(),
         check_memory(),
@@ -81,15 +79,6 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
         fix = f"Correct the section `{application.name}` of the configuration, or bring what it names."
         return Check(name, "fail", str(error), fix)
     return Check(name, "ok", found) if found else Check(name, "skip", "simulated, nothing is read")
-
-
-def check_python() -> Check:
-    """Compare the interpreter with the oldest that is supported."""
-    found = f"{platform.python_version()} ({sys.executable})"
-    if sys.version_info >= OLDEST_PYTHON:
-        return Check("Python", "ok", found)
-    needed = ".".join(map(str, OLDEST_PYTHON))
-    return Check("Python", "fail", found, f"Use Python {needed} or newer: make run PYTHON=/path/to/python{needed}")
 
 
 def check_packages(lock: Path) -> Check:
@@ -233,31 +222,20 @@ def check_gpu(*, needed: bool) -> Check:
     """Start the NVIDIA driver and list its devices."""
     problem = missing_gpu()
     if problem is None:
-        return Check("GPU and driver", "ok", ", ".join(_gpu_names()))
+        return Check("GPU and driver", "ok", ", ".join(gpu_names()))
     if not needed:
         return Check("GPU and driver", "skip", "absent, and not needed here")
     fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
     return Check("GPU and driver", "fail", problem, fix)
 
 
-def _gpu_names() -> list[str]:
-    """Return the names of the driver's devices, once ``missing_gpu`` has started it."""
-    driver = ctypes.CDLL("libcuda.so.1")
-    count = ctypes.c_int(0)
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    names = []
-    for device in range(count.value):
-        name = ctypes.create_string_buffer(256)
-        driver.cuDeviceGetName(name, len(name), device)
-        names.append(name.value.decode())
-    return names
-
-
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
     for name, file in tls.items():
-        if problem := _unreadable(file):
-            return Check("files of TLS", "fail", f"cluster.{name}, {file}: {problem}", TLS_FIX)
+        try:
+            Path(file).read_bytes()
+        except OSError as error:
+            return Check("files of TLS", "fail", f"cluster.{name}, {file}: {error.strerror}", TLS_FIX)
     try:
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
@@ -265,14 +243,6 @@ def check_tls(tls: Mapping[str, str]) -> Check:
         found = f"{', '.join(tls.values())}: {error.reason or error}"
         return Check("files of TLS", "fail", f"not the certificates and key of a cluster, {found}", TLS_FIX)
     return Check("files of TLS", "ok", ", ".join(tls.values()))
-
-
-def _unreadable(file: str) -> str | None:
-    try:
-        Path(file).read_bytes()
-    except OSError as error:
-        return error.strerror
-    return None
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:

@@ -64,12 +64,11 @@ def refuse_other_code(client: Client, where: str) -> None:
 def code_of_worker() -> Code:
     """Return what this process, a worker, runs: code that changed since it was imported is other code on the disk."""
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
-    changed = sorted(name for name, file in files.items() if file and _changed_since(whitewater.imported, Path(file)))
+    paths = {name: Path(file) for name, file in files.items() if file}
+    changed = sorted(
+        name for name, path in paths.items() if path.exists() and path.stat().st_mtime > whitewater.imported
+    )
     return Code(whitewater.__version__, str(Path.cwd()), tuple(changed))
-
-
-def _changed_since(time: float, path: Path) -> bool:
-    return path.exists() and path.stat().st_mtime > time
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from whitewater.engines.attached import WORKERLESS_SECONDS, refuse_other_code, watch_cluster
 from whitewater.engines.config import TLS
@@ -61,12 +61,8 @@ def local_cluster(
             threads_per_worker=1 if processes else threads,
             processes=processes,
             host=LOOPBACK if processes else None,
-            # With no address given, scheduler and workers would serve HTTP to all interfaces, dashboard or not.
-            dashboard_address=f"{LOOPBACK}:0",
-            worker_dashboard_address=f"{LOOPBACK}:0",
-            # The pages of the dashboard take half a second to import.
-            scheduler_kwargs={"dashboard": settings.dashboard},
             memory_limit=memory_limit,
+            **serve_http_to_this_machine(dashboard=settings.dashboard),
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -74,6 +70,16 @@ def local_cluster(
             port = client.scheduler_info()["services"]["dashboard"]
             logger.info("Dask's dashboard is at http://%s:%d/status", LOOPBACK, port)
         yield client
+
+
+def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
+    """Return options of a cluster: without addresses, scheduler and workers would serve HTTP to all interfaces."""
+    return {
+        "dashboard_address": f"{LOOPBACK}:0",
+        "worker_dashboard_address": f"{LOOPBACK}:0",
+        # The pages of the dashboard take half a second to import.
+        "scheduler_kwargs": {"dashboard": dashboard},
+    }
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +13,7 @@ from whitewater.engines import gpu_memory
 from whitewater.engines.choose import PROCESSES_ON_GPU
 from whitewater.engines.cluster import cpu_workers
 from whitewater.engines.device import Array, Device
-from whitewater.engines.gpu_check import missing_gpu
+from whitewater.engines.gpu_check import cuda_version, problem_of_gpu
 from whitewater.errors import ConfigError, DeviceError
 from whitewater.versions import versions
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
-# All that our modules for GPUs import; one of them that is missing is told before the work, not in the middle of it.
-PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
 REMEDY = (
     "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
@@ -51,7 +48,7 @@ class GpuDevice(Device):
         """
         if not attached:
             if problem := problem_of_gpu():
-                raise DeviceError(f"device gpu: {problem}. {missing_gpu() or _describe_installation()} {REMEDY}")
+                raise DeviceError(f"device gpu: {problem} {REMEDY}")
             gpu_memory.prepare_memory()
         return cls()
 
@@ -102,7 +99,7 @@ class GpuDevice(Device):
         if settings.attached:
             from whitewater.engines.gpu_cluster import gpu_cluster
 
-            with gpu_cluster(settings, problem_of_gpu=problem_of_gpu) as cluster:
+            with gpu_cluster(settings) as cluster:
                 yield cluster
             return
         if settings.kind == "processes":
@@ -140,8 +137,8 @@ class GpuDevice(Device):
             "count": runtime.getDeviceCount(),
             "memory_bytes": properties["totalGlobalMem"],
             "driver": driver,
-            "driver_cuda": _cuda_version(runtime.driverGetVersion()),
-            "cuda": _cuda_version(runtime.runtimeGetVersion()),
+            "driver_cuda": cuda_version(runtime.driverGetVersion()),
+            "cuda": cuda_version(runtime.runtimeGetVersion()),
             "versions": versions(*DISTRIBUTIONS),
         }
 
@@ -153,27 +150,3 @@ class GpuDevice(Device):
 
     def peak_memory(self) -> int | None:
         return gpu_memory.peak_memory()
-
-
-def problem_of_gpu() -> str | None:
-    """Say why this process cannot compute on a GPU, or return None."""
-    absent = [name for name in PACKAGES if find_spec(name) is None]
-    if absent:
-        return f"the packages {', '.join(absent)} are not installed"
-    import cupy
-
-    if cupy.cuda.is_available():
-        return None
-    built_for = _cuda_version(cupy.cuda.runtime.runtimeGetVersion())
-    return f"CuPy, which is built for CUDA {built_for}, finds no GPU that it can use"
-
-
-def _describe_installation() -> str:
-    """Say what there is, where a driver lists a device and packages are incomplete or do not fit the driver."""
-    packages = ", ".join(f"{name} {version or 'not installed'}" for name, version in versions(*DISTRIBUTIONS).items())
-    return f"The NVIDIA driver lists a device; packages: {packages}."
-
-
-def _cuda_version(number: int) -> str:
-    """Return CUDA's version number, 1000 times the major plus 10 times the minor version, as text."""
-    return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,11 +1,15 @@
-"""Whether this machine has a GPU that can be used, and what it lacks; without importing a GPU's package."""
+"""Whether this machine has a GPU that can be used, and what it lacks."""
 
 from __future__ import annotations
 
 import ctypes
+from importlib.util import find_spec
 
 from whitewater.errors import DeviceError
 from whitewater.versions import versions
+
+# What our modules for GPUs import; one that is missing is reported before the work, not in the middle of it.
+PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")
 
 
 def require_device(name: str, *, attached: bool = False) -> None:
@@ -32,7 +36,10 @@ def describe_auto(taken: str) -> str:
 
 
 def missing_gpu() -> str | None:
-    """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU."""
+    """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU.
+
+    Imports no package of a GPU, unlike `problem_of_gpu`.
+    """
     looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -41,7 +48,7 @@ def missing_gpu() -> str | None:
     count, version = ctypes.c_int(0), ctypes.c_int(0)
     status = driver.cuInit(0)
     driver.cuDriverGetVersion(ctypes.byref(version))
-    found = f"driver for CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    found = f"driver for CUDA {cuda_version(version.value)}"
     if status != 0:
         return f"{looked}: {found}, but it does not start (cuInit gives error {status}); {_packages()}."
     driver.cuDeviceGetCount(ctypes.byref(count))
@@ -52,12 +59,35 @@ def missing_gpu() -> str | None:
     return None
 
 
-def count_gpus() -> int:
-    """Return the number of GPUs that the driver lists, those that CUDA_VISIBLE_DEVICES hides left out."""
-    driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+def gpu_names() -> list[str]:
+    """Return the names of the GPUs that the driver lists, those that CUDA_VISIBLE_DEVICES hides left out."""
+    driver, count, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.create_string_buffer(256)
     driver.cuInit(0)
     driver.cuDeviceGetCount(ctypes.byref(count))
-    return count.value
+    names = []
+    for device in range(count.value):
+        driver.cuDeviceGetName(name, len(name), device)
+        names.append(name.value.decode())
+    return names
+
+
+def problem_of_gpu() -> str | None:
+    """Say why this process cannot compute on a GPU, or return None: CuPy, which computes all arrays, must find one."""
+    if absent := [name for name in PACKAGES if find_spec(name) is None]:
+        problem = f"the packages {', '.join(absent)} are not installed"
+    else:
+        import cupy
+
+        if cupy.cuda.is_available():
+            return None
+        built_for = cuda_version(cupy.cuda.runtime.runtimeGetVersion())
+        problem = f"CuPy, which is built for CUDA {built_for}, finds no GPU that it can use"
+    return f"{problem}. {missing_gpu() or f'The NVIDIA driver lists a device; {_packages()}.'}"
+
+
+def cuda_version(number: int) -> str:
+    """Return CUDA's version number, 1000 times the major plus 10 times the minor version, as text."""
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def _packages() -> str:

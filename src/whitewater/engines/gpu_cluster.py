@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import dask
 from distributed import WorkerPlugin
 
 from whitewater.engines.cluster import attach
+from whitewater.engines.gpu_check import problem_of_gpu
 from whitewater.engines.gpu_memory import prepare_memory
 from whitewater.engines.workers import DaskWorkers, workers_of
 from whitewater.errors import DeviceError
@@ -26,13 +27,13 @@ GPU_RESOURCE = "GPU"
 
 
 @contextmanager
-def gpu_cluster(settings: Cluster, *, problem_of_gpu: Callable[[], str | None]) -> Iterator[DaskWorkers]:
+def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
     """Connect to a cluster whose workers have GPUs, and prepare their memory.
 
-    Raises DeviceError if a worker cannot compute on a GPU, with why, which ``problem_of_gpu`` says of its process.
+    Raises DeviceError if a worker cannot compute on a GPU, with the reason.
     """
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:
-        _refuse_workers_without_gpu(client, problem_of_gpu)
+        _refuse_workers_without_gpu(client)
         client.register_plugin(PrepareMemory())
         yield DaskWorkers(client, resources=_resources(client))
 
@@ -54,7 +55,7 @@ def _resources(client: Client) -> dict[str, float]:
     return {GPU_RESOURCE: 1} if all(GPU_RESOURCE in worker["resources"] for worker in workers) else {}
 
 
-def _refuse_workers_without_gpu(client: Client, problem_of_gpu: Callable[[], str | None]) -> None:
+def _refuse_workers_without_gpu(client: Client) -> None:
     problems: dict[str, str | None] = client.run(problem_of_gpu)
     lacking = [f"{address} ({problem})" for address, problem in problems.items() if problem]
     if lacking:

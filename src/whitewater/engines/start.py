@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from dask.system import CPU_COUNT
 from pydantic import Field
 
 from whitewater.config.base import Section
-from whitewater.engines.cluster import LOOPBACK, security
+from whitewater.engines.cluster import LOOPBACK, security, serve_http_to_this_machine
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_check import count_gpus
+from whitewater.engines.gpu_check import gpu_names
 from whitewater.io.store import write_json
 from whitewater.process import exit_fast, exit_status
 
@@ -63,8 +64,7 @@ def serve(asked: ClusterRequest) -> None:
 
     ended = Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    opened = gpu_processes(asked) if asked.device == "gpu" else cpu_processes(asked)
-    with opened as cluster, Client(cluster) as client:
+    with open_cluster(asked) as cluster, Client(cluster) as client:
         client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
         if asked.device == "gpu":
             from whitewater.engines.gpu_cluster import PrepareMemory
@@ -79,76 +79,50 @@ def serve(asked: ClusterRequest) -> None:
 
 
 @contextmanager
-def cpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
-    """Start worker processes, as many as there are cores for if no number is asked for."""
-    from distributed import LocalCluster
+def open_cluster(asked: ClusterRequest) -> Iterator[LocalCluster]:
+    """Start worker processes: as many as are asked for, or as there are cores for, or visible GPUs.
 
-    threads = asked.threads_per_worker or 1
-    with (
-        _worker_settings(asked),
-        LocalCluster(
-            n_workers=asked.workers or max(1, _cores() // threads),
-            threads_per_worker=threads,
-            memory_limit=asked.memory_limit,
-            host=asked.host,
-            # The dashboard has no password, so that it is for this machine only.
-            dashboard_address=f"{LOOPBACK}:0",
-            worker_dashboard_address=f"{LOOPBACK}:0",
-            scheduler_kwargs={"dashboard": asked.dashboard},
-            security=security(asked.tls),
-        ) as cluster,
-    ):
-        yield cluster
-
-
-@contextmanager
-def gpu_processes(asked: ClusterRequest) -> Iterator[LocalCluster]:
-    """Start a worker process for each visible GPU, or for the first of them.
-
-    Memory comes from CUDA's asynchronous pool through RMM, for CuPy as for cuDF. cuDF spills its own to the host when
-    the pool runs out; Dask moves results that wait on a worker there at the limit of the device's memory.
+    GPU memory comes from CUDA's asynchronous pool through RMM, for CuPy and cuDF alike. cuDF spills to the host when
+    the pool runs out; Dask moves results that wait on a worker to the host at the limit of the device's memory.
     """
-    from dask_cuda import LocalCUDACluster
-
-    from whitewater.engines.gpu_memory import ENVIRONMENT
-
-    os.environ.update(ENVIRONMENT)  # which workers import cuDF with
-    with (
-        _worker_settings(asked),
-        LocalCUDACluster(
-            n_workers=asked.workers,
-            # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
-            threads_per_worker=asked.threads_per_worker or max(1, _cores() // (asked.workers or count_gpus())),
-            memory_limit=asked.memory_limit,
-            device_memory_limit=asked.device_memory_limit,
-            protocol="tls" if asked.tls else "tcp",
-            host=asked.host,
-            dashboard_address=f"{LOOPBACK}:0",
-            worker_dashboard_address=f"{LOOPBACK}:0",
-            scheduler_kwargs={"dashboard": asked.dashboard},
-            security=security(asked.tls),
-            rmm_async=True,
-            rmm_allocator_external_lib_list=["cupy"],
-            enable_cudf_spill=True,
-            pre_import="cudf",
-        ) as cluster,
-    ):
-        yield cluster
-
-
-@contextmanager
-def _worker_settings(asked: ClusterRequest) -> Iterator[None]:
-    """Set what workers take over from the process that starts them."""
     import dask
 
-    with dask.config.set(
-        {
-            # Dask looks at the stack of each thread every 10 ms, for its dashboard.
-            "distributed.worker.profile.enabled": asked.dashboard,
-            "distributed.worker.resources": {"GPU": asked.gpu_tasks} if asked.device == "gpu" else {},
+    options: dict[str, Any] = {
+        "memory_limit": asked.memory_limit,
+        "host": asked.host,
+        "security": security(asked.tls),
+        # The dashboard has no password, so that it is for this machine only.
+        **serve_http_to_this_machine(dashboard=asked.dashboard),
+    }
+    # Workers take these over from the process that starts them.
+    settings: dict[str, Any] = {"distributed.worker.profile.enabled": asked.dashboard}
+    if asked.device == "cpu":
+        from distributed import LocalCluster
+
+        kind: Any = LocalCluster
+        threads = asked.threads_per_worker or 1
+        options |= {"n_workers": asked.workers or max(1, CPU_COUNT // threads), "threads_per_worker": threads}
+    else:
+        from dask_cuda import LocalCUDACluster
+
+        from whitewater.engines.gpu_memory import ENVIRONMENT
+
+        kind = LocalCUDACluster
+        os.environ.update(ENVIRONMENT)  # which workers import cuDF with
+        settings["distributed.worker.resources"] = {"GPU": asked.gpu_tasks}
+        options |= {
+            "n_workers": asked.workers,
+            # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
+            "threads_per_worker": asked.threads_per_worker or max(1, CPU_COUNT // (asked.workers or len(gpu_names()))),
+            "device_memory_limit": asked.device_memory_limit,
+            "protocol": "tls" if asked.tls else "tcp",
+            "rmm_async": True,
+            "rmm_allocator_external_lib_list": ["cupy"],
+            "enable_cudf_spill": True,
+            "pre_import": "cudf",
         }
-    ):
-        yield
+    with dask.config.set(settings), kind(**options) as cluster:
+        yield cluster
 
 
 def _describe(asked: ClusterRequest, client: Client) -> dict[str, object]:
@@ -163,10 +137,6 @@ def _describe(asked: ClusterRequest, client: Client) -> dict[str, object]:
         "dashboard": f"http://{LOOPBACK}:{found['services']['dashboard']}/status" if asked.dashboard else None,
         "tls": asked.tls,
     }
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _main() -> int:
