@@ -11,11 +11,9 @@ count where a name of the package is imported, and not where a module in it is.
 from __future__ import annotations
 
 import ast
-import gc
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -50,13 +48,12 @@ def reached(module: str, folder: Path = LIBRARY) -> dict[tuple[str, str], Part]:
     """Return a module and all that it imports, directly or not, by the names of module and definition."""
     seen: dict[tuple[str, str], Part] = {}
     waiting = [(module, "", folder)]
-    with _without_collection():
-        while waiting:
-            name, definition, importer = waiting.pop()
-            if (name, definition) in seen or not (source := _source(name, importer)):
-                continue
-            part = seen[name, definition] = source.part(definition)
-            waiting += [(*unit, source.folder) for unit in part.imports]
+    while waiting:
+        name, definition, importer = waiting.pop()
+        if (name, definition) in seen or not (source := _source(name, importer)):
+            continue
+        part = seen[name, definition] = source.part(definition)
+        waiting += [(*unit, source.folder) for unit in part.imports]
     return seen
 
 
@@ -98,9 +95,8 @@ class Source:
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
         imports = [(module, name) for each in _imports(body) for module, name, _ in self._units(each)]
-        words: list[str] = []
-        _describe([*body], words)
-        return Part(hashlib.sha256("\n".join(words).encode()).hexdigest(), [*imports, *self._packages()])
+        code = "\n".join(map(ast.dump, body))
+        return Part(hashlib.sha256(code.encode()).hexdigest(), [*imports, *self._packages()])
 
     def _definition(self, name: str) -> Part:
         """Return a definition, with the statements that define nothing.
@@ -167,20 +163,6 @@ def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
     return None
 
 
-def _describe(tree: Any, words: list[str]) -> None:
-    """Say all of a tree but where it stands in its file; `ast.dump` takes twice as long."""
-    if isinstance(tree, ast.AST):
-        words.append(type(tree).__name__)
-        for name in tree._fields:
-            _describe(getattr(tree, name, None), words)
-    elif isinstance(tree, list):
-        words.append(f"[{len(tree)}")
-        for each in tree:
-            _describe(each, words)
-    else:
-        words.append(repr(tree))
-
-
 def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
     """Return statements without docstrings and, but where they tell what is imported lazily, imports for types."""
     kept: list[Any] = []
@@ -240,15 +222,3 @@ class _Undescribed(ast.NodeTransformer):
         """Drop the keyword ``description``."""
         node.keywords = [each for each in node.keywords if each.arg != "description"]
         return self.generic_visit(node)
-
-
-@contextmanager
-def _without_collection() -> Iterator[None]:
-    """Switch the garbage collector off: parsing takes half as long."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
