@@ -8,6 +8,7 @@ import textwrap
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -138,18 +139,13 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for step, record in records.items()
     }
     before: dict[str, set[str]] = {}
-    level: dict[str, int] = {}
-
-    def visit(step: str) -> None:
-        if step not in level:
-            for other in needs[step]:
-                visit(other)
-            before[step] = needs[step].union(*(before[other] for other in needs[step]))
-            level[step] = 1 + max((level[other] for other in needs[step]), default=-1)
-
-    for step in records:
-        visit(step)
-    columns = [[step for step in records if level[step] == row] for row in range(max(level.values()) + 1)]
+    columns: list[list[str]] = []
+    order = TopologicalSorter(needs)
+    order.prepare()
+    while ready := order.get_ready():
+        columns.append([step for step in records if step in ready])
+        before |= {step: needs[step].union(*(before[other] for other in needs[step])) for step in ready}
+        order.done(*ready)
     width = max(map(len, columns)) * (_WIDTH + _ACROSS)
     place = {
         step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row * (_HEIGHT + _DOWN))
