@@ -14,11 +14,12 @@ import socket
 import ssl
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from whitewater.application import Application, applications, in_project, load
 from whitewater.cli.profile import Check, check_profile, read_profile, runs_elsewhere
@@ -82,74 +83,51 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
 
 
 def check_packages(lock: Path) -> Check:
-    """Compare the installed distributions with those of a lock, where the lock's markers hold on this machine."""
-    if not lock.exists():
-        return check_declared_packages()
-    name = f"packages of {lock.name}"
-    locked, requested = _locked(lock), _requested(lock.with_suffix(".in"))
-    found = {package: _installed(package) for package in locked}
-    missing = [package for package in locked if found[package] is None]
-    different = [
-        f"{package} {found[package]} (lock: {version})"
-        for package, version in locked.items()
-        if found[package] not in {None, version}
-    ]
-    if not missing and not different:
-        return Check(name, "ok", f"{len(locked)} packages, each at the locked version")
-    missing.sort(key=lambda package: package not in requested)
-    problems = [
-        f"{what}: {shorten_list(which)}" for what, which in (("missing", missing), ("different", different)) if which
-    ]
-    # What is needed only by other packages may go by another name in an environment that conda made.
-    status: Literal["fail", "warn"] = "fail" if requested.intersection(missing) else "warn"
-    command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
+    """Compare the installed distributions with those of a lock, or where it is not here with what Whitewater declares.
+
+    A missing package fails if it is declared: others may go by another name in an environment that conda made.
+    """
+    declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
+    if lock.exists():
+        name, requirements = f"packages of {lock.name}", _locked(lock)
+        needed = {package.name for packages in declared.values() for package in packages}
+        command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
+    elif declared:
+        name, requirements = "packages", [package for packages in declared.values() for package in packages]
+        needed = {package.name for package in declared.get("", ())}
+        command = f"pip install '.[{','.join(filter(None, declared))}]'"
+    else:
+        return Check("packages", "fail", "Whitewater is not installed", "In a checkout: pip install --editable .")
+    wrong = {
+        f"{each.name}{each.specifier} ({version or 'missing'})": version is None and each.name in needed
+        for each in requirements
+        if (version := _installed(each.name)) is None or not each.specifier.contains(version, prereleases=True)
+    }
+    if not wrong:
+        return Check(name, "ok", f"{len(requirements)} packages, each of a version that is asked for")
     fix = f"`make run` installs them; in an environment of your own: {command}"
-    return Check(name, status, "; ".join(problems), fix)
+    found = shorten_list(sorted(wrong, key=lambda package: not wrong[package]))
+    return Check(name, "fail" if any(wrong.values()) else "warn", found, fix)
 
 
-def check_declared_packages() -> Check:
-    """Compare the installed distributions with what Whitewater declares, where no lock pins them."""
+def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requirement]]:
+    """Return what Whitewater declares to need, by extra, ``""`` for what it always needs; nothing if not installed."""
     from packaging.requirements import Requirement
 
-    if _installed("whitewater") is None:
-        return Check("packages", "fail", "Whitewater is not installed", "In a checkout: pip install --editable .")
-    wrong: dict[str, list[str]] = {}
-    for requirement in map(Requirement, metadata.requires("whitewater") or ()):
-        extra = next((each for each in _extras(requirement) if each not in {"dev", "gpu"}), None)
-        version = _installed(requirement.name)
-        if extra is not None and (version is None or not requirement.specifier.contains(version)):
-            wrong.setdefault(extra, []).append(f"{requirement.name}{requirement.specifier} ({version or 'missing'})")
-    if not wrong:
-        return Check("packages", "ok", "all that Whitewater declares; no envs/ here pins their versions")
-    found = "; ".join(f"{extra or 'whitewater'}: {shorten_list(names)}" for extra, names in wrong.items())
-    fix = "In a checkout, `make run` installs them; in an environment of your own: pip install '.[{}]'"
-    return Check("packages", "fail" if "" in wrong else "warn", found, fix.format(",".join(filter(None, wrong))))
+    declared: dict[str, list[Requirement]] = {}
+    with suppress(metadata.PackageNotFoundError):
+        for requirement in map(Requirement, metadata.requires("whitewater") or ()):
+            extras = re.findall(r'extra == "([\w-]+)"', str(requirement.marker or ""))
+            declared.setdefault(extras[0] if extras else "", []).append(requirement)
+    return {extra: packages for extra, packages in declared.items() if extra not in without}
 
 
-def _extras(requirement: Requirement) -> list[str]:
-    """Return the extras whose requirement it is, ``""`` for one that is always needed."""
-    marker = requirement.marker
-    return [""] if marker is None else re.findall(r"""extra == ["']([\w-]+)["']""", str(marker))
-
-
-def _locked(lock: Path) -> dict[str, str]:
-    """Return the version of each package whose marker holds on this machine."""
+def _locked(lock: Path) -> list[Requirement]:
+    """Return the packages of a lock whose markers hold on this machine."""
     from packaging.requirements import Requirement
 
     requirements = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
-    return {
-        requirement.name: str(requirement.specifier).removeprefix("==")
-        for requirement in requirements
-        if requirement.marker is None or requirement.marker.evaluate()
-    }
-
-
-def _requested(source: Path) -> set[str]:
-    """Return the packages that a lock was asked for, those of included files among them."""
-    lines = source.read_text().splitlines()
-    included = [source.with_name(line.removeprefix("-r ")) for line in lines if line.startswith("-r ")]
-    named = {re.split(r"[<>=]", line)[0].lower() for line in lines if not line.startswith("-r ")}
-    return named.union(*map(_requested, included))
+    return [each for each in requirements if each.marker is None or each.marker.evaluate()]
 
 
 def _installed(package: str) -> str | None:
