@@ -27,7 +27,13 @@ FOLLOWS_FAILURE = ("Exiting because a job execution failed", "WorkflowError:\nAt
 
 
 class LogHandler(LogHandlerBase):
-    """Shows each step when it is done, and at the end what went wrong."""
+    """Shows each step when it is done, and at the end what went wrong.
+
+    What is shown, and how it looks, is decided here; Snakemake writes its own log beside it.
+    """
+
+    writes_to_stream = has_filter = has_formatter = True
+    writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
         self.began: dict[int, tuple[str, float]] = {}  # the name and the start of jobs that run
@@ -101,31 +107,6 @@ class LogHandler(LogHandlerBase):
     @staticmethod
     def _show(text: str, end: str = "\n") -> None:
         print(f"{CLEAR_LINE if sys.stderr.isatty() else ''}{text}", end=end, file=sys.stderr, flush=True)
-
-    @property
-    def writes_to_stream(self) -> bool:
-        """It does."""
-        return True
-
-    @property
-    def writes_to_file(self) -> bool:
-        """It does not; Snakemake writes its own log beside it."""
-        return False
-
-    @property
-    def has_filter(self) -> bool:
-        """What is shown is decided here."""
-        return True
-
-    @property
-    def has_formatter(self) -> bool:
-        """How it looks, too."""
-        return True
-
-    @property
-    def needs_rulegraph(self) -> bool:
-        """It needs none."""
-        return False
 
 
 def _name(rule: str) -> str:

@@ -74,10 +74,6 @@ class Application:
     check: str = ""
     apart: bool = False
 
-    def step(self, name: str) -> Callable[..., None]:
-        """Import the function of a step."""
-        return load(f"{self.package}.steps.{name}:{name}")
-
 
 def load(location: str) -> Callable[..., Any]:
     """Import the function at ``module:name``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,14 @@ def read_configuration(root: Path, files: Iterable[Path], *, device: str | None 
 
     Raises ConfigError as `read_source` and `whitewater.config.resolve.resolve` do.
     """
+    from snakemake.utils import update_config
+
     sources = [read_source(file) for file in (*project_files(root), *files)]
     if device:
         sources.append(Source("--device", {"device": device}))
     merged: dict[str, Any] = {}
     for source in sources:
-        merged = _merge(merged, source.values)
+        update_config(merged, source.values)
     return resolve(merged, in_project(root), sources=sources)
 
 
@@ -66,11 +68,3 @@ def _place(error: Any) -> str:
     place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
     return f"{place}: {error.problem}{since}"
-
-
-def _merge(weak: Mapping[str, Any], strong: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(weak)
-    for key, value in strong.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = _merge(merged[key], value) if both else value
-    return merged

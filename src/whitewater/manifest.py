@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from whitewater.step import Inputs, Output, Run
 
 FORMAT = 1
-_TOLD = ("format", "application", "step", "outputs")  # what the manifest tells of a record in other places
+# What the manifest has of a record in other places.
+_ELSEWHERE = {"format", "application", "step", "outputs"}
 
 
 def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) -> None:
@@ -31,7 +32,8 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
     outputs = {
         each["path"]: {**each, "step": step} for step, record in steps.items() for each in record["outputs"].values()
     }
-    _check_present(outputs)
+    if missing := [path for path in outputs if not Path(path).exists()]:
+        raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
     write_json(
         manifest,
         {
@@ -43,7 +45,10 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
             "config": without_secrets(run.settings.model_dump(mode="json")),
             "inputs": read_json(inputs),
             "outputs": sorted(outputs.values(), key=lambda each: str(each["path"])),
-            "steps": {step: _without(record, *_TOLD) for step, record in steps.items()},
+            "steps": {
+                step: {key: value for key, value in record.items() if key not in _ELSEWHERE}
+                for step, record in steps.items()
+            },
         },
     )
 
@@ -81,16 +86,6 @@ def _read(path: Path, known: int) -> Any:
     version = found.get("format") if isinstance(found, dict) else None
     check_format(path, version, known, remedy="Run snakemake again.")
     return found
-
-
-def _check_present(outputs: Mapping[str, Mapping[str, Any]]) -> None:
-    missing = [path for path in outputs if not Path(path).exists()]
-    if missing:
-        raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
-
-
-def _without(record: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    return {key: value for key, value in record.items() if key not in keys}
 
 
 def _commit() -> str | None:

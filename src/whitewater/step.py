@@ -188,16 +188,16 @@ def _describe_outputs(written: Mapping[str, Path], final: Mapping[str, Path], *,
 
 def _placement(workers: Workers, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
-    peaks = workers.call_on_each(_process_peak)
+    hosts, peaks = zip(*workers.call_on_each(_process_peak), strict=True)
     on_device = [each for each in workers.call_on_each(device.peak_memory) if each is not None]
     return {
         "count": len(workers.threads),
         "threads": sum(workers.threads),
-        "hosts": sorted(set(workers.hosts)),
+        "hosts": sorted(set(hosts)),
         "peak_memory_bytes": sum(dict(peaks).values()),
         "peak_device_memory_bytes": sum(on_device) if on_device else None,
     }
 
 
-def _process_peak() -> tuple[int, int]:
-    return os.getpid(), memory.peak()
+def _process_peak() -> tuple[str, tuple[int, int]]:
+    return socket.gethostname(), (os.getpid(), memory.peak())

@@ -19,6 +19,7 @@ from typing import Any
 from whitewater.application import applications
 from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
+from whitewater.config_files import read_source
 from whitewater.errors import InputError
 from whitewater.io.local_files import files_of, state_of
 from whitewater.io.redaction import without_secrets
@@ -43,7 +44,7 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
     given = workflow.config_settings
     named = [str(path) for path in given.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
-    files = [Source(os.path.relpath(path), _values(path)) for path in own + named]
+    files = [read_source(Path(os.path.relpath(path))) for path in own + named]
     resolved = resolve(raw, names, sources=[*files, Source("--config", given.config)])
     # Snakemake does not tell its Snakefiles that it makes a report. Its captions say what ran, whatever would run now.
     page = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
@@ -53,15 +54,6 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
         recorded = {name: read_manifest(manifest)["config"] for name, manifest in ran.items()}
         return resolve({**raw, **recorded}, names) | {COVER: covers or _covers(ran, resolved, report)}
     return resolved
-
-
-@cache
-def _values(path: str) -> Mapping[str, Any]:
-    """Return what a file of configuration holds, which each application's Snakefile asks for anew."""
-    from snakemake.common.configfile import load_configfile
-
-    values: dict[str, Any] = load_configfile(path)
-    return values
 
 
 def _manifests(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Path]:

@@ -49,18 +49,13 @@ CUPY = Namespace("cupy", np)
 class StrictDevice(Device):
     """Arrays of this device are `DeviceArray`; steps may do with them what CuPy, cuDF and cuML can do."""
 
-    @property
-    def name(self) -> Literal["gpu"]:
-        return "gpu"
+    name: Literal["cpu", "gpu"] = "gpu"
+    # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
+    slice_rows: int = 97
 
     @property
     def xp(self) -> ModuleType:
         return CUPY
-
-    @property
-    def slice_rows(self) -> int:
-        # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
-        return 97
 
     def to_host(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -45,9 +46,7 @@ GENOTYPES = GenotypeFolder(Path("genotypes"), "two_bit", 2, variants=200_000, sa
 class Gpu(Device):
     """An H200, asked for its memory and nothing else."""
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return "gpu"
+    name: Literal["cpu", "gpu"] = "gpu"
 
     def free_memory(self) -> int:
         return 140 * 10**9

@@ -77,21 +77,13 @@ def test_each_module_that_imports_rapids_is_recorded_by_a_contract() -> None:
     assert set().union(*imports.values()) - {"cupyx", "dask_cuda"} <= {*PACKAGES}
 
 
-class OnFrames(StrictDevice):
-    """A strict device whose frames are cuDF's."""
-
-    @property
-    def frames(self) -> Any:
-        return "cudf"
-
-
 @pytest.mark.usefixtures("calls")
 def test_frames_of_a_log_are_read_without_the_host(file: Path) -> None:
     dataset = Dataset(file)
     whole = dataset.parts()
     part = replace(whole[0], groups=whole[0].groups[:1], start=1, rows=2)
     for span in (whole, (part,)):
-        on_gpu = features._read(span, dataset=dataset, types=TYPES, device=OnFrames())
+        on_gpu = features._read(span, dataset=dataset, types=TYPES, device=StrictDevice(frames="cudf"))
         on_cpu = features._read(span, dataset=dataset, types=TYPES, device=Device())
         pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
 
@@ -108,7 +100,8 @@ def test_a_column_without_values_in_a_file_has_the_type_of_the_other_files(tmp_p
     (whole,) = dataset.parts()
     for part in (whole, *(replace(whole, groups=(group,), rows=group.rows) for group in whole.groups)):
         on_gpu, on_cpu = (
-            features._read((part,), dataset=dataset, types=types, device=device) for device in (OnFrames(), Device())
+            features._read((part,), dataset=dataset, types=types, device=device)
+            for device in (StrictDevice(frames="cudf"), Device())
         )
         pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
 

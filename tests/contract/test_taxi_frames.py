@@ -31,7 +31,7 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
     files, zones = write_raw(folder)
 
     def run(name: str) -> Results:
-        return run_taxi(files, zones=zones, folder=folder / name, device=Threaded(1000), engine="dask",
+        return run_taxi(files, zones=zones, folder=folder / name, device=Threaded(partition_rows=1000), engine="dask",
                         settings=DIRTY, upto="predict")  # fmt: skip
 
     plain = run("plain")

@@ -14,9 +14,8 @@ import re
 import shutil
 import sys
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from whitewater.cli.cluster import FILE, runs
 from whitewater.errors import InputError, shorten_list
@@ -27,12 +26,6 @@ CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/be
 # What Snakemake keeps of its own, but for the environments that it made.
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
 REPORTS = ("report.html",)
-# Manifests and, weightier, records; of a run with a name they lie one folder deeper.
-RECORDS = (
-    "results/*/*/manifest.json",
-    "results/*/*/*/manifest.json",
-    *(f"logs/{'*/' * depth}*.json" for depth in (1, 2, 3)),
-)
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
 # What a step `fetch` generated in the place of raw files, beside its outputs.
@@ -50,52 +43,29 @@ def main(arguments: list[str]) -> int:
     if not Path("workflows").is_dir():
         raise InputError("There is no folder workflows here. Run this where the repository is.")
     recorded = _recorded()
-    changed = _changed(recorded)
+    present = list(filter(_is_ours, recorded))
+    hashes = digests(present, threads=os.cpu_count() or 1)
+    changed = [path for path in present if hashes[path] != recorded[path][0]]
     # With its record, by which the next call knows it, too.
-    spared = {path for each in changed for path in (each.path, each.source)}
-    doomed = {*(each.path for each in recorded), *_of_runs(), *_traces(), *_caches()}
-    if given.downloads:
-        doomed |= set(_downloads())
+    spared = {*changed, *(recorded[path][1] for path in changed)}
+    doomed = {*recorded, *_of_runs(), *_traces(), *_caches(), *(_downloads() if given.downloads else ())}
     for path in sorted(doomed - spared):
         _remove(path)
     _remove_empty_folders()
-    _say_what_stays({each.path for each in changed}, spared)
+    _say_what_stays(changed, spared)
     return 0
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """An output as a record or a manifest lists it, and which file that is."""
-
-    path: Path
-    sha256: str
-    source: Path
-
-
-def _recorded() -> list[Recorded]:
-    """Return each output that a manifest or, which is preferred, a record lists."""
-    listed: dict[Path, Recorded] = {}
-    for pattern in RECORDS:
-        for source in Path().glob(pattern):
-            outputs = _json(source).get("outputs", [])
+def _recorded() -> dict[Path, tuple[str, Path]]:
+    """Return the SHA-256 of each output, and the file that lists it: a record, or else a manifest."""
+    listed: dict[Path, tuple[str, Path]] = {}
+    for source in (*Path("results").rglob("manifest.json"), *Path("logs").rglob("*.json")):
+        with suppress(InputError):  # another file of JSON may be anything
+            record = read_json(source)
+            outputs = record.get("outputs", []) if isinstance(record, dict) else []
             for each in outputs.values() if isinstance(outputs, dict) else outputs:
-                path = Path(os.path.normpath(each["path"]))
-                listed[path] = Recorded(path, each["sha256"], source)
-    return [each for path, each in listed.items() if path.parts[:1] in {top.parts for top in TOPS}]
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        found = read_json(path)
-    except InputError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _changed(recorded: list[Recorded]) -> list[Recorded]:
-    there = [each for each in recorded if _is_ours(each.path)]
-    found = digests([each.path for each in there], threads=os.cpu_count() or 1)
-    return [each for each in there if found[each.path] != each.sha256]
+                listed[Path(os.path.normpath(each["path"]))] = each["sha256"], source
+    return {path: each for path, each in listed.items() if Path(path.parts[0]) in TOPS}
 
 
 def _of_runs() -> Iterator[Path]:
@@ -145,11 +115,10 @@ def _caches() -> Iterator[Path]:
 
 
 def _downloads() -> Iterator[Path]:
-    for folder in Path("data").glob("*/downloads"):
-        yield from (each for each in folder.iterdir() if DOWNLOAD.fullmatch(each.name))
-    yield from Path("data").glob("*/registry.json")
-    yield from Path("data").glob("*/crawl/*.sqlite*")
-    yield from Path("data").glob("*/crawl/lock")
+    data = Path("data")
+    yield from (path for path in data.glob("*/downloads/*") if DOWNLOAD.fullmatch(path.name))
+    for pattern in ("*/registry.json", "*/crawl/*.sqlite*", "*/crawl/lock"):
+        yield from data.glob(pattern)
 
 
 def _is_ours(path: Path) -> bool:
@@ -159,12 +128,9 @@ def _is_ours(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    if not _is_ours(path):
-        return
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink()
+    if _is_ours(path):
+        remove = shutil.rmtree if path.is_dir() else Path.unlink
+        remove(path)
 
 
 def _remove_empty_folders() -> None:
@@ -173,7 +139,7 @@ def _remove_empty_folders() -> None:
             folder.rmdir()
 
 
-def _say_what_stays(changed: set[Path], spared: set[Path]) -> None:
+def _say_what_stays(changed: Collection[Path], spared: set[Path]) -> None:
     if changed:
         print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
     names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]

@@ -24,6 +24,11 @@ SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
 ENGINES_PAGE = Path("docs/engines.md")
 RECIPES = Path("docs/recipes.md")  # a part of the page, written by hand
+# The page is written by hand as far as this; the rows below it are those of all applications.
+ENGINES_TABLE = """\
+| operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
+|---|---|---|---|---|
+"""
 WIDTH = 100
 HEADER = """\
 # yaml-language-server: $schema=schema.json
@@ -68,33 +73,6 @@ def main(arguments: Sequence[str]) -> int:
     return int(check and bool(stale))
 
 
-ENGINES = """# Engines
-
-Made by `whitewater config`; the table comes from `operations` in each application's `application.py`.
-
-The key [`engine`](configuration.md#top-level) says what runs the tasks of a step:
-
-- `local`: threads of the step's own process, without Dask, on the CPU only. If `cluster.kind` is `processes`, or is
-  `auto` and there are many pages to parse, it uses worker processes, which Dask starts.
-- `dask`: on the CPU, Dask's workers, which are threads or processes of this machine. On a GPU, the step's own process,
-  which runs `cluster.gpu_tasks` tasks at a time and uses one GPU. If `cluster.address` or `cluster.scheduler_file` is
-  set, on either device the workers of that cluster, one per GPU: see [clusters](clusters.md).
-- `auto`: `dask` with `device: gpu` or where `cluster` names a scheduler, else `local`.
-
-When the engine changes, the steps of this table and those that depend on them run again. All other steps compute on the
-host, with the engine of the CPU. The manifest records each step's engine, and how many workers it had and where. Work
-that is too small to start workers for, such as a graph of a million edges, stays on the step's own threads.
-
-On the CPU both engines write the same bytes. Where they differ in code, that of `dask` is what GPUs run, with frames of
-pandas in place of [cuDF's](cudf.md), and that of `local` is faster; elsewhere they run the same tasks. A process that
-uses a GPU takes all memory, for CuPy and cuDF alike, from CUDA's asynchronous pool through RMM, and cuDF spills to the
-host. With a GPU cluster, the step's own process needs no GPU.
-
-| operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
-|---|---|---|---|---|
-"""
-
-
 def files(known: Mapping[str, Application]) -> dict[Path, str]:
     """Return the text of each file, by its path: those in ``config/``, and the pages where there are recipes."""
     model = whole(known.values())
@@ -104,7 +82,8 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
     }
     if RECIPES.exists():
         texts[PAGE] = "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")])
-        texts[ENGINES_PAGE] = ENGINES + "".join(_operations(known))
+        by_hand = ENGINES_PAGE.read_text().partition(ENGINES_TABLE)[0]
+        texts[ENGINES_PAGE] = by_hand + ENGINES_TABLE + "".join(_operations(known))
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
     for name, application in known.items():
         if application.steps:

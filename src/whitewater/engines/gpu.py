@@ -34,6 +34,13 @@ REMEDY = (
 class GpuDevice(Device):
     """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
 
+    name: Literal["cpu", "gpu"] = "gpu"
+    frames: Literal["pandas", "cudf"] = "cudf"
+    # A dozen columns of them are 1.5 GB, and a step needs about three times that.
+    partition_rows: int = 2**24
+    # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
+    slice_rows: int = 2**24
+
     @classmethod
     def connect(cls, *, attached: bool = False) -> GpuDevice:
         """Return the device, once its packages and a GPU were found, and its memory is prepared.
@@ -53,29 +60,11 @@ class GpuDevice(Device):
         return cls()
 
     @property
-    def name(self) -> Literal["gpu"]:
-        return "gpu"
-
-    @property
     def xp(self) -> ModuleType:
         import cupy
 
         module: ModuleType = cupy
         return module
-
-    @property
-    def frames(self) -> Literal["cudf"]:
-        return "cudf"
-
-    @property
-    def partition_rows(self) -> int:
-        # A dozen columns of them are 1.5 GB, and a step needs about three times that.
-        return 2**24
-
-    @property
-    def slice_rows(self) -> int:
-        # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
-        return 2**24
 
     def to_host(self, array: Array) -> Array:
         import cupy

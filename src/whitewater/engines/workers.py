@@ -45,11 +45,6 @@ class Workers(ABC):
     def threads(self) -> Sequence[int]:
         """The number of tasks that each worker runs at once."""
 
-    @property
-    @abstractmethod
-    def hosts(self) -> Sequence[str]:
-        """The machine of each worker."""
-
     @abstractmethod
     def place(self, value: Any) -> Any:
         """Bring a value to every worker, once; return what stands for it in a task, or in a tuple that is one."""
@@ -180,10 +175,6 @@ class Threads(Workers):
     def threads(self) -> Sequence[int]:
         return [self.count]
 
-    @property
-    def hosts(self) -> Sequence[str]:
-        return [socket.gethostname()]
-
     def place(self, value: Any) -> Any:
         return value
 
@@ -258,10 +249,6 @@ class DaskWorkers(Workers):
             else worker["nthreads"]
             for worker in workers_of(self.client).values()
         ]
-
-    @property
-    def hosts(self) -> Sequence[str]:
-        return [worker["host"] for worker in workers_of(self.client).values()]
 
     def place(self, value: Any) -> Any:
         from dask.sizeof import sizeof

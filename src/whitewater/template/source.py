@@ -27,11 +27,6 @@ def root() -> Path:
     raise ConfigError(f"{IN_WHEEL.parent} has no files to make projects from. Install Whitewater's wheel again.")
 
 
-def is_checkout() -> bool:
-    """Return whether this module is that of a checkout."""
-    return root() == CHECKOUT
-
-
 def templates() -> dict[str, Application]:
     """Return the applications that a project can be made from, by name."""
     return {name: each for name, each in applications(in_project(root())).items() if each.steps}

@@ -17,7 +17,7 @@ from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 
 from whitewater.errors import ConfigError
-from whitewater.template.source import CHECKOUT, is_checkout
+from whitewater.template.source import CHECKOUT, root
 
 LIBRARY = "whitewater"
 # What an installer adds to the files of a wheel.
@@ -31,7 +31,7 @@ def library_wheel() -> tuple[str, bytes]:
 
     Raises ConfigError if it is a checkout and Hatchling is not installed, or fails.
     """
-    files = _built() if is_checkout() else _installed()
+    files = _built() if root() == CHECKOUT else _installed()
     information = next(name for name in files if name.endswith(".dist-info/METADATA")).split("/")[0]
     return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", _packed(files, information)
 

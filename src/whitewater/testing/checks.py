@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from whitewater.testing.running import Clone, Ended, contents, leftovers, sha256, staging
+from whitewater.testing.running import Clone, Ended, contents, leftovers, staging
 
 # Worker processes start in seconds, so a step is caught in the middle for sure.
 SLOW_START = "cluster={kind: processes}"
@@ -18,14 +18,6 @@ def check_nothing_to_do(clone: Clone, *targets: str) -> None:
     ended = clone.snakemake("--", *targets)
     assert ended.status == 0, ended.terminal
     assert "Nothing to be done" in ended.terminal, ended.terminal
-
-
-def check_manifest(clone: Clone, results: str) -> None:
-    """Check that all outputs that a manifest lists are on the disk as it says, and that nothing unfinished is left."""
-    listed = {each["path"]: each["sha256"] for each in clone.json(f"{results}/manifest.json")["outputs"]}
-    assert listed, f"{results}/manifest.json lists no output"
-    assert {path: sha256(clone / path) for path in listed} == listed
-    assert leftovers(clone) == []
 
 
 def check_killed_step(clone: Clone, undisturbed: Clone, *, rule: str, output: str) -> None:

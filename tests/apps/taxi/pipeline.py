@@ -53,13 +53,9 @@ class Results:
 
 @dataclass(frozen=True)
 class Threaded(Device):
-    """The CPU, whose tasks run on threads of this process by either engine, and whose partitions have so many rows."""
+    """The CPU, whose tasks run on threads of this process by either engine."""
 
-    rows: int = 2**20
-
-    @property
-    def partition_rows(self) -> int:
-        return self.rows
+    partition_rows: int = 2**20
 
     @contextmanager
     def workers(

@@ -144,7 +144,13 @@ def test_all_files_are_the_same_whatever_the_dirt(trips: pd.DataFrame, rows: int
 
         def make(engine: Engine, made: Path) -> Results:
             return run_taxi(
-                files, zones=zones, folder=made, device=Threaded(rows), engine=engine, settings=given, upto="clean"
+                files,
+                zones=zones,
+                folder=made,
+                device=Threaded(partition_rows=rows),
+                engine=engine,
+                settings=given,
+                upto="clean",
             )
 
         assert_same_bytes(make, folder)
@@ -162,7 +168,13 @@ def of_shuffled_parts(trips: pd.DataFrame, parts: int, folder: Path, *, engine: 
     files = [write_parquet(trips.iloc[rows], folder / f"{number}.parquet", row_group_size=100)
              for number, rows in enumerate(np.array_split(order, parts))]  # fmt: skip
     return run_taxi(
-        files, zones=zones, folder=folder / "made", device=Threaded(150), engine=engine, settings=BY_ROW, threads=2
+        files,
+        zones=zones,
+        folder=folder / "made",
+        device=Threaded(partition_rows=150),
+        engine=engine,
+        settings=BY_ROW,
+        threads=2,
     )
 
 
