@@ -1,6 +1,7 @@
 """One error type for each kind of fault. Every message says what, where, and what to do."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 
 
 class WhitewaterError(Exception):
@@ -43,3 +44,9 @@ def shorten_list(items: Sequence[str]) -> str:
     """Return the first items as text for a message, and how many more there are."""
     more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
     return ", ".join(items[:SHOWN]) + more
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message that offers the nearest of the known names, or nothing where none is near."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

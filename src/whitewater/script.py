@@ -8,7 +8,6 @@ where the step computes on the device, ``engine``. A step without it computes on
 from __future__ import annotations
 
 import argparse
-import difflib
 import inspect
 import os
 import re
@@ -23,7 +22,7 @@ from whitewater.application import load
 from whitewater.config.base import Section
 from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
-from whitewater.errors import ConfigError
+from whitewater.errors import ConfigError, did_you_mean
 from whitewater.log import logged
 from whitewater.process import exit_fast, exit_status
 from whitewater.step import Inputs, Output, Outputs, Run, execute
@@ -142,9 +141,8 @@ def _check_names(function: Callable[..., None], named: Mapping[str, Any], *, rul
     known = [path.name for path in parameters(function)]
     for name in named:
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigError(f"rule {rule} names a path {name!r}, but its step has {', '.join(known)}{hint}")
+            has = f"its step has {', '.join(known)}{did_you_mean(name, known)}"
+            raise ConfigError(f"rule {rule} names a path {name!r}, but {has}")
     if missing := [name for name in known if name not in named]:
         raise ConfigError(f"rule {rule} lacks the path {missing[0]!r}, which its step reads or writes")
 
@@ -220,6 +218,5 @@ class _Parser(argparse.ArgumentParser):
         for word in args or ():
             flag = word.partition("=")[0]
             if flag.startswith("-") and flag not in known:
-                near = difflib.get_close_matches(flag, known, 1)
-                self.error(f"unknown argument {flag}" + (f"; did you mean {near[0]}?" if near else ""))
+                self.error(f"unknown argument {flag}{did_you_mean(flag, known)}")
         return super().parse_args(args, namespace)

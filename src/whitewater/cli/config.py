@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.fields import FieldInfo
 
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
@@ -131,11 +130,16 @@ def _contents(model: type[BaseModel]) -> Iterator[str]:
 def _section(model: type[BaseModel], path: str) -> Iterator[str]:
     yield f"## {path or 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n"
     nested = _nested(model)
-    plain = {name: field for name, field in model.model_fields.items() if name not in nested}
+    plain = [name for name in model.model_fields if name not in nested]
     if plain:
         yield "| key | default | allowed | meaning |\n|---|---|---|---|"
-        allowed = model.model_json_schema()["properties"]
-        yield "\n".join(_row(name, field, allowed[name]) for name, field in plain.items()) + "\n"
+        schemas = model.model_json_schema()["properties"]
+        for name in plain:
+            key, default = schemas[name], schemas[name]["default"]
+            if isinstance(default, dict):
+                default = {bound: value for bound, value in default.items() if value is not None}
+            yield f"| `{name}` | `{json.dumps(default)}` | {_allowed(key)} | {key.get('description', '')} |"
+        yield ""
     for name, section in nested.items():
         yield from _section(section, f"{path}.{name}".lstrip("."))
 
@@ -144,14 +148,6 @@ def _nested(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """Return the sections of a section by their keys."""
     kinds = {name: field.annotation for name, field in model.model_fields.items()}
     return {name: kind for name, kind in kinds.items() if isinstance(kind, type) and issubclass(kind, BaseModel)}
-
-
-def _row(name: str, field: FieldInfo, allowed: dict[str, Any]) -> str:
-    default = field.get_default(call_default_factory=True)
-    if isinstance(default, BaseModel):
-        default = default.model_dump(mode="json", exclude_none=True)
-    shown = json.dumps(list(default) if isinstance(default, tuple) else default)
-    return f"| `{name}` | `{shown}` | {_allowed(allowed)} | {field.description or ''} |"
 
 
 def _allowed(schema: dict[str, Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +9,7 @@ from typing import NoReturn
 
 import whitewater
 from whitewater.application import Application, applications, in_project, load
-from whitewater.errors import WhitewaterError
+from whitewater.errors import WhitewaterError, did_you_mean
 from whitewater.log import absent_package
 from whitewater.process import exit_fast, exit_status
 
@@ -63,14 +62,11 @@ def _usage(command: str, known: Iterable[Application]) -> int:
     text = "usage: whitewater <command> [options]\n\n" + "\n".join(lines).lstrip("\n")
     asked = command in {"-h", "--help", "help"}
     if not asked:
-        text = f"no command {command!r}{_hint(command, [*COMMANDS, *(each.name for each in with_steps)])}\n{text}"
+        text = (
+            f"no command {command!r}{did_you_mean(command, [*COMMANDS, *(each.name for each in with_steps)])}\n{text}"
+        )
     print(text, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2
-
-
-def _hint(given: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(given, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _names(application: Application) -> list[str]:
@@ -80,7 +76,7 @@ def _names(application: Application) -> list[str]:
 def _of_application(application: Application, arguments: Sequence[str]) -> int:
     name = arguments[0] if arguments else ""
     if name not in _names(application):
-        wrong = f"no step {name!r}{_hint(name, _names(application))}\n" if name else ""
+        wrong = f"no step {name!r}{did_you_mean(name, _names(application))}\n" if name else ""
         steps = ", ".join(_names(application))
         print(f"{wrong}usage: whitewater {application.name} <step>; steps: {steps}", file=sys.stderr)
         return 2

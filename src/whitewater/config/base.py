@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -10,7 +9,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
-from whitewater.errors import ConfigError
+from whitewater.errors import ConfigError, did_you_mean
 
 
 class Section(BaseModel):
@@ -103,18 +102,15 @@ def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _hint(keys: Sequence[str], model: type[BaseModel]) -> str:
     siblings = _fields(keys[:-1], model)
-    near = difflib.get_close_matches(keys[-1], siblings, 1)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    return f"; the keys here are {', '.join(siblings)}" if siblings else ""
+    return did_you_mean(keys[-1], siblings) or (f"; the keys here are {', '.join(siblings)}" if siblings else "")
 
 
 def _nearest_value(fault: ErrorDetails) -> str:
     """Offer the nearest of the allowed values of a choice."""
-    allowed = str(fault.get("ctx", {}).get("expected", ""))
-    choices = [choice.strip("' ") for choice in allowed.replace(" or ", ",").split(",")]
-    near = difflib.get_close_matches(str(fault["input"]), choices, 1)
-    return f"; did you mean {near[0]!r}?" if fault["type"] == "literal_error" and near else ""
+    if fault["type"] != "literal_error":
+        return ""
+    choices = fault["ctx"]["expected"].replace(" or ", ",").split(",")
+    return did_you_mean(str(fault["input"]), (choice.strip("' ") for choice in choices))
 
 
 def _fields(keys: Sequence[str], section: type[BaseModel]) -> list[str]:

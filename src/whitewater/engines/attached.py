@@ -83,21 +83,21 @@ def watch_cluster(client: Client, where: str) -> Iterator[None]:
     except Exception as error:
         from distributed import KilledWorker
 
-        remedy = "Look into the logs of the cluster, start it again (`whitewater cluster start`) and run this again."
         if isinstance(error, KilledWorker):
-            times = error.allowed_failures + 1
-            raise ResourceError(
-                f"a task ended {times} workers of the cluster at {where}, most likely for lack of memory. {remedy}"
-            ) from error
-        if workerless.is_set():
-            raise ResourceError(f"the cluster at {where} has lost all its workers. {remedy}") from error
-        if client.status != "running":
-            raise ResourceError(f"the cluster at {where} ended while the step used it. {remedy}") from error
-        if isinstance(error, CancelledError):
-            raise ResourceError(
-                f"workers of the cluster at {where} ended, and what they held for the step is lost. {remedy}"
-            ) from error
-        raise
+            killed = error.allowed_failures + 1
+            problem = f"a task ended {killed} workers of the cluster at {where}, most likely for lack of memory"
+        elif workerless.is_set():
+            problem = f"the cluster at {where} has lost all its workers"
+        elif client.status != "running":
+            problem = f"the cluster at {where} ended while the step used it"
+        elif isinstance(error, CancelledError):
+            problem = f"workers of the cluster at {where} ended, and what they held for the step is lost"
+        else:
+            raise
+        raise ResourceError(
+            f"{problem}. Look into the logs of the cluster, start it again (`whitewater cluster start`) and run this "
+            "again."
+        ) from error
     finally:
         ended.set()
 

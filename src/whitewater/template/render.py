@@ -34,17 +34,6 @@ EDITS = {
     ".dockerignore": ("!src\n", "!src\n!vendor\n"),
     ".github/workflows/ci.yml": ("run, docs, test-image", "run, test-image"),
     ".gitlab-ci.yml": ("\ndocs:\n  script: make docs\n", ""),
-    # A test of this repository.
-    ".pre-commit-config.yaml": (
-        """      - id: idioms
-        name: slow idioms
-        entry: .venv/bin/python -m pytest -q tests/library/test_slow_idioms.py
-        language: system
-        types_or: [python, jupyter]
-        pass_filenames: false
-""",
-        "",
-    ),
     "Dockerfile": (
         "COPY . .\n",
         "COPY . .\nRUN uv pip install --no-cache --offline --no-deps --find-links vendor --require-hashes "
