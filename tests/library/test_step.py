@@ -79,10 +79,10 @@ def test_flags_come_from_the_types_of_the_parameters() -> None:
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        (["--tripz=a"], "unknown argument --tripz; did you mean --trips?"),
-        (["--tripz", "a", "--model", "b"], "unknown argument --tripz; did you mean --trips?"),
+        (["--tripz=a"], "unknown argument --tripz; did you mean '--trips'?"),
+        (["--tripz", "a", "--model", "b"], "unknown argument --tripz; did you mean '--trips'?"),
         (["--trips=a", "--xyz=1"], "unknown argument --xyz\n"),
-        (["--trip=a"], "unknown argument --trip; did you mean --trips?"),
+        (["--trip=a"], "unknown argument --trip; did you mean '--trips'?"),
         (["--trips=a"], "the following arguments are required: --model"),
     ],
 )

@@ -46,7 +46,12 @@ def runs_elsewhere(options: Mapping[str, Any]) -> bool:
 def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> Iterator[Check]:
     """Try what a profile asks for."""
     if runs_elsewhere(options):
-        yield check_plugin(str(options["executor"]))
+        package = f"snakemake-executor-plugin-{options['executor']}"
+        if find_spec(package.replace("-", "_")):
+            yield Check("executor plugin", "ok", package)
+        else:
+            fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
+            yield Check("executor plugin", "fail", f"{package} is not installed", fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     asked = options.get("software-deployment-method", options.get("sdm", []))
@@ -54,17 +59,6 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
         if method in DEPLOYMENT:
             file = folder / "config.yaml"
             yield check_command(method, fix=f"Install {DEPLOYMENT[method]}, or remove `{method}` from {file}.")
-
-
-def check_plugin(executor: str) -> Check:
-    """Look for the plugin of Snakemake that takes jobs elsewhere."""
-    package = f"snakemake-executor-plugin-{executor}"
-    if find_spec(package.replace("-", "_")):
-        return Check("executor plugin", "ok", package)
-    fix = (
-        f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version that was tried with SLURM."
-    )
-    return Check("executor plugin", "fail", f"{package} is not installed", fix)
 
 
 def check_slurm(*, device: str, cores: int) -> Check:
@@ -79,9 +73,8 @@ def check_slurm(*, device: str, cores: int) -> Check:
         ).stdout  # fmt: skip
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        return Check(
-            "SLURM", "fail", text.strip().rpartition("\n")[2], "See whether its controller runs: scontrol ping"
-        )
+        found = text.strip().rpartition("\n")[2]
+        return Check("SLURM", "fail", found, "See whether its controller runs: scontrol ping")
     up = [fields for fields in map(str.split, said.splitlines()) if fields[1] == "up"]
     if not up:
         return Check("SLURM", "fail", "no partition is up", "See why: sinfo --list-reasons")

@@ -93,18 +93,14 @@ class GpuDevice(Device):
             return
         if settings.kind == "processes":
             raise ConfigError(PROCESSES_ON_GPU)
-        self._tell_others()
-        tasks = min(threads, settings.gpu_tasks)
-        with cpu_workers(settings, engine="local", threads=tasks, large=False) as workers:
-            yield workers
-
-    def _tell_others(self) -> None:
         import cupy
 
         if (count := cupy.cuda.runtime.getDeviceCount()) > 1:
-            logger.info(
-                "one of the %d GPUs is used; `whitewater cluster start --device gpu` starts workers on all", count
-            )
+            more = "`whitewater cluster start --device gpu` starts workers on all"
+            logger.info("one of the %d GPUs is used; %s", count, more)
+        tasks = min(threads, settings.gpu_tasks)
+        with cpu_workers(settings, engine="local", threads=tasks, large=False) as workers:
+            yield workers
 
     def synchronize(self) -> None:
         import cupy

@@ -6,6 +6,7 @@ import logging
 import resource
 import sys
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Protocol
 
@@ -13,8 +14,8 @@ from whitewater.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
-# By version of control groups: the file of the limit, and the entry of memory.stat that is not given back on demand.
-_VERSIONS = {1: ("memory.limit_in_bytes", "total_rss"), 2: ("memory.max", "anon")}
+# Of each version of control groups: the file of the limit, and the entry of memory.stat that is not freed on demand.
+_LIMITS_OF_GROUPS = (("memory.limit_in_bytes", "total_rss"), ("memory.max", "anon"))
 # Limits of a process, and the entries of its status that they are on.
 _PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
 # Variable of the environment: memory that Polars freed it keeps for 10 s, not 0.5 s, before it gives it back. To get it
@@ -73,24 +74,20 @@ def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: st
 
 def _left_of_groups() -> Iterator[int]:
     """Yield what is left of the limit of the process's control group, and of each above it."""
-    for folder, version in _groups():
-        name, used = _VERSIONS[version]
+    for folder, (name, used) in product(_groups(), _LIMITS_OF_GROUPS):
         limit = _text(folder / name).strip()
         if limit.isdigit():
             yield int(limit) - _entries(folder / "memory.stat").get(used, 0)
 
 
-def _groups() -> Iterator[tuple[Path, int]]:
-    """Yield the folders of the control groups, and their version; in a container only the uppermost is there."""
+def _groups() -> Iterator[Path]:
+    """Yield the folders of the control groups; in a container only the uppermost is there."""
     for line in _text(PROCESS / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or "memory" in controllers.split(","):
             root = GROUPS / "memory" if controllers else GROUPS
             own = root / path.lstrip("/")
-            for folder in [own, *own.parents]:
-                yield folder, 1 if controllers else 2
-                if folder == root:
-                    break
+            yield from (folder for folder in [own, *own.parents] if folder.is_relative_to(root))
 
 
 def _left_of_process() -> Iterator[int]:

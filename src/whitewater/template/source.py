@@ -10,21 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from whitewater.application import Application, applications, in_project
-from whitewater.errors import ConfigError
 
 IN_WHEEL = Path(__file__).parent / "files"
 CHECKOUT = Path(__file__).parents[3]
 
 
 def root() -> Path:
-    """Return the folder that holds what `whitewater.template.shipped` names.
-
-    Raises ConfigError if this is neither a checkout nor an installed wheel.
-    """
-    for folder in (IN_WHEEL, CHECKOUT):
-        if (folder / "pyproject.toml").is_file():
-            return folder
-    raise ConfigError(f"{IN_WHEEL.parent} has no files to make projects from. Install Whitewater's wheel again.")
+    """Return the folder that holds what `whitewater.template.shipped` names."""
+    return IN_WHEEL if IN_WHEEL.is_dir() else CHECKOUT
 
 
 def templates() -> dict[str, Application]:
