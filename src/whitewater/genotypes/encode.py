@@ -1,21 +1,16 @@
-"""Called alleles and PLINK's bytes become the codes of a folder of genotypes, counted in the same pass.
-
-Of the kernels, ``tallies`` are the counts, int32 (variants, codes), and the missing calls of each sample, int64
-(samples,), added to; ``memory`` is a row of packed codes, and the lanes of its samples (see
-`whitewater.genotypes.decode_cpu`), both uint64.
-"""
+"""Called alleles and PLINK's bytes become the codes of a folder of genotypes, and are counted."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from whitewater.engines.device import Array
+from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import kernel, part
-from whitewater.genotypes.decode_cpu import add_counts, lanes_of, whole_words
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE
+from whitewater.genotypes.decode import count_genotypes
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes
 
 # Missing calls of a sample are counted in a byte, many at once, before they are added up.
-_BYTE = 255
+BYTE = 255
 
 
 def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: Array, missing: Array) -> None:
@@ -32,7 +27,8 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: A
     first_sample
         Column of the chunk's first sample.
     codes
-        Packed: uint8 (variants, ceil(samples / 4)), ploidy 2 only; or dosages: int8 (variants, samples).
+        Packed: uint8 (variants, ceil(samples / 4)), ploidy 2 only, where the chunk's samples are missing before; or
+        dosages: int8 (variants, samples).
     counts
         int32 (variants, ploidy + 2), added to: samples of each dosage, then missing calls.
     missing
@@ -52,10 +48,11 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array, counts: A
     if ploidy != 2:
         raise ValueError(f"two bits hold genotypes of ploidy 2, not of {ploidy}")
     first_byte, lead = divmod(first_sample, GENOTYPES_A_BYTE)
-    chunk_codes = codes[:, first_byte : first_byte + _bytes(lead + samples)]
+    packed = np.empty((variants, -(-(lead + samples) // GENOTYPES_A_BYTE)), np.uint8)
     # Rows of consecutive bytes are what a compiler makes vectors of.
-    rows = np.ascontiguousarray(alleles).reshape(variants, 2 * samples)
-    encode_packed(rows, lead, chunk_codes, (counts, chunk_missing), _memory(samples, lead=lead))
+    pack_alleles(np.ascontiguousarray(alleles).reshape(variants, 2 * samples), lead, packed)
+    codes[:, first_byte : first_byte + packed.shape[1]] &= packed  # the bits of a missing call are all 1
+    _count(packed, lead, counts, chunk_missing)
 
 
 def encode_bed(bed: Array, *, samples: int, codes: Array, counts: Array, missing: Array) -> None:
@@ -73,53 +70,30 @@ def encode_bed(bed: Array, *, samples: int, codes: Array, counts: Array, missing
     missing
         int64 (samples,), added to: missing calls of each sample.
     """
-    recode_bed(bed, codes, (counts, missing[:samples]), _memory(samples))
+    # The upper bit is the inverse of theirs; the lower one is set where their two differ.
+    codes[:] = (~bed & 0b10101010) | ((bed ^ bed >> 1) & 0b01010101)
+    if samples % GENOTYPES_A_BYTE:
+        codes[:, -1] |= 0xFF << 2 * (samples % GENOTYPES_A_BYTE) & 0xFF
+    _count(codes, 0, counts, missing)
 
 
-def _memory(samples: int, *, lead: int = 0) -> tuple[Array, Array]:
-    """Return memory for a row of packed codes, and the lanes of the samples that stand in it behind ``lead`` others."""
-    lanes = whole_words(lanes_of(np.repeat([False, True], [lead, samples]), _bytes(lead + samples), np))
-    return np.zeros_like(lanes), lanes
-
-
-def _bytes(samples: int) -> int:
-    return -(-samples // GENOTYPES_A_BYTE)
+def _count(packed: Array, lead: int, counts: Array, missing: Array) -> None:
+    """Add the genotypes of ``packed`` to the counts of variants and samples, which stand behind ``lead`` others."""
+    end = lead + len(missing)
+    counts += count_genotypes(Device(), Genotypes(packed, end), np.arange(end) >= lead)
+    for first in range(0, len(packed), BYTE):
+        planes = np.zeros((GENOTYPES_A_BYTE, packed.shape[1]), np.uint8)
+        add_missing(packed[first : first + BYTE], planes)
+        missing += planes.T.ravel()[lead:end]
 
 
 @kernel
-def encode_packed(
-    alleles: Array, lead: int, codes: Array, tallies: tuple[Array, Array], memory: tuple[Array, Array]
-) -> None:
-    """Encode diploid calls, int8 (variants, 2 x samples), before which ``lead`` samples stand in ``codes``."""
-    (counts, missing), (words, lanes) = tallies, memory
-    size, samples, packed = codes.shape[1], len(missing), words.view(np.uint8)
-    unpacked = np.full(4 * size, MISSING_CODE, np.uint8)
-    planes = np.zeros((4, size), np.uint8)
+def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
+    """Fill ``packed`` with diploid calls, int8 (variants, 2 x samples), the first behind ``lead`` missing ones."""
+    unpacked = np.full(4 * packed.shape[1], MISSING_CODE, np.uint8)
     for variant in range(len(alleles)):
-        _fill_codes(alleles[variant], unpacked[lead : lead + samples])
-        _pack(unpacked, packed)
-        add_counts(words, lanes, samples, counts[variant])
-        _merge(packed, lead, samples, codes[variant])
-        _gather_missing(packed, planes)
-        if (variant + 1) % _BYTE == 0:
-            _add_missing(planes, lead, missing)
-    _add_missing(planes, lead, missing)
-
-
-@kernel
-def recode_bed(bed: Array, codes: Array, tallies: tuple[Array, Array], memory: tuple[Array, Array]) -> None:
-    """Encode PLINK's code."""
-    (counts, missing), (words, lanes) = tallies, memory
-    size, samples, packed = codes.shape[1], len(missing), words.view(np.uint8)
-    planes = np.zeros((4, size), np.uint8)
-    for variant in range(len(bed)):
-        _recode(bed[variant], samples, packed)
-        add_counts(words, lanes, samples, counts[variant])
-        _copy(packed, codes[variant])
-        _gather_missing(packed, planes)
-        if (variant + 1) % _BYTE == 0:
-            _add_missing(planes, 0, missing)
-    _add_missing(planes, 0, missing)
+        _fill_codes(alleles[variant], unpacked[lead : lead + alleles.shape[1] // 2])
+        _pack(unpacked, packed[variant])
 
 
 @part
@@ -131,48 +105,17 @@ def _fill_codes(alleles: Array, unpacked: Array) -> None:
 
 @part
 def _pack(unpacked: Array, packed: Array) -> None:
-    for byte in range(len(unpacked) // 4):
+    for byte in range(len(packed)):
         first = 4 * byte
         packed[byte] = unpacked[first] | unpacked[first + 1] << 2 | unpacked[first + 2] << 4 | unpacked[first + 3] << 6
 
 
-@part
-def _recode(bed: Array, samples: int, packed: Array) -> None:
-    """Make our code of PLINK's: the upper bit is the inverse of theirs, the lower one is set where their two differ."""
-    for byte in range(len(bed)):
-        packed[byte] = (~bed[byte] & 0b10101010) | ((bed[byte] ^ bed[byte] >> 1) & 0b01010101)
-    if samples % 4:
-        packed[len(bed) - 1] |= 0xFF << 2 * (samples % 4)
-
-
-@part
-def _merge(packed: Array, lead: int, samples: int, codes: Array) -> None:
-    """Write a row of codes but for what stands before and behind its samples."""
-    last = len(codes) - 1
-    before, behind = (1 << 2 * lead) - 1, 0xFF << 2 * ((lead + samples - 1) % 4 + 1)
-    first_code, last_code = codes[0], codes[last]
-    _copy(packed, codes)
-    codes[0] = (codes[0] & ~before) | (first_code & before)
-    codes[last] = (codes[last] & ~behind) | (last_code & behind)
-
-
-@part
-def _copy(packed: Array, codes: Array) -> None:
-    for byte in range(len(codes)):
-        codes[byte] = packed[byte]
-
-
-@part
-def _gather_missing(packed: Array, planes: Array) -> None:
-    for place in range(4):
-        plane = planes[place]
-        for byte in range(len(plane)):
-            plane[byte] += (packed[byte] & packed[byte] >> 1) >> 2 * place & 1
-
-
-@part
-def _add_missing(planes: Array, lead: int, missing: Array) -> None:
-    """Add the missing calls of samples to ``missing``, and begin anew."""
-    for sample in range(len(missing)):
-        missing[sample] += planes[(lead + sample) % 4, (lead + sample) // 4]
-    planes[:] = 0
+@kernel
+def add_missing(packed: Array, planes: Array) -> None:
+    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, uint8."""
+    for variant in range(len(packed)):
+        row = packed[variant]
+        for place in range(4):
+            plane = planes[place]
+            for byte in range(len(row)):
+                plane[byte] += (row[byte] & row[byte] >> 1) >> 2 * place & 1
