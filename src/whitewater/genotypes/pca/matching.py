@@ -40,65 +40,45 @@ def match(first: pd.DataFrame, second: pd.DataFrame, *, keep_ambiguous: bool) ->
 
     Where several variants of the second table share an id or a place, the first of them with fitting alleles counts.
     """
-    by_id, by_place = _places(second, elsewhere=set(first["id"]))
-    alleles = _alleles(second)
-    rows, others, swaps = [], [], []
-    outcomes: Counter[str] = Counter()
-    for row, (key, place, pair) in enumerate(zip(first["id"].tolist(), _keys(first), _alleles(first), strict=True)):
-        candidates = by_id.get(key) or by_place.get(place, [])
-        outcome, other = _outcome(pair, candidates, alleles, keep_ambiguous=keep_ambiguous)
-        outcomes[outcome] += 1
-        if other >= 0:
-            rows.append(row)
-            others.append(other)
-            swaps.append(outcome.startswith("swapped"))
-    return Matches(np.array(rows, np.intp), np.array(others, np.intp), np.array(swaps, bool), dict(outcomes))
+    import pandas as pd
+
+    ours, theirs = _comparable(first), _comparable(second)
+    unshared = (ours[~ours["id"].isin(theirs["id"])], theirs[~theirs["id"].isin(ours["id"])])
+    by_id = ours.merge(theirs, on="id", suffixes=("", "_2"))
+    by_place = unshared[0].merge(unshared[1], on=["contig", "position"], suffixes=("", "_2"))
+    candidates = pd.concat([by_id, by_place], ignore_index=True).sort_values(["row", "row_2"])
+    candidates["relation"] = _relations(candidates)
+    fitting = candidates[candidates["relation"] != ""].drop_duplicates("row")
+    outcomes = np.full(len(ours), "absent", object)
+    outcomes[candidates["row"]] = "other alleles"
+    outcomes[fitting["row"]] = fitting["relation"]
+    if not keep_ambiguous:
+        ambiguous = (_other_strand(ours["reference"]) == ours["alternate"]).to_numpy(bool)
+        outcomes[ambiguous & (outcomes != "absent")] = "strand unknown"
+        fitting = fitting[~ambiguous[fitting["row"]]]
+    rows, others = (fitting[name].to_numpy(np.intp) for name in ("row", "row_2"))
+    swapped = fitting["relation"].str.startswith("swapped").to_numpy(bool)
+    return Matches(rows, others, swapped, dict(Counter(outcomes.tolist())))
 
 
-def _outcome(
-    pair: tuple[str, str], candidates: list[int], alleles: list[tuple[str, str]], *, keep_ambiguous: bool
-) -> tuple[str, int]:
-    if not candidates:
-        return "absent", -1
-    if not keep_ambiguous and _other_strand(pair[0]) == pair[1]:
-        return "strand unknown", -1
-    for other in candidates:
-        if relation := _relation(pair, alleles[other]):
-            return relation, other
-    return "other alleles", -1
+def _comparable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with its columns of text as text, alleles in upper case, and the number of each row."""
+    text = table[["contig", "id", "reference", "alternate"]].astype("str")
+    alleles = {name: text[name].str.upper() for name in ("reference", "alternate")}
+    return text.assign(**alleles, position=table["position"], row=np.arange(len(table))).reset_index(drop=True)
 
 
-def _relation(first: tuple[str, str], second: tuple[str, str]) -> str:
-    """Say how the alleles of two variants correspond; empty where they do not."""
+def _relations(pairs: pd.DataFrame) -> npt.NDArray[np.object_]:
+    """Say how the alleles of pairs of variants correspond; empty where they do not."""
+    relations = np.full(len(pairs), "", object)
+    reference, alternate = pairs["reference_2"], pairs["alternate_2"]
     for strand in ("", ", other strand"):
-        if first == second:
-            return f"same{strand}"
-        if first == second[::-1]:
-            return f"swapped{strand}"
-        second = (_other_strand(second[0]), _other_strand(second[1]))
-    return ""
+        for how, one, other in (("same", reference, alternate), ("swapped", alternate, reference)):
+            fits = ((pairs["reference"] == one) & (pairs["alternate"] == other)).to_numpy(bool)
+            relations[fits & (relations == "")] = f"{how}{strand}"
+        reference, alternate = _other_strand(reference), _other_strand(alternate)
+    return relations
 
 
-def _other_strand(allele: str) -> str:
-    return allele.translate(COMPLEMENT)[::-1]
-
-
-def _places(
-    table: pd.DataFrame, *, elsewhere: set[str]
-) -> tuple[dict[str, list[int]], dict[tuple[str, int], list[int]]]:
-    """Return rows by id, and by contig and position those whose id is not ``elsewhere``."""
-    by_id: dict[str, list[int]] = {}
-    by_place: dict[tuple[str, int], list[int]] = {}
-    for row, (key, place) in enumerate(zip(table["id"].tolist(), _keys(table), strict=True)):
-        by_id.setdefault(key, []).append(row)
-        if key not in elsewhere:
-            by_place.setdefault(place, []).append(row)
-    return by_id, by_place
-
-
-def _keys(table: pd.DataFrame) -> list[tuple[str, int]]:
-    return list(zip(table["contig"].tolist(), table["position"].tolist(), strict=True))
-
-
-def _alleles(table: pd.DataFrame) -> list[tuple[str, str]]:
-    return list(zip(table["reference"].str.upper().tolist(), table["alternate"].str.upper().tolist(), strict=True))
+def _other_strand(alleles: pd.Series[str]) -> pd.Series[str]:
+    return alleles.str.translate(COMPLEMENT).str[::-1]
