@@ -94,38 +94,23 @@ def check(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solv
     what = f"PCA of {size.samples:,} samples x {size.variants:,} variants by {method}"
     logger.info("%s: %s", what, work)
     at_once = min(MOST_RANGES, sum(workers.threads))
-    need = memory_need(folder, size, settings, solver, device=shared.device, at_once=at_once)
+    a_task, variants, sums = _bytes_held(folder, size, settings, solver, device=shared.device, at_once=at_once)
     # Where this process computes between passes on the device of the tasks, results wait there, too.
-    on_device = need.sums if shared.local_device.name == "gpu" else 0
+    on_device = sums if shared.local_device.name == "gpu" else 0
+    here = variants + sums - on_device
     workers.forecast(
-        shared.device,
-        a_task=need.a_task,
-        tasks=MOST_RANGES,
-        shared=on_device,
-        here=need.variants + need.sums - on_device,
-        what=what,
-        remedy=remedy,
+        shared.device, a_task=a_task, tasks=MOST_RANGES, shared=on_device, here=here, what=what, remedy=remedy
     )
-    return solver, on_device + need.a_task * max(workers.threads)
+    return solver, on_device + a_task * max(workers.threads)
 
 
-@dataclass(frozen=True)
-class MemoryNeed:
-    """About the most bytes that are held at once.
-
-    ``a_task`` by a task; ``variants`` by what is known of the variants, on the host; ``sums`` by the solver between
-    passes, and by results that are to be added up.
-    """
-
-    a_task: int
-    variants: int
-    sums: int
-
-
-def memory_need(
+def _bytes_held(
     folder: GenotypeFolder, size: Size, settings: Pca, solver: Solver, *, device: Device, at_once: int
-) -> MemoryNeed:
-    """Return the memory that the decomposition and what comes after it need, where so many tasks run at once."""
+) -> tuple[int, int, int]:
+    """Return the bytes that a task holds, those of the variants on the host, and those of sums between passes.
+
+    The last are the solver's, and results of tasks, of which so many run at once, that wait to be added up.
+    """
     slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * size.columns)
     # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
     task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
@@ -135,4 +120,4 @@ def memory_need(
     basis = 2 * 8 * size.samples * size.width * settings.maximum_passes  # the blocks and their products
     # Each task holds a sum and a product of float32; up to two results a task wait to be added up.
     waiting = (2 * at_once + 1) * result
-    return MemoryNeed(task + 2 * result, variants, waiting + (3 * result if solver == "gram" else basis))
+    return task + 2 * result, variants, waiting + (3 * result if solver == "gram" else basis)

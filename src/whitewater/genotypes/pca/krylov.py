@@ -69,14 +69,9 @@ class KrylovSpace:
         self.blocks.append(block)
         self.products.append(product)
         column = np.concatenate([self.device.to_host(each.T @ product) for each in self.blocks])
-        size, width = len(column), block.shape[1]
-        grown = np.zeros((size, size))
-        grown[: size - width, : size - width] = self.projected
-        grown[:, size - width :] = column
-        grown[size - width :, :] = column.T
+        above, corner = np.vsplit(column, [len(self.projected)])
         # Rounding leaves the newest corner not quite symmetric.
-        grown[size - width :, size - width :] = (column[size - width :] + column[size - width :].T) / 2
-        self.projected = grown
+        self.projected = np.block([[self.projected, above], [above.T, (corner + corner.T) / 2]])
 
     def ritz_pairs(self, components: int) -> RitzPairs:
         """Return as many leading Ritz pairs as there are, up to ``components``."""

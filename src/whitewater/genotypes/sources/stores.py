@@ -7,14 +7,13 @@ contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.sources.calls import Calls
 from whitewater.genotypes.sources.sites import Text, check_unique, sites
 from whitewater.genotypes.sources.source import Source
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from whitewater.genotypes.config import Malariagen, Vcz
     from whitewater.io.zarr_arrays import Array, Group
 
-SHOWN = 12  # arrays that a message names
 CALLS, SAMPLES, ALLELES = "call_genotype", "sample_id", "variant_allele"
 NEEDED = ("variant_contig", "variant_position", ALLELES)
 # In the specification a mask is true where something is missing; variant_filter_pass and variant_mask are not in it.
@@ -40,54 +38,6 @@ LAYOUT = "the layout of MalariaGEN"
 GENOTYPES, POSITION, REFERENCE, ALTERNATE = "calldata/GT", "variants/POS", "variants/REF", "variants/ALT"
 SITES = (POSITION, REFERENCE, ALTERNATE)
 FILTER_PASS = "variants/filter_pass"  # noqa: S105 - the name of an array
-
-
-@dataclass(frozen=True)
-class Variants:
-    """The arrays of the variants by name, and the names that contigs and filters have."""
-
-    sites: Mapping[str, Array]
-    contigs: Text
-    filters: Text
-
-    def rows(self, rows: slice) -> pd.DataFrame:
-        """Return rows of the table of the variants.
-
-        A variant fails where a filter other than PASS applies to it (no filter at all is not a failure), where
-        ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
-        """
-        contig = self._read("variant_contig", rows)
-        if contig.min() < 0 or contig.max() >= len(self.contigs):
-            raise InputError(f"{self.sites['variant_contig'].place} holds {contig.min()} to {contig.max()}, but "
-                             f"there are {len(self.contigs)} contigs. The store is damaged.")  # fmt: skip
-        return sites(
-            contig=self.contigs[contig],
-            position=self._read("variant_position", rows),
-            names=self._names(rows),
-            alleles=self._read(ALLELES, rows).astype(object),
-            filter_pass=self._filter_pass(rows),
-        )
-
-    def _read(self, name: str, rows: slice) -> npt.NDArray[Any]:
-        return self.sites[name].read((rows,))
-
-    def _names(self, rows: slice) -> Text | None:
-        if "variant_id" not in self.sites:
-            return None
-        names = self._read("variant_id", rows).astype(object)
-        if "variant_id_mask" in self.sites:
-            names[self._read("variant_id_mask", rows)] = ""
-        return names
-
-    def _filter_pass(self, rows: slice) -> npt.NDArray[np.bool_]:
-        passed = np.ones(rows.stop - rows.start, bool)
-        if "variant_filter" in self.sites:
-            passed &= ~self._read("variant_filter", rows)[:, self.filters != PASS].any(axis=1)
-        if "variant_filter_pass" in self.sites:
-            passed &= self._read("variant_filter_pass", rows)
-        if "variant_mask" in self.sites:
-            passed &= ~self._read("variant_mask", rows)
-        return passed
 
 
 def open_vcz(settings: Vcz) -> Source:
@@ -105,14 +55,39 @@ def open_vcz(settings: Vcz) -> Source:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
     filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
     _check_flags(found, filters)
-    variants = Variants(found, _names(group, "contig_id", "contigs"), filters)
-    calls = Calls(group.array(CALLS), alleles.shape[1], variants.rows, alleles.chunks[0], settings.ploidy)
+    rows = partial(_vcz_rows, found=found, contigs=_names(group, "contig_id", "contigs"), filters=filters)
+    calls = Calls(group.array(CALLS), alleles.shape[1], rows, alleles.chunks[0], settings.ploidy)
     calls.check()
     _require_rows(found.values(), calls.variants, of="variants")
     _require_rows([group.array(SAMPLES)], calls.samples, of="samples")
     samples = tuple(group.array(SAMPLES).read().astype(object))
     check_unique(samples, place=f"{group.name}: {SAMPLES}")
     return Source((calls,), samples, _origins(settings.store, (CALLS, SAMPLES, *found)))
+
+
+def _vcz_rows(rows: slice, *, found: Mapping[str, Array], contigs: Text, filters: Text) -> pd.DataFrame:
+    """Return rows of the table of the variants.
+
+    A variant fails where a filter other than PASS applies to it (no filter at all is not a failure), where
+    ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
+    """
+    read = {name: array.read((rows,)) for name, array in found.items()}
+    contig, names = read["variant_contig"], read.get("variant_id")
+    if contig.min() < 0 or contig.max() >= len(contigs):
+        raise InputError(f"{found['variant_contig'].place} holds {contig.min()} to {contig.max()}, but there are "
+                         f"{len(contigs)} contigs. The store is damaged.")  # fmt: skip
+    if names is not None:
+        names = np.where(read.get("variant_id_mask", False), "", names.astype(object))
+    passed = read.get("variant_filter_pass", np.ones(len(contig), bool)) & ~read.get("variant_mask", np.False_)
+    if "variant_filter" in read:
+        passed &= ~read["variant_filter"][:, filters != PASS].any(axis=1)
+    return sites(
+        contig=contigs[contig],
+        position=read["variant_position"],
+        names=names,
+        alleles=read[ALLELES].astype(object),
+        filter_pass=passed,
+    )
 
 
 def _names(group: Group, array: str, attribute: str) -> Text:
@@ -241,7 +216,7 @@ def _list_arrays(group: Group) -> str:
         found = group.names()
     except InputError:
         return ""
-    return f"; it holds {', '.join(found[:SHOWN])}{', ...' if len(found) > SHOWN else ''}" if found else "; it is empty"
+    return f"; it holds {shorten_list(found)}" if found else "; it is empty"
 
 
 def _require_rows(arrays: Iterable[Array], rows: int, *, of: str) -> None:
