@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
@@ -52,6 +51,8 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
 
 
 def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
+    import pandas as pd
+
     scratch = genotypes / "converted"
     source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
     memory.forecast(
@@ -67,7 +68,8 @@ def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: O
     source.check_ploidy(table, tally, key=key)
     table = only_seen(table, tally.seen) if source.lists_all else table
     variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
-    folder.finish(variants=variants, samples=samples_table(source.samples, labels, tally.missing))
+    samples = pd.DataFrame({"sample": source.samples, "label": labels}, dtype="str")
+    folder.finish(variants=variants, samples=samples.assign(count_missing=tally.missing))
     files = describe_origins([*source.origins, *tables], threads=run.threads)
     write_json(inputs, {"source": run.settings.source, "files": files})
     if scratch.exists():
@@ -89,15 +91,13 @@ def check_order(table: "pd.DataFrame", *, place: str) -> None:
     # Codes are numbered as they appear, so a contig that begins is new only with the highest code so far.
     again = new & (contig < np.maximum.accumulate(contig))
     back = ~new & (np.diff(position, prepend=position[:1]) < 0)
-    if not (again | back).any():
-        return
-    row = int((again | back).argmax())
-    told = f"{place}: variant {row} ({table['id'].iloc[row]}, {names[contig[row]]}:{position[row]})"
-    if again[row]:
-        raise InputError(f"{told} is of contig {names[contig[row]]}, which ended before. Sort the variants by contig.")
-    raise InputError(
-        f"{told} stands behind position {position[row - 1]}. Sort the variants of each contig by position."
-    )
+    if (misplaced := np.flatnonzero(again | back)).size:
+        row = misplaced[0]
+        variant = f"{place}: variant {row} ({table['id'].iloc[row]}, {names[contig[row]]}:{position[row]})"
+        fault = f"stands behind position {position[row - 1]}. Sort the variants of each contig by position."
+        if again[row]:
+            fault = f"is of contig {names[contig[row]]}, which ended before. Sort the variants by contig."
+        raise InputError(f"{variant} {fault}")
 
 
 def forecast(source: Source, *, threads: int) -> int:
@@ -150,13 +150,13 @@ def check_counts(tally: Tally, *, samples: int) -> None:
         Naming the first variant of which calls were lost or counted twice.
     """
     calls = tally.counts.sum(axis=1, dtype=np.int64)
-    if (calls != samples).any():
-        row = int((calls != samples).argmax())
+    if (wrong := np.flatnonzero(calls != samples)).size:
+        row = wrong[0]
         raise IntegrityError(f"variant {row} has {calls[row]} calls counted, not {samples}. Report this as a bug.")
-    if tally.missing.sum() != tally.counts[:, -1].sum(dtype=np.int64):
+    by_sample, by_variant = tally.missing.sum(), tally.counts[:, -1].sum(dtype=np.int64)
+    if by_sample != by_variant:
         raise IntegrityError(
-            f"{tally.missing.sum()} calls are missing by sample, but {tally.counts[:, -1].sum(dtype=np.int64)} by "
-            "variant. Report this as a bug."
+            f"{by_sample} calls are missing by sample, but {by_variant} by variant. Report this as a bug."
         )
 
 
@@ -179,21 +179,6 @@ def sample_labels(
         return [None] * len(samples), []
     path = local_table(labels.table, refresh=refresh)
     return labels_of(samples, read_labels(path, labels), table=redact(labels.table)), [labels.table]
-
-
-def samples_table(
-    samples: Sequence[str], labels: Sequence[str | None], missing: npt.NDArray[np.int64]
-) -> "pd.DataFrame":
-    """Return the table of the samples: sample, label (text or null), count_missing."""
-    import pandas as pd
-
-    return pd.DataFrame(
-        {
-            "sample": pd.Series(samples, dtype="str"),
-            "label": pd.Series(np.array(labels, object), dtype="str"),
-            "count_missing": missing,
-        }
-    )
 
 
 def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:

@@ -1,7 +1,6 @@
 """Step `ld_prune`: of variants in linkage disequilibrium some are kept, the others listed with one of those."""
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.genotypes.linkage.pruning import NONE, Pruning, thin, windows
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
@@ -28,19 +28,6 @@ TASK_PAIRS = {"cpu": 32 << 20, "gpu": 1 << 30}
 TASK_WINDOWS = 4
 # Samples below which PLINK refuses to prune unless it is told: independent variants look linked by chance.
 FEW_SAMPLES = 50
-NONE = -1
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """The variants that take part: arrays (variants,)."""
-
-    rows: npt.NDArray[np.int64]
-    contigs: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int64]
-    rarer: npt.NDArray[np.int64]
-    called: npt.NDArray[np.int64]
-    """Copies of the rarer allele, and called alleles."""
 
 
 def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Output) -> None:
@@ -52,9 +39,9 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     """
     folder = open_genotypes(genotypes)
     decisions = read_decisions(variants, folder)
-    candidates = _candidates(decisions, kept_rows(decisions, variants), folder)
-    kept, partners = _choose(run, candidates, folder)
-    pq.write_table(_decide(decisions, candidates, kept, partners, reason=_reason(run.settings)), pruned)
+    rows = kept_rows(decisions, variants)
+    kept, partners = _choose(run, decisions.take(rows), rows, folder)
+    pq.write_table(_decide(decisions, rows, kept, partners, settings=run.settings), pruned)
     run.note(candidates=len(kept), kept=int(kept.sum()), pruned=int((~kept).sum()))
     logger.info("%d variants of %d are kept", kept.sum(), len(kept))
 
@@ -84,51 +71,45 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
     return correlated_variants(device, genotypes, reach, threshold) + np.int32(start)
 
 
-def _candidates(decisions: pa.Table, rows: npt.NDArray[np.int64], folder: GenotypeFolder) -> Candidates:
+def _choose(
+    run: Run[LdPrune], candidates: pa.Table, rows: npt.NDArray[np.int64], folder: GenotypeFolder
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
+    """Return which candidates, ``rows`` of the folder, are kept, and the candidate that each other one is linked with.
+
+    That is a place among the candidates, or -1.
+    """
     import pandas as pd
 
-    columns = {name: decisions[name].take(rows) for name in ("contig", "position", "call_rate", "allele_count")}
-    called = folder.ploidy * np.rint(columns["call_rate"].to_numpy() * folder.samples).astype(np.int64)
-    alternate = columns["allele_count"].to_numpy()
-    contigs, _ = pd.factorize(columns["contig"].to_pandas())
-    return Candidates(rows, contigs, columns["position"].to_numpy(), np.minimum(alternate, called - alternate), called)
-
-
-def _choose(
-    run: Run[LdPrune], candidates: Candidates, folder: GenotypeFolder
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Return which candidates are kept, and the candidate that each other one is linked with."""
-    from whitewater.genotypes.linkage.pruning import thin
-
     if run.settings.method == "none":
-        return np.ones(len(candidates.rows), bool), np.full(len(candidates.rows), NONE, np.int32)
+        return np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32)
+    contigs, _ = pd.factorize(candidates["contig"].to_pandas())
     if run.settings.method == "r2":
-        return _prune(run, candidates, folder)
-    partners = thin(candidates.contigs, candidates.positions, minimum_distance=run.settings.minimum_distance)
+        return _prune(run, candidates, contigs, rows, folder)
+    partners = thin(contigs, candidates["position"].to_numpy(), minimum_distance=run.settings.minimum_distance)
     return partners == NONE, partners
 
 
 def _prune(
-    run: Run[LdPrune], candidates: Candidates, folder: GenotypeFolder
+    run: Run[LdPrune], candidates: pa.Table, contigs: Array, rows: npt.NDArray[np.int64], folder: GenotypeFolder
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    from whitewater.genotypes.linkage.pruning import Pruning, windows
-
     settings = run.settings
     if folder.samples < FEW_SAMPLES:
         logger.warning("With %d samples, fewer than %d, independent variants look linked by chance and are removed",
                        folder.samples, FEW_SAMPLES)  # fmt: skip
-    laid = windows(candidates.contigs, size=settings.window, step=settings.step)
-    pruning = Pruning(laid, rarer=candidates.rarer, called=candidates.called)
+    called = folder.ploidy * np.rint(candidates["call_rate"].to_numpy() * folder.samples).astype(np.int64)
+    alternate = candidates["allele_count"].to_numpy()
+    laid = windows(contigs, size=settings.window, step=settings.step)
+    pruning = Pruning(laid, rarer=np.minimum(alternate, called - alternate), called=called)
     work = partial(linked, folder=folder, threshold=settings.r2, device=run.device)
-    shared = {"rows": candidates.rows, "stops": laid.last_partners(len(candidates.rows))}
-    found = 0
+    shared = {"rows": rows, "stops": laid.last_partners(len(rows))}
+    linked_pairs = 0
     with run.workers() as workers:
-        tasks = _tasks(run, folder, len(candidates.rows), workers=len(workers.threads))
+        tasks = _tasks(run, folder, len(rows), workers=len(workers.threads))
         blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
         for (_, stop), pairs in zip(tasks, blocks, strict=True):
             pruning.add(pairs, stop=stop)
-            found += len(pairs)
-    run.note(linked_pairs=found)
+            linked_pairs += len(pairs)
+    run.note(linked_pairs=linked_pairs)
     return pruning.partners()
 
 
@@ -139,36 +120,26 @@ def _tasks(run: Run[LdPrune], folder: GenotypeFolder, variants: int, *, workers:
     return [(start, min(start + size, variants)) for start in range(0, variants, size)]
 
 
-def _reason(settings: LdPrune) -> str:
-    if settings.method == "distance":
-        return f"closer than {settings.minimum_distance} bases"
-    return "linkage disequilibrium"
-
-
 def _decide(
     decisions: pa.Table,
-    candidates: Candidates,
+    rows: npt.NDArray[np.int64],
     kept: npt.NDArray[np.bool_],
     partners: npt.NDArray[np.int32],
     *,
-    reason: str,
+    settings: LdPrune,
 ) -> pa.Table:
     """Return the decisions with those on the candidates, and column ld_partner: rows of the table, or -1."""
     import pyarrow.compute as pc
 
-    every_kept = np.zeros(len(decisions), bool)
-    every_kept[candidates.rows[kept]] = True
-    pruned = np.zeros(len(decisions), bool)
-    pruned[candidates.rows[~kept]] = True
-    partner_rows = np.full(len(decisions), NONE, np.int32)
-    partner_rows[candidates.rows] = np.where(partners == NONE, NONE, candidates.rows[partners])
+    by_distance = f"closer than {settings.minimum_distance} bases"
+    reason = by_distance if settings.method == "distance" else "linkage disequilibrium"
+    still_kept, partner_rows = np.zeros(len(decisions), bool), np.full(len(decisions), NONE, np.int32)
+    still_kept[rows] = kept
+    partner_rows[rows] = np.where(partners == NONE, NONE, rows[partners])
+    pruned = pc.and_not(decisions["kept"], pa.array(still_kept))
     reasons = pc.if_else(pruned, pa.scalar([reason], decisions["reasons"].type), decisions["reasons"])
-    table = _with_column(_with_column(decisions, "kept", pa.array(every_kept)), "reasons", reasons)
-    return table.append_column("ld_partner", pa.array(partner_rows))
-
-
-def _with_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    return table.set_column(table.column_names.index(name), name, values)
+    columns = dict(zip(decisions.column_names, decisions.columns, strict=True))
+    return pa.table({**columns, "kept": still_kept, "reasons": reasons, "ld_partner": partner_rows})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import logging
 import shutil
-from collections.abc import Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
@@ -72,11 +71,13 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", l
         raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
                          "they are of different runs. Run pca again.")  # fmt: skip
     chosen = samples.index.to_numpy()
+    totals = np.empty((0, len(loadings.eigenvalues) + 2))
     with run.workers() as workers:
         genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
         parts = genotypes.map(sums_of_share, genotypes.shares(), label="project", chosen=chosen, loadings=loadings)
-        found = run.local_device.to_host(reduce(add, parts)) if len(chosen) else None
-    return _table(run, samples, found, loadings=loadings, data_set="first", reasons=samples["reason"].tolist())
+        if len(chosen):
+            totals = run.local_device.to_host(reduce(add, parts))
+    return _table(run, samples.assign(data_set="first"), totals, loadings=loadings)
 
 
 def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadings) -> Array:
@@ -123,10 +124,10 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
         )
     with run.workers(small=True) as workers:
         work = partial(_sums_of_source, matches=matches, loadings=loadings, device=run.device)
-        found, tally = next(workers.map(work, [source], label="project the second data set"))
+        totals, tally = next(workers.map(work, [source], label="project the second data set"))
     source.check_ploidy(variants, tally, key=key)
-    samples = pd.DataFrame({"sample": list(source.samples), "label": None})
-    return _table(run, samples, found, loadings=loadings, data_set="second", reasons=["second data set"] * len(samples))
+    samples = pd.DataFrame({"sample": source.samples, "label": None})
+    return _table(run, samples.assign(reason="second data set", data_set="second"), totals, loadings=loadings)
 
 
 def _sums_of_source(
@@ -150,29 +151,17 @@ def _sums_of_source(
 
 
 def _table(
-    run: Run[Project],
-    samples: "pd.DataFrame",
-    found: "npt.NDArray[np.float64] | None",
-    *,
-    loadings: Loadings,
-    data_set: str,
-    reasons: Sequence[str],
+    run: Run[Project], samples: "pd.DataFrame", totals: "npt.NDArray[np.float64]", *, loadings: Loadings
 ) -> "pd.DataFrame":
-    import pandas as pd
-
-    size = len(loadings.eigenvalues)
-    totals = np.empty((0, size + 1)) if found is None else found
-    called = called_variants(totals)
-    placed = np.empty((0, size)) if found is None else scores(found, loadings=loadings, method=run.settings.method)
+    """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
+    called, placed = called_variants(totals), scores(totals, loadings=loadings, method=run.settings.method)
     why = [
-        f"{reason}; {_why_not(number, components=size)}" if np.isnan(score) else reason
-        for reason, number, score in zip(reasons, called.tolist(), placed[:, 0], strict=True)
+        f"{reason}; {_why_not(number, components=placed.shape[1])}" if np.isnan(score) else reason
+        for reason, number, score in zip(samples["reason"], called.tolist(), placed[:, 0], strict=True)
     ]
-    columns = {"sample": samples["sample"].to_numpy(), "label": samples["label"].to_numpy(), "data_set": data_set,
-               "reason": why, "variants": called}  # fmt: skip
     # Text also where there is no sample, so that the columns of a table without rows have types.
-    table = pd.DataFrame(columns).astype(dict.fromkeys(("sample", "label", "data_set", "reason"), "str"))
-    return table.assign(**{f"PC{at + 1}": placed[:, at] for at in range(size)})
+    table = samples.assign(reason=why)[["sample", "label", "data_set", "reason"]].astype("str").reset_index(drop=True)
+    return table.assign(variants=called, **{f"PC{at + 1}": scored for at, scored in enumerate(placed.T)})
 
 
 def _why_not(called: int, *, components: int) -> str:

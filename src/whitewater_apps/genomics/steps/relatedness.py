@@ -4,6 +4,7 @@ import heapq
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from math import erfc, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs, require_diploid
@@ -49,7 +50,8 @@ def relatedness(
     chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
     pairs = _pairs(run, folder, rows)
     described = folder.samples_table()
-    chosen = choose_samples(_with_call_rate(described, folder), pairs.related[pairs.kinship > limit, :2], run.settings)
+    called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
+    chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
     related = pairs_table(pairs, described["sample"])
     found = summarize(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
     related.to_parquet(kinship, index=False)
@@ -83,8 +85,13 @@ def _chance(
     if settings.method == "none":
         return {"standard_error": None, "chance_pairs": None}
     require_diploid(folder)
-    _check_samples(folder.samples, settings.minimum_samples)
     samples, limit = folder.samples, settings.maximum_kinship
+    if samples < settings.minimum_samples:
+        raise InputError(
+            f"There are {samples} samples. With fewer than {settings.minimum_samples} "
+            "(genomics.relatedness.minimum_samples) the variants that differ among them, and are not linked, do not "
+            "tell relatives from strangers. Give more samples, or set genomics.relatedness.method to none."
+        )
     mean, error = kinship_of_strangers(frequencies)
     each = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
     told = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
@@ -99,15 +106,6 @@ def _chance(
     if pairs >= FALSE_PAIRS:
         logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", told, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
-
-
-def _check_samples(samples: int, least: int) -> None:
-    if samples < least:
-        raise InputError(
-            f"There are {samples} samples. With fewer than {least} (genomics.relatedness.minimum_samples) the variants "
-            "that differ among them, and are not linked, do not tell relatives from strangers. Give more samples, or "
-            "set genomics.relatedness.method to none."
-        )
 
 
 def _pairs(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows) -> Pairs:
@@ -148,10 +146,6 @@ def summarize(related: "pd.DataFrame", pairs: Pairs, *, unrelated: int, maximum_
         "maximum_kinship": maximum_kinship,
         "unrelated": unrelated,
     }
-
-
-def _with_call_rate(samples: "pd.DataFrame", folder: GenotypeFolder) -> "pd.DataFrame":
-    return samples[["sample", "label"]].assign(call_rate=1 - samples["count_missing"] / folder.variants)
 
 
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives
@@ -208,53 +202,34 @@ def keep_unrelated(
     gone: dict[int, int] = {}
     while waiting:
         degree, _, kept = heapq.heappop(waiting)
+        going = neighbors[kept] & left
         # Entries of candidates that lost a relative since are out of date; a newer one is in the heap.
-        if kept not in left or degree != len(neighbors[kept]):
+        if kept not in left or degree != len(going):
             continue
-        left.remove(kept)
-        for place in neighbors[kept]:
-            left.remove(place)
-            gone[place] = kept
-        for place in _lose(neighbors, neighbors[kept]):
-            if place in left:
-                heapq.heappush(waiting, (len(neighbors[place]), -call_rate[place], place))
+        left -= {kept, *going}
+        gone |= dict.fromkeys(going, kept)
+        for place in left.intersection(chain.from_iterable(neighbors[relative] for relative in going)):
+            heapq.heappush(waiting, (len(neighbors[place] & left), -call_rate[place], place))
     return gone
-
-
-def _lose(neighbors: dict[int, set[int]], going: set[int]) -> set[int]:
-    """Take those that go away from their relatives; return these."""
-    touched = set()
-    for place in going:
-        touched |= neighbors[place]
-    for place in touched - going:
-        neighbors[place] = neighbors[place] - going
-    return touched - going
 
 
 def _reasons(samples: "pd.DataFrame", settings: Relatedness) -> list[str]:
     """Return for each sample why it is out whatever its relatives, else an empty text."""
-    excluded, held_out = set(settings.exclude), set(settings.hold_out_labels)
-    labels = samples["label"].astype(object).where(samples["label"].notna(), None).tolist()
-    names = samples["sample"].tolist()
-    _check_known(excluded - set(names), "exclude", known=names)
-    _check_known(
-        held_out - set(labels), "hold_out_labels", known=sorted({label for label in labels if label is not None})
-    )
-    return [
-        "excluded" if name in excluded
-        else "held out" if label in held_out
-        else f"call rate {rate:.4g}" if rate < settings.minimum_call_rate
-        else ""
-        for name, label, rate in zip(names, labels, samples["call_rate"].tolist(), strict=True)
-    ]  # fmt: skip
+    names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
+    _check_known(settings.exclude, "exclude", known=names.tolist())
+    _check_known(settings.hold_out_labels, "hold_out_labels", known=sorted(labels.dropna().unique()))
+    too_low = call_rate < settings.minimum_call_rate
+    reasons = call_rate.map("call rate {:.4g}".format).where(too_low, "").astype(object)
+    reasons[labels.isin(settings.hold_out_labels)] = "held out"
+    reasons[names.isin(settings.exclude)] = "excluded"
+    return list(reasons)
 
 
-def _check_known(unknown: set[str], key: str, *, known: Sequence[str]) -> None:
-    if unknown:
-        shown = ", ".join(known[:20]) + (f", ... ({len(known)} in all)" if len(known) > 20 else "")
+def _check_known(asked: Sequence[str], key: str, *, known: Sequence[str]) -> None:
+    if unknown := sorted({*asked} - {*known}):
         raise InputError(
-            f"genomics.relatedness.{key} names {', '.join(sorted(unknown))}, which no sample has. "
-            f"Known: {shown or 'none'}."
+            f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. "
+            f"Known: {shorten_list(known) or 'none'}."
         )
 
 

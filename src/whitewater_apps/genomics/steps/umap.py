@@ -45,19 +45,19 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     """
     table, settings = PCS.table(pcs).to_pandas(), run.settings
     scores = leading_scores(table, components=settings.components)
+    places, measured = np.full((len(table), 2), np.nan), NO_MAP
     if len(table) > settings.neighbors:
-        places = lay_out(run, scores)
+        with run.workers(small=True) as workers:
+            places = next(workers.map(partial(embed, settings=settings, device=run.device), [scores], label="umap"))
         measured = measure(scores, places, neighbors=settings.neighbors, seed=settings.seed)
+        logger.info("map of %d samples, trustworthiness %.3f", len(table), measured["trustworthiness"])
     else:
         logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),
                        settings.neighbors)  # fmt: skip
-        places, measured = np.full((len(table), 2), np.nan), NO_MAP
     table[["sample", "label"]].assign(UMAP1=places[:, 0], UMAP2=places[:, 1]).to_parquet(embedding, index=False)
     described = {**settings.model_dump(mode="json"), "components": scores.shape[1], "samples": len(table), **measured}
     write_json(quality, described)
     run.note(samples=len(table), **measured)
-    if measured is not NO_MAP:
-        logger.info("map of %d samples, trustworthiness %.3f", len(table), measured["trustworthiness"])
 
 
 def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDArray[np.float32]:
@@ -77,24 +77,17 @@ def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDAr
     return np.ascontiguousarray(table[[f"PC{number}" for number in range(1, components + 1)]], dtype=np.float32)
 
 
-def lay_out(run: Run[Umap], scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def embed(scores: npt.NDArray[np.float32], *, settings: Umap, device: Device) -> npt.NDArray[np.float64]:
     """Return the places of the samples on the map, float64 (samples, 2)."""
-    with run.workers(small=True) as workers:
-        work = partial(embed, settings=run.settings, device=run.device)
-        places: npt.NDArray[np.float64] = next(workers.map(work, [scores], label="umap"))
+    estimator = estimators.umap(
+        device, neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
+    )
+    places = device.to_host(estimator.fit_transform(device.to_device(scores))).astype(np.float64)
     if not np.isfinite(places).all():
         raise IntegrityError(
             "genomics.umap: a place on the map is not a finite number. Set genomics.umap.neighbors to another value."
         )
     return places
-
-
-def embed(scores: npt.NDArray[np.float32], *, settings: Umap, device: Device) -> npt.NDArray[np.float64]:
-    """Return what UMAP makes of scores."""
-    estimator = estimators.umap(
-        device, neighbors=settings.neighbors, minimum_distance=settings.minimum_distance, seed=settings.seed
-    )
-    return device.to_host(estimator.fit_transform(device.to_device(scores))).astype(np.float64)
 
 
 def measure(

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,6 @@ from whitewater_apps.genomics.decisions import IDENTITY
 if TYPE_CHECKING:
     import pandas as pd
 
-
 logger = logging.getLogger(__name__)
 DIPLOID = 2
 # Each reason, and what lets more variants pass.
@@ -38,26 +36,11 @@ REMEDIES = {
     "Hardy-Weinberg equilibrium": "lower variant_qc.hwe_p_value",
 }
 REASONS = tuple(REMEDIES)
+# The statistics that the table of decisions tells.
+MEASURED = ("call_rate", "allele_frequency", "allele_count", "hwe_p_value")
 LAST_POSITION = 2**63 - 1
 # A contig, and its first and last position, 1-based, both included.
 Region = tuple[str, int, int]
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What the rules are about; float64 (variants,), int64 where it is a count."""
-
-    call_rate: npt.NDArray[np.float64]
-    allele_frequency: npt.NDArray[np.float64]
-    """Alternate alleles / called alleles; NaN where no sample has a call."""
-    allele_count: npt.NDArray[np.int64]
-    """Alternate alleles."""
-    rarer_frequency: npt.NDArray[np.float64]
-    rarer_count: npt.NDArray[np.int64]
-    one_genotype: npt.NDArray[np.bool_]
-    """All called samples have the same genotype, which may be the heterozygous one."""
-    hwe_p_value: npt.NDArray[np.float64]
-    """NaN for ploidies other than two."""
 
 
 def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> None:
@@ -71,58 +54,67 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     table = folder.variants_table()
     measured = measure(_counts(table, folder), ploidy=folder.ploidy)
     broken = broken_rules(table, measured, run.settings)
-    decisions = _decisions(table, measured, broken)
-    _note(run, decisions, broken)
-    pq.write_table(decisions, variants)
+    kept, reasons = ~broken.any(axis=1), reason_lists(broken)
+    identity = {name: pa.array(table[name]) for name in IDENTITY}
+    columns = {name: measured[name].to_numpy() for name in MEASURED}
+    pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
+    _note(run, broken, kept=int(kept.sum()), rejected=int(np.count_nonzero(reasons.value_lengths())))
 
 
-def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> Statistics:
+def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     """Compute the statistics of variants.
 
     Parameters
     ----------
     counts
         (variants, ploidy + 2): samples with 0 to ploidy copies of the alternate allele, then those without a call.
+
+    Returns
+    -------
+    DataFrame
+        call_rate; allele_frequency and allele_count of the alternate allele; rarer_frequency and rarer_count of the
+        rarer one, frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same,
+        which may be the heterozygous one; hwe_p_value, NaN for ploidies other than two.
     """
+    import pandas as pd
+
     from whitewater.genotypes.hwe import hwe_p_values
 
-    called = counts[:, :-1].sum(axis=1)
+    called = pd.Series(counts[:, :-1].sum(axis=1))
     alternate = counts[:, :-1] @ np.arange(ploidy + 1)
     rarer = np.minimum(alternate, ploidy * called - alternate)
-    return Statistics(
-        call_rate=_ratio(called, counts.sum(axis=1)),
-        allele_frequency=_ratio(alternate, ploidy * called),
-        allele_count=alternate,
-        rarer_frequency=_ratio(rarer, ploidy * called),
-        rarer_count=rarer,
-        one_genotype=counts[:, :-1].max(axis=1) == called,
-        hwe_p_value=hwe_p_values(counts) if ploidy == DIPLOID else np.full(len(counts), np.nan),
+    return pd.DataFrame(
+        {
+            "call_rate": called / counts.sum(axis=1),
+            "allele_frequency": alternate / (ploidy * called),
+            "allele_count": alternate,
+            "rarer_frequency": rarer / (ploidy * called),
+            "rarer_count": rarer,
+            "one_genotype": counts[:, :-1].max(axis=1) == called,
+            "hwe_p_value": hwe_p_values(counts) if ploidy == DIPLOID else np.nan,
+        }
     )
 
 
-def broken_rules(table: "pd.DataFrame", measured: Statistics, settings: VariantQc) -> npt.NDArray[np.bool_]:
+def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> npt.NDArray[np.bool_]:
     """Return which rules each variant breaks: (variants, rules), in the order of `REASONS`."""
-    inside = {
-        "contigs": [(contig, 1, LAST_POSITION) for contig in settings.contigs],
-        "regions": [_parsed(region) for region in settings.regions],
-        "exclude_regions": [_parsed(region) for region in settings.exclude_regions],
-    }
-    marked = {name: _within(table, regions, setting=f"variant_qc.{name}") for name, regions in inside.items()}
+    contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
+    regions, excluded = ([_parsed(region) for region in of] for of in (settings.regions, settings.exclude_regions))
     by_reason = {
-        "multiallelic": table["multiallelic"].to_numpy(bool),
-        "filter": ~table["filter_pass"].to_numpy(bool) & settings.only_filter_pass,
-        "contig": ~marked["contigs"] & bool(settings.contigs),
-        "region": ~marked["regions"] & bool(settings.regions),
-        "excluded region": marked["exclude_regions"],
-        "call rate": measured.call_rate < settings.minimum_call_rate,
+        "multiallelic": table["multiallelic"],
+        "filter": ~table["filter_pass"] & settings.only_filter_pass,
+        "contig": ~_within(table, contigs, setting="contigs") & bool(contigs),
+        "region": ~_within(table, regions, setting="regions") & bool(regions),
+        "excluded region": _within(table, excluded, setting="exclude_regions"),
+        "call rate": measured["call_rate"] < settings.minimum_call_rate,
         # Written so that a variant without calls, whose frequency is NaN, breaks it.
-        "allele frequency": ~(measured.rarer_frequency >= settings.minimum_allele_frequency),
-        "allele count": measured.rarer_count < settings.minimum_allele_count,
+        "allele frequency": ~(measured["rarer_frequency"] >= settings.minimum_allele_frequency),
+        "allele count": measured["rarer_count"] < settings.minimum_allele_count,
         # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
-        "no variance": measured.one_genotype,
-        "Hardy-Weinberg equilibrium": measured.hwe_p_value < settings.hwe_p_value,
+        "no variance": measured["one_genotype"],
+        "Hardy-Weinberg equilibrium": measured["hwe_p_value"] < settings.hwe_p_value,
     }
-    return np.stack([by_reason[reason] for reason in REASONS], axis=1)
+    return np.stack([np.asarray(by_reason[reason], bool) for reason in REASONS], axis=1)
 
 
 def reason_lists(broken: npt.NDArray[np.bool_]) -> pa.ListArray:
@@ -145,45 +137,21 @@ def _counts(table: "pd.DataFrame", folder: GenotypeFolder) -> npt.NDArray[np.int
     return counts
 
 
-def _ratio(numerator: npt.NDArray[np.int64], denominator: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    with np.errstate(invalid="ignore"):
-        quotient: npt.NDArray[np.float64] = numerator / denominator
-    return quotient
-
-
-def _decisions(table: "pd.DataFrame", measured: Statistics, broken: npt.NDArray[np.bool_]) -> pa.Table:
-    return pa.table(
-        {
-            **{name: pa.array(table[name]) for name in IDENTITY},
-            "call_rate": measured.call_rate,
-            "allele_frequency": measured.allele_frequency,
-            "allele_count": measured.allele_count,
-            "hwe_p_value": measured.hwe_p_value,
-            "kept": ~broken.any(axis=1),
-            "reasons": reason_lists(broken),
-        }
-    )
-
-
-def _note(run: Run[VariantQc], decisions: pa.Table, broken: npt.NDArray[np.bool_]) -> None:
+def _note(run: Run[VariantQc], broken: npt.NDArray[np.bool_], *, kept: int, rejected: int) -> None:
     """Record what became of the variants; refuse a result without any."""
-    import pyarrow.compute as pc
-
-    kept = int(pc.sum(decisions["kept"]).as_py() or 0)
-    rejected = int(pc.sum(pc.greater(pc.list_value_length(decisions["reasons"]), 0)).as_py() or 0)
-    if kept + rejected != len(broken):
+    variants, by_reason = len(broken), dict(zip(REASONS, broken.sum(axis=0).tolist(), strict=True))
+    if kept + rejected != variants:
         raise IntegrityError(
-            f"Of {len(broken)} variants {kept} are kept and {rejected} have a reason not to be. Report this as a bug."
+            f"Of {variants} variants {kept} are kept and {rejected} have a reason not to be. Report this as a bug."
         )
-    by_reason = dict(zip(REASONS, broken.sum(axis=0).tolist(), strict=True))
-    run.note(variants=len(broken), kept=kept, rejected=rejected, rejected_by_reason=by_reason)
+    run.note(variants=variants, kept=kept, rejected=rejected, rejected_by_reason=by_reason)
     if not kept:
         most = max(by_reason, key=lambda reason: by_reason[reason])
         raise InputError(
-            f"None of {len(broken)} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
+            f"None of {variants} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
             f"{REMEDIES[most]}."
         )
-    logger.info("%d variants read, %d kept, %d rejected", len(broken), kept, rejected)
+    logger.info("%d variants read, %d kept, %d rejected", variants, kept, rejected)
 
 
 def _parsed(region: str) -> Region:
@@ -197,14 +165,14 @@ def _within(variants: "pd.DataFrame", regions: Sequence[Region], *, setting: str
     """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
     codes, names = variants["contig"].factorize()
     code_of = {str(name): code for code, name in enumerate(names)}
-    positions = variants["position"].to_numpy()
     marked = np.zeros(len(variants), bool)
     for contig, first, last in regions:
         if contig not in code_of:
             raise InputError(
-                f"{setting} names contig {contig!r}, which no variant is on. There are {shorten_list(list(code_of))}."
+                f"variant_qc.{setting} names contig {contig!r}, which no variant is on. There are "
+                f"{shorten_list(list(code_of))}."
             )
-        marked |= (codes == code_of[contig]) & (positions >= first) & (positions <= last)
+        marked |= (codes == code_of[contig]) & variants["position"].between(first, last).to_numpy(bool)
     return marked
 
 
