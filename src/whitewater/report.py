@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -81,7 +82,7 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
     except InputError as error:
         sentences = [str(error)]
     parts = [
-        _list(map(escape, sentences)),
+        _list(re.sub("`(.+?)`", r"<code>\1</code>", escape(sentence)) for sentence in sentences),
         _differences(flatten(manifest["config"]), flatten(configured)),
         _steps(manifest),
         _details("Results", _results(results)),

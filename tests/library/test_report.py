@@ -53,6 +53,11 @@ def test_steps_stand_below_those_they_read_from_and_an_arrow_that_follows_from_o
     assert html.count("<path ") == 5
 
 
+def test_names_in_backticks_are_code(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("whitewater.report.found_in", lambda _: ["The group `a<b` matters most."])
+    assert "<li>The group <code>a&lt;b</code> matters most.</li>" in made(place)
+
+
 def test_small_tables_findings_and_links_that_go_from_the_report_are_on_the_cover(place: Path) -> None:
     html = made(place)
     assert "<li>8 files or folders.</li>" in html
