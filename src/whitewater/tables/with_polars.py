@@ -83,7 +83,7 @@ def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str
     present = {*era.columns, *era.constants, "issues"}
     sound = {name: _is_code(name, each) for name, each in codes.items() if name in present}
     bits = {name: 1 << bit for bit, name in enumerate(codes)}
-    types = pl.DataFrame(schema.empty_table()).schema
+    types = pl.Schema(schema)
     return rows.with_columns(
         *(pl.when(is_code).then(pl.col(name)).alias(name) for name, is_code in sound.items()),
         issues=pl.sum_horizontal(
@@ -143,7 +143,7 @@ def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
     """
     parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition.parts]
     rows = pl.concat(parts, how="diagonal")
-    types, present = pl.DataFrame(schema.empty_table()).schema, rows.collect_schema()
+    types, present = pl.Schema(schema), rows.collect_schema()
     lacking = [pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present]
     return rows.with_columns(*lacking, duplicate=pl.lit(pl.Series(partition.duplicates())))
 
