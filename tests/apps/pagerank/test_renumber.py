@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -336,8 +337,8 @@ def test_the_maximum_is_numpys(tmp_path: Path) -> None:
 
 def test_an_id_that_the_statistics_deny_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_edges(tmp_path / "edges", [1, 2], [2, 3])
-    monkeypatch.setattr(edge_plan, "_bounds_of", lambda chunk: (1, 2))
-    with pytest.raises(IntegrityError, match="not from 1 to 2, as the statistics"):
+    monkeypatch.setattr(edge_plan, "_statistics", lambda path: [SimpleNamespace(min=1, max=2, has_min_max=True)])
+    with pytest.raises(IntegrityError, match="does not have by its statistics"):
         graph_of(tmp_path / "edges")
 
 

@@ -12,19 +12,14 @@ from hypothesis import strategies as st
 
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import CodeNumbers, IdSpan, KeyedEdges, Rule, code_numbers, marked_codes
-from whitewater.graphs.build.merge import (
-    SpanEncoder,
-    WordEncoder,
-    bucket_edges,
-    mark_ids,
-    merge_edges,
-    union_of_ids,
-)
+from whitewater.graphs.build.kernels import sort_keys
+from whitewater.graphs.build.keys import IdCodes, KeyedEdges, Rule, code_numbers, marked_codes
+from whitewater.graphs.build.plan import Buckets
+from whitewater.graphs.build.tasks import bucket_edges, encode_edges, merge_edges
 
 Ids = npt.NDArray[np.int64]
-SPAN = IdSpan(-400, 1001)
-NO_MARKS = CodeNumbers(np.empty(0, np.uint64), np.empty(0, np.uint32))
+SPAN = IdCodes(-400, 1001)
+NO_WEIGHTS = np.empty(0)
 
 
 def random_edges(seed: int, *, edges: int = 5000) -> tuple[Ids, Ids, Array]:
@@ -33,74 +28,49 @@ def random_edges(seed: int, *, edges: int = 5000) -> tuple[Ids, Ids, Array]:
     return source, target, random.random(edges)
 
 
-def fill(encoder: SpanEncoder | WordEncoder, *, factor: int = 1) -> None:
-    """Encode edges in blocks of several sizes, with weights."""
-    source, target, weight = random_edges(1)
-    for start, stop in ((0, 1), (1, 700), (700, 700), (700, 5000)):
-        columns = (source[start:stop] * factor, target[start:stop] * factor, weight[start:stop])
-        encoder.add(*columns)
-
-
-def codes_of(edges: KeyedEdges) -> tuple[Ids, Ids]:
-    keys = edges.keys
+def codes_of(keys: Array) -> tuple[Ids, Ids]:
     return (keys & np.uint64(2**32 - 1)).astype(np.int64), (keys >> np.uint64(32)).astype(np.int64)
 
 
-def with_opposites(source: Ids, target: Ids, weight: Array) -> set[tuple[int, int, float]]:
-    ahead = zip(source.tolist(), target.tolist(), weight.tolist(), strict=True)
-    return {each for a, b, w in ahead for each in ((a, b, w), (b, a, w))}
+def expected(edges: tuple[Ids, Ids, Array], *, symmetric: bool) -> set[tuple[int, int, float]]:
+    ahead = set(zip(*(each.tolist() for each in edges), strict=True))
+    return ahead | {(b, a, w) for a, b, w in ahead} if symmetric else ahead
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_the_codes_of_a_span_are_distances_and_are_marked(symmetric: bool) -> None:
-    encoder = SpanEncoder(SPAN, symmetric=symmetric, weighted=True, rows=5000)
-    fill(encoder)
-    encoded = encoder.edges()
-    source, target = codes_of(encoded)
-    assert encoded.weights is not None
-    found = set(zip((source - 400).tolist(), (target - 400).tolist(), encoded.weights.tolist(), strict=True))
-    edges = random_edges(1)
-    expected = with_opposites(*edges) if symmetric else set(zip(*(each.tolist() for each in edges), strict=True))
-    assert found == expected
-    assert len(source) == len(edges[0]) + symmetric * int((edges[0] != edges[1]).sum())
-    marked = marked_codes(encoder.marks) - 400
-    assert np.array_equal(marked, np.unique(np.concatenate(edges[:2])))
+@pytest.mark.parametrize("factor", [1, 2**53 + 1], ids=["close", "distant"])
+def test_codes_lead_back_to_the_ids_and_are_marked(symmetric: bool, factor: int) -> None:
+    source, target, weight = edges = random_edges(1)
+    ids = np.unique(np.concatenate([source, target]))
+    codes = SPAN if factor == 1 else IdCodes(0, len(ids), ids * factor)
+    marks = codes.empty_marks()
+    keys, weights = encode_edges((source * factor, target * factor, weight), codes, marks, symmetric=symmetric)
+    ends = [each - 400 if codes.ids is None else ids[each] for each in codes_of(keys)]
+    assert set(zip(*(each.tolist() for each in ends), weights.tolist(), strict=True)) == expected(
+        edges, symmetric=symmetric
+    )
+    assert len(keys) == len(source) + symmetric * int((source != target).sum())
+    marked = marked_codes(marks)
+    assert np.array_equal(marked - 400 if codes.ids is None else ids[marked], ids)
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
-def test_without_a_span_codes_lead_back_to_the_ids(symmetric: bool) -> None:
-    # Distant ids.
-    factor = 2**53 + 1
-    encoder = WordEncoder(symmetric=symmetric)
-    fill(encoder, factor=factor)
-    encoded, ids = encoder.edges()
-    assert encoded.weights is not None
-    assert np.array_equal(ids, np.unique(ids))
-    source, target = (ids[codes] // factor for codes in codes_of(encoded))
-    found = set(zip(source.tolist(), target.tolist(), encoded.weights.tolist(), strict=True))
-    edges = random_edges(1)
-    assert found == (with_opposites(*edges) if symmetric else set(zip(*(each.tolist() for each in edges), strict=True)))
-
-
-def test_an_id_out_of_the_span_is_refused() -> None:
+def test_an_id_without_a_code_is_refused() -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
-        encoder = SpanEncoder(SPAN, symmetric=False, weighted=False, rows=2)
-        with pytest.raises(IntegrityError, match="not from -400 to 600"):
-            encoder.add(np.array([0, wrong]), np.array([0, 0]), None)
+        for codes in (SPAN, IdCodes(0, 2, np.array([0, 3]))):
+            with pytest.raises(IntegrityError, match="does not have by its statistics, or had not"):
+                encode_edges((np.array([0, wrong]), np.array([0, 0]), None), codes, codes.empty_marks(),
+                             symmetric=False)  # fmt: skip
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_buckets_are_in_order_and_lose_nothing(weighted: bool) -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
-    weights = np.random.default_rng(4).random(4000) if weighted else None
-    edges = KeyedEdges(keys, weights)
-    found, ends = bucket_edges(edges, 6, 16)
+    weights = np.random.default_rng(4).random(4000) if weighted else NO_WEIGHTS
+    found, ends = bucket_edges((keys, weights), Buckets(6, 1000))
     order = np.argsort(keys >> np.uint64(38), kind="stable")
-    assert np.array_equal(found.keys, keys[order])
+    assert np.array_equal(found[0], keys[order])
+    assert np.array_equal(found[1], weights[order] if weighted else NO_WEIGHTS)
     assert np.array_equal(ends, np.cumsum(np.bincount((keys >> np.uint64(38)).astype(int), minlength=16)))
-    if weights is not None and found.weights is not None:
-        assert np.array_equal(found.weights, weights[order])
-    assert (found.weights is not None) == weighted
 
 
 @pytest.mark.parametrize("rule", ["sum", "maximum"])
@@ -109,15 +79,16 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
     random = np.random.default_rng(6)
     # Codes that use the upper bits, too, of which some are vertices; the runs of equal keys are short and long.
     ids = np.sort(random.choice(2**20, 40, replace=False))
-    marks = np.zeros(2**20 // 64, np.uint64)
-    mark_ids(ids, IdSpan(0, 2**20), marks)
+    codes = IdCodes(0, 2**20)
+    marks = codes.empty_marks()
+    codes.mark(ids, marks)
     target, source = np.sort(random.integers(10, 30, 6000)), random.integers(0, 40, 6000)
     source[:100] = 3
     weights = random.choice([0.1, 0.2, 0.7, 1e-12, 1e12], 6000)
     keys = ids[target].astype(np.uint64) << np.uint64(32) | ids[source].astype(np.uint64)
     cuts = [0, *np.searchsorted(target, [15, 15, 22]).tolist(), 6000]
-    pieces = [KeyedEdges(keys[a:b], weights[a:b] if weighted else None) for a, b in pairwise(cuts)]
-    buckets = [[pieces[0]], [], [pieces[1], pieces[2]], [pieces[3]]]
+    pieces: list[KeyedEdges] = [(keys[a:b], weights[a:b] if weighted else NO_WEIGHTS) for a, b in pairwise(cuts)]
+    buckets = [pieces[:1], pieces[1:3], pieces[3:]]
     merged = merge_edges(buckets, code_numbers(marks), range(10, 30), rule, "int32", weighted=True,
                          edges=6000)  # fmt: skip
     dense = np.zeros((40, 40))
@@ -140,17 +111,11 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
 
 
 @settings(deadline=None)
-@given(edges=st.lists(st.tuples(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1)), max_size=40))
-def test_keys_of_any_bits_are_sorted(edges: list[tuple[int, int]]) -> None:
-    keys = np.array([target << 32 | source for target, source in edges], np.uint64)
-    # Targets have to be close, as their edges are counted in an array.
-    keys &= np.uint64(0x3FF_FFFFFFFF)
-    merged = merge_edges([[KeyedEdges(keys, None)]], NO_MARKS, range(1024), "drop", "int64",
-                         weighted=False, edges=len(keys))  # fmt: skip
-    expected = np.unique(keys)
-    assert np.array_equal(merged.sources, (expected & np.uint64(2**32 - 1)).astype(np.int64))
-    assert np.array_equal(merged.counts, np.bincount((expected >> np.uint64(32)).astype(int), minlength=1024))
-    assert (merged.repeated is None) == (len(expected) == len(keys))
+@given(keys=st.lists(st.integers(0, 2**64 - 1), max_size=40))
+def test_keys_of_any_bits_are_sorted(keys: list[int]) -> None:
+    one, other = (np.array(keys, np.uint64) for _ in range(2))
+    is_other = sort_keys((one, NO_WEIGHTS), (other, NO_WEIGHTS))
+    assert (other if is_other else one).tolist() == sorted(keys)
 
 
 @settings(deadline=None)
@@ -158,13 +123,6 @@ def test_keys_of_any_bits_are_sorted(edges: list[tuple[int, int]]) -> None:
 def test_numbers_are_the_places_of_the_codes(codes: set[int]) -> None:
     ids = np.array(sorted(codes), np.int64)
     marks = np.zeros(5, np.uint64)
-    mark_ids(ids - 7, IdSpan(-7, 301), marks)
+    IdCodes(-7, 301).mark(ids - 7, marks)
     assert np.array_equal(marked_codes(marks), ids)
     assert np.array_equal(code_numbers(marks).of(np.arange(301)), np.searchsorted(ids, np.arange(301)))
-
-
-@settings(deadline=None)
-@given(first=st.sets(st.integers(-9, 9)), second=st.sets(st.integers(-(2**63), 2**63 - 1) | st.integers(-9, 9)))
-def test_the_union_of_ids_is_numpys(first: set[int], second: set[int]) -> None:
-    arrays = [np.array(sorted(each), np.int64) for each in (first, second)]
-    assert np.array_equal(union_of_ids(*arrays), np.union1d(*arrays))

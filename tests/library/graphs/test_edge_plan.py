@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.helpers.graphs import write_edges
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import CODES, IdSpan
+from whitewater.graphs.build.keys import CODES, IdCodes
 from whitewater.graphs.build.plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
-from whitewater.graphs.build.tasks import read
+from whitewater.graphs.build.tasks import Piece
 from whitewater.graphs.edges_folder import open_edges
 
 NONE = np.empty(0, np.int64)
@@ -47,7 +47,7 @@ def test_every_row_group_is_in_one_task(
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
-    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, task_bytes=1 << 30, slice_rows=1000)
+    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, task_bytes=1 << 30)
     found = [group for task in plan.tasks for group in task]
     assert found == folder.row_groups()
     assert len(plan.tasks) <= 4 * threads
@@ -56,32 +56,27 @@ def test_every_row_group_is_in_one_task(
 
 def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> None:
     for name, last, span in (
-        ("close", FEW_CODES - 8, IdSpan(-7, FEW_CODES)),
+        ("close", FEW_CODES - 8, IdCodes(-7, FEW_CODES)),
         ("distant", FEW_CODES - 7, None),
         ("extreme", 2**63 - 1, None),
     ):
         write_edges(tmp_path / name, [5, -7], [last, 0])
-        assert (
-            plan_edges(
-                open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, task_bytes=1 << 30, slice_rows=1000
-            ).span
-            == span
-        )
+        assert plan_edges(open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, task_bytes=1 << 30).span == span
 
 
 def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     vertices = np.array([-9, 3, 88], np.int64)
     table = pa.table({"vertex": pa.array(vertices)})
     folder = write_edges(tmp_path / "edges", [3], [3], vertices=table)
-    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, task_bytes=1 << 30, slice_rows=1000)
-    assert plan.span == IdSpan(-9, 98)
+    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, task_bytes=1 << 30)
+    assert plan.span == IdCodes(-9, 98)
 
 
-@pytest.mark.parametrize("mapped", [False, True])
-def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path, mapped: bool) -> None:
-    kept = tmp_path / "keys.npy"
-    np.save(kept, np.arange(10, dtype=np.uint64))
-    assert read(kept, mapped=mapped)[3:6].tolist() == [3, 4, 5]
-    kept.write_bytes(kept.read_bytes()[:-8])
+def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.npy"
+    np.save(path, np.arange(10, dtype=np.uint64))
+    piece = Piece(path, np.empty(0), np.array([3, 6, 10]))
+    assert [keys.tolist() for keys, _ in piece.buckets(range(1, 3))] == [[3, 4, 5], [6, 7, 8, 9]]
+    path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(IntegrityError, match=r"keys\.npy is cut off"):
-        read(kept, mapped=mapped)
+        list(piece.buckets(range(3)))

@@ -24,8 +24,7 @@ _BUFFER_BYTES = 1 << 20
 def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block]:
     """Yield the edges of a row group of a folder of edges, at most ``rows`` of them at a time, read-only.
 
-    Raises InputError if the file is damaged, or a column is not there, is of
-    another type, or has a null.
+    Raises InputError if the file is damaged, or a column is not there, is of another type, or has a null.
     """
     names = list(TYPES)[: 2 + weighted]
     # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
@@ -34,11 +33,8 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block
     ) as file:  # fmt: skip
         check_types(file.schema_arrow, names)
         for batch in file.iter_batches(rows, [group.number], names, use_threads=False):
-            yield _block(*(_numbers(batch.column(name), name) for name in names))
-
-
-def _block(source: Array, target: Array, weight: Array | None = None) -> Block:
-    return source, target, weight
+            source, target, *weight = (_numbers(batch.column(name), name) for name in names)
+            yield source, target, weight[0] if weighted else None
 
 
 def check_types(schema: pa.Schema, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.graphs.build.merge`.
+"""The kernels of `whitewater.graphs.build.tasks`.
 
 ``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
 """
@@ -13,7 +13,6 @@ from whitewater.engines.kernel import int64, kernel, ones, part, uint64
 Edges = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]
 
-DROP, SUM, MAXIMUM = range(3)
 _DIGIT_BITS = 11
 # Bits that all keys share are worth passing over if they are as many.
 _ALIKE = 8
@@ -35,18 +34,17 @@ def _key(target: int, source: int) -> int:
 
 
 @kernel
-def encode_offsets(
-    ends: tuple[Array, Array], weight: Array, span: tuple[int, int, bool], output: Output3, filled: int
-) -> int:
-    """Append the keys of edges whose codes are the distances of their ids from the smallest one, and mark the codes.
+def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int, bool], output: Output3) -> int:
+    """Fill in the keys of edges, and mark the codes that occur.
 
-    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; ``span`` is the smallest
-    id, how many codes there are, and whether the opposite of each edge is added; ``output`` is keys, weights, and the
-    marks, uint64. ``filled`` keys are there already. Returns how many there are now; -1 if an id has no code.
+    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; ``span`` is what to
+    subtract from an end for its code, how many codes there are, and whether the opposite of each edge is added;
+    ``output`` is keys, weights, and the marks, uint64. Returns the number of keys; -1 if an id has no code.
     """
     source, target = ends
     minimum, size, symmetric = span
     keys, weights, marks = output
+    filled = 0
     for row in range(len(source)):
         first, second = uint64(source[row] - minimum), uint64(target[row] - minimum)
         if first >= size or second >= size:
@@ -149,24 +147,22 @@ def _sort_digit(edges: Edges, bit: int, width: int, output: Edges) -> None:
 
 @part
 def _number(code: int, words: Array, before: Array) -> int:
-    """Return the number of a marked code: the marks before it. Without marks the code is the number."""
-    if not len(words):
-        return int64(code)
+    """Return the number of a marked code: the marks before it."""
     word = code >> uint64(6)
     return int64(before[word]) + ones(words[word] & ((uint64(1) << (code & uint64(63))) - uint64(1)))
 
 
 @kernel
 def merge_equal(
-    edges: Edges, rule: int, numbers: tuple[Array, Array], targets: tuple[Array, int], output: Edges
+    edges: Edges, maximum: bool, numbers: tuple[Array, Array], targets: tuple[Array, int], output: Edges
 ) -> tuple[int, int, int]:
     """Write one edge for each run of equal keys, which are sorted.
 
-    ``rule`` is the weight of a run: `SUM`, in ascending order, or `MAXIMUM`; without weights with `SUM` its length.
-    ``numbers`` are marks of codes, uint64, and the marks before each word, uint32; empty where codes are numbers.
-    ``targets`` are the edges of each target, int64, added to, and the number of the first of them; ``output`` is
-    numbers of sources, and weights if not empty, filled from the beginning. Returns the edges written, how many of them
-    are self-loops, and where the first run of several keys begins, or -1.
+    The weight of a run is the ``maximum`` or else the sum, in ascending order; without weights it is the run's length.
+    ``numbers`` are marks of codes, uint64, and the marks before each word, uint32. ``targets`` are the edges of each
+    target, int64, added to, and the number of the first of them; ``output`` is numbers of sources, and weights if not
+    empty, filled from the beginning. Returns the edges written, how many of them are self-loops, and where the first
+    run of several keys begins, or -1.
     """
     keys, weights = edges
     words, before = numbers
@@ -186,7 +182,7 @@ def merge_equal(
         counts[target] += 1
         loops += previous == key & uint64(_SOURCE)
         if len(merged):
-            merged[filled] = _merged(weights[edge:stop], rule) if len(weights) else float(stop - edge)
+            merged[filled] = _merged(weights[edge:stop], maximum) if len(weights) else float(stop - edge)
         filled += 1
         edge = stop
     return filled, loops, repeated
@@ -201,11 +197,11 @@ def _end_of_run(keys: Array, edge: int) -> int:
 
 
 @part
-def _merged(weights: Array, rule: int) -> float:
+def _merged(weights: Array, maximum: bool) -> float:
     """Return the sum, added up in ascending order, or the maximum of weights, which may be moved."""
     if len(weights) == 1:
         return float(weights[0])
-    if rule == MAXIMUM:
+    if maximum:
         return float(weights.max())
     weights.sort()
     total = 0.0

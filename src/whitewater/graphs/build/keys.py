@@ -2,73 +2,74 @@
 
 Each end of an edge has a *code*, a number below 2**32 that is higher for a higher id. The *key* of an edge is the code
 of its target times 2**32 plus that of its source, so that keys in ascending order are compressed sparse rows of
-in-edges. Where the ids lie close together, the code of an id is its distance from the smallest one, and a bit for each
-code marks those that occur. Otherwise the code of an id is first its place among those of some edges, and such keys are
-coded again when the ids of all edges are known.
+in-edges. Where the ids lie close together, the code of an id is its distance from the smallest one; otherwise the edges
+are read once for their ids alone, and the code of an id is its place among these. A bit for each code marks those that
+occur.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.errors import IntegrityError
-from whitewater.tables.arrow_arrays import empty
+from whitewater.graphs.vertex_ids import places_of
 
 Rule = Literal["drop", "sum", "maximum"]
+# Keys, uint64 (edges,), in any order, and weights, float64 (edges,), or an empty array where there are none.
+KeyedEdges = tuple[Array, Array]
 # Bits of a code, and the codes that there are.
 CODE_BITS = 32
 CODES = 1 << CODE_BITS
 WORD_BITS = 64
-_UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
 
 
 @dataclass(frozen=True)
-class IdSpan:
-    """The ids from ``minimum`` on, ``size`` of them, whose codes are their distances from it."""
+class IdCodes:
+    """``size`` codes: distances from ``minimum``; or, where that is 0, places in ``ids``, int64, ascending."""
 
     minimum: int
     size: int
+    ids: Array | None = None
 
-    @property
-    def words(self) -> int:
-        """Words of 64 bits that have a bit for each code."""
-        return -(-self.size // WORD_BITS)
+    def empty_marks(self) -> Array:
+        """Return words of 64 bits with a bit for each code, the lowest first, uint64; none is set."""
+        return np.zeros(-(-self.size // WORD_BITS), np.uint64)
 
+    def shifted_codes(self, ids: Array) -> Array:
+        """Return the codes of ids, int64, plus `minimum`; what an id without a code gets is out of their range."""
+        if self.ids is None:
+            return ids
+        import pandas as pd
 
-@dataclass(frozen=True)
-class KeyedEdges:
-    """Edges in any order: ``keys`` uint64 (edges,), and ``weights`` float64 (edges,) or none."""
+        numbers, distinct = pd.factorize(ids)
+        return places_of(distinct, self.ids)[numbers]
 
-    keys: Array
-    weights: Array | None
-
-    def __len__(self) -> int:
-        return len(self.keys)
+    def mark(self, ids: Array, marks: Array) -> None:
+        """Mark the codes of ids, int64."""
+        codes = (self.shifted_codes(ids) - self.minimum).view(np.uint64)
+        np.bitwise_or.at(marks, codes >> np.uint64(6), np.uint64(1) << (codes & np.uint64(WORD_BITS - 1)))
 
 
 @dataclass(frozen=True)
 class CodeNumbers:
-    """The number of each code: the marks, uint64 (words,), before it. Both arrays are empty where it is the code.
+    """The number of each code is the count of ``marks``, uint64 (words,), before it.
 
-    ``before``, uint32 (words,), are the marks before each word.
+    ``before``, uint32 (words,), counts those before each word.
     """
 
-    words: Array
+    marks: Array
     before: Array
 
     def of(self, codes: Array) -> Array:
         """Return the numbers of codes, unsigned integers, as int64."""
-        if len(self.words) == 0:
-            return codes.astype(np.int64)
         word = codes >> 6
         bits = codes.astype(np.uint64) & np.uint64(WORD_BITS - 1)
         lower = (np.uint64(1) << bits) - np.uint64(1)
-        numbers: Array = self.before[word].astype(np.int64) + np.bitwise_count(self.words[word] & lower)
+        numbers: Array = self.before[word].astype(np.int64) + np.bitwise_count(self.marks[word] & lower)
         return numbers
 
 
@@ -77,8 +78,8 @@ class MergedEdges:
     """Edges in the order of their keys, each pair of ends once; arrays of the host.
 
     ``counts`` int64 (vertices of a range,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
-    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the
-    target of the first edge that there was several times, if any.
+    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the target of the first edge
+    that there was several times, if any.
     """
 
     counts: Array
@@ -103,35 +104,10 @@ class NumberedEdges:
 
 def code_numbers(marks: Array) -> CodeNumbers:
     """Return the numbers of the codes that are marked, uint64 (words,), and may not be more than 2**32."""
-    before = np.cumsum(np.bitwise_count(marks), dtype=np.int64)
-    return CodeNumbers(marks, np.concatenate([[0], before[:-1]]).astype(np.uint32) if len(marks) else before)
+    counts = np.bitwise_count(marks).astype(np.int64)
+    return CodeNumbers(marks, (np.cumsum(counts) - counts).astype(np.uint32))
 
 
 def marked_codes(marks: Array) -> Array:
     """Return the codes that are marked, int64, ascending."""
     return np.flatnonzero(np.unpackbits(marks.view(np.uint8), bitorder="little"))
-
-
-def gathered(pieces: Sequence[KeyedEdges]) -> tuple[Array, Array]:
-    """Return the keys and the weights, if any, of all pieces in memory of their own."""
-    weighted = bool(pieces) and pieces[0].weights is not None
-    keys, weights = room(sum(len(piece) for piece in pieces), weighted=weighted)
-    filled = 0
-    for piece in pieces:
-        keys[filled : filled + len(piece)] = piece.keys
-        if piece.weights is not None:
-            weights[filled : filled + len(piece)] = piece.weights
-        filled += len(piece)
-    return keys, weights
-
-
-def room(edges: int, *, weighted: bool) -> tuple[Array, Array]:
-    """Return memory for keys and, if there are any, for weights."""
-    return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
-
-
-def outside_span(span: IdSpan) -> IntegrityError:
-    """Return the error of an id that is not in a span."""
-    last = span.minimum + span.size - 1
-    return IntegrityError(f"an id is not from {span.minimum} to {last}, as the statistics of its Parquet file say. "
-                          "Run the step that writes the edges again.")  # fmt: skip

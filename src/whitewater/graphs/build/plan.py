@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
+
 from whitewater.engines import memory
-from whitewater.graphs.build.keys import CODES, IdSpan
+from whitewater.graphs.build.keys import CODES, IdCodes
 
 if TYPE_CHECKING:
     from whitewater.graphs.edges_folder import EdgesFolder
@@ -23,12 +25,11 @@ BUCKET_EDGES = 32 << 10
 MOST_BUCKETS = 1 << 10
 # Ids are coded as distances where these are at most so many times the ends of edges, or few anyway.
 SPARSEST, FEW_CODES = 8, 1 << 22
-# Bytes that an edge takes while it is encoded, besides its key, where codes are not distances; that an edge takes in a
-# task, at most; and a vertex for the arrays of the graph.
+# Bytes that an edge takes while its ids are looked up, where codes are not distances; that an edge takes in a task, at
+# most; and a vertex for the arrays of the graph.
 HASHED_BYTES, WORK_BYTES, VERTEX_BYTES = 112, 200, 48
-SMALLEST_PIECE = 1 << 16
-# Slices of the device that are encoded, and merged, at once: what a GPU's memory holds a few times.
-PIECE_SLICES = 16
+# Edges that are encoded, or merged, at once: at least, and at most.
+SMALLEST_PIECE, LARGEST_PIECE = 1 << 16, 1 << 21
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class EdgePlan:
     rows: int
     weighted: bool
     symmetric: bool  # a row stands for both directions
-    span: IdSpan | None  # the ids, if they lie close enough together for codes that are distances
+    span: IdCodes | None  # the codes, if the ids lie close enough together for distances
     tasks: tuple[tuple[RowGroup, ...], ...]  # row groups that are encoded together
     budget: int  # bytes for edges under way
     threads: int  # tasks that run at once
@@ -107,38 +108,34 @@ class Buckets:
         return ((self.codes - 1) >> self.shift) + 1
 
 
-def plan_edges(
-    folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads: int, task_bytes: int, slice_rows: int
-) -> EdgePlan:
+def plan_edges(folder: EdgesFolder, vertices: Ids, *, memory_gb: float, threads: int, task_bytes: int) -> EdgePlan:
     """Plan the work on a folder of edges and the ids of its vertices, ascending, as far as they are known.
 
     ``memory_gb``, in GB, are for edges under way on the host, 0: half of what is available; ``threads`` tasks run at
-    once, each of which may take ``task_bytes``, and the device likes ``slice_rows``.
+    once, each of which may take ``task_bytes``.
     """
     groups = folder.row_groups()
-    budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
-    entries = folder.edges * (1 if folder.directed else 2)
     # Row groups are of one size, but for the last one of a file.
     size = max(1, -(-len(groups) // (TASKS_A_THREAD * threads)))
     return EdgePlan(
         rows=folder.edges,
         weighted=folder.weighted,
         symmetric=not folder.directed,
-        span=_span(groups, vertices, ends=2 * entries + len(vertices)),
+        span=_span(groups, vertices, ends=2 * (folder.edges << (not folder.directed)) + len(vertices)),
         tasks=tuple(tuple(groups[start : start + size]) for start in range(0, len(groups), size)),
-        budget=budget,
+        budget=int(memory_gb * 1e9) if memory_gb else memory.available() // 2,
         threads=threads,
-        most=max(SMALLEST_PIECE, min(PIECE_SLICES * slice_rows, task_bytes // WORK_BYTES)),
+        most=max(SMALLEST_PIECE, min(LARGEST_PIECE, task_bytes // WORK_BYTES)),
     )
 
 
-def check_memory(plan: EdgePlan, *, vertices: int) -> int:
+def check_memory(plan: EdgePlan, codes: IdCodes, *, vertices: int) -> int:
     """Log how much memory of the host the work will need, refuse it if that is not there, and return it in bytes.
 
     Raises ResourceError if there is not enough memory; the message says what can be done.
     """
     edges = min(plan.budget, plan.in_memory_bytes)
-    marks = 0 if plan.span is None else plan.span.words * (8 * (plan.threads + 1) + 4)
+    marks = codes.size // 64 * (8 * (plan.threads + 1) + 4)
     hashed = 0 if plan.span else plan.threads * min(plan.piece_rows, plan.rows) * HASHED_BYTES
     needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if plan.weighted else 0))
     memory.forecast(
@@ -162,31 +159,19 @@ def check_range(plan: EdgePlan, *, edges: int) -> None:
         )
 
 
-def _span(groups: Sequence[RowGroup], vertices: Ids, *, ends: int) -> IdSpan | None:
-    """Return the span of all ids, or None where a file does not tell it, or a bit for each of its ids is too much."""
-    bounds = [bounds for path in {group.path: None for group in groups} for bounds in _bounds(path)]
-    if len(vertices):
-        bounds.append((int(vertices[0]), int(vertices[-1])))
-    known = [each for each in bounds if each is not None]
-    if len(known) < len(bounds) or not known:
+def _span(groups: Sequence[RowGroup], vertices: Ids, *, ends: int) -> IdCodes | None:
+    """Return codes that are distances, or None where a file does not tell its ids, or a bit for each is too much."""
+    chunks = [chunk for path in {group.path: None for group in groups} for chunk in _statistics(path)]
+    if any(chunk is None or not chunk.has_min_max for chunk in chunks) or not (chunks or len(vertices)):
         return None
-    minimum = min(low for low, _ in known)
-    size = max(high for _, high in known) - minimum + 1
-    return IdSpan(minimum, size) if size <= min(CODES, max(FEW_CODES, SPARSEST * ends)) else None
+    minimum = min([*vertices[:1].tolist(), *(chunk.min for chunk in chunks)])
+    size = max([*vertices[-1:].tolist(), *(chunk.max for chunk in chunks)]) - minimum + 1
+    return IdCodes(minimum, size) if size <= min(CODES, max(FEW_CODES, SPARSEST * ends)) else None
 
 
-def _bounds(path: Path) -> Iterator[tuple[int, int] | None]:
-    """Yield the least and the greatest id of each column of ids, as the footer tells them."""
-    import pyarrow.parquet as pq
-
-    metadata = pq.read_metadata(path)
-    for group in (metadata.row_group(number) for number in range(metadata.num_row_groups)):
-        for place in range(group.num_columns):
-            column = group.column(place)
-            if column.path_in_schema in ("source", "target") and group.num_rows:
-                yield _bounds_of(column)
-
-
-def _bounds_of(chunk: Any) -> tuple[int, int] | None:
-    found = chunk.statistics
-    return (int(found.min), int(found.max)) if found is not None and found.has_min_max else None
+def _statistics(path: Path) -> Iterator[Any]:
+    """Yield the statistics of each chunk of ids, as the footer has them, if it does."""
+    footer = pq.read_metadata(path)
+    for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
+        columns = (group.column(place) for place in range(group.num_columns if group.num_rows else 0))
+        yield from (each.statistics for each in columns if each.path_in_schema != "weight")
