@@ -59,10 +59,16 @@ class TargetRange:
 
 def distinct_ids(task: int, *, plan: EdgePlan) -> Array:
     """Return the ids of the ends of a task's edges, int64, ascending, each once."""
+    blocks = _blocks(plan, task, weighted=False)
+    return union_of_ids(*(union_of_ids(source, target) for source, target, _ in blocks))
+
+
+def union_of_ids(*arrays: Array) -> Array:
+    """Return the ids, int64, that are in any of some arrays, ascending, each once."""
     import pandas as pd
 
-    blocks = _blocks(plan, task, weighted=False)
-    return np.unique(np.concatenate([pd.unique(np.concatenate([source, target])) for source, target, _ in blocks]))
+    # Many times faster than `numpy.unique`.
+    return np.sort(pd.unique(np.concatenate(arrays)))
 
 
 def encode(

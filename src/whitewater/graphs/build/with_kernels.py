@@ -23,7 +23,7 @@ from whitewater.graphs.build.keys import (
     marked_codes,
 )
 from whitewater.graphs.build.plan import Buckets, EdgePlan, check_memory, check_range, plan_edges
-from whitewater.graphs.build.tasks import Piece, TargetRange, distinct_ids, encode, merge
+from whitewater.graphs.build.tasks import Piece, TargetRange, distinct_ids, encode, merge, union_of_ids
 from whitewater.graphs.graph_folder import index_of
 from whitewater.graphs.vertex_ids import Ids
 
@@ -63,7 +63,7 @@ def _codes_of_ids(plan: EdgePlan, known: Ids, workers: Workers) -> IdCodes:
     """Read the ids of all edges; the code of each is its place among these and those that are known."""
     check_memory(plan, IdCodes(0, len(known)), vertices=len(known))
     found = workers.map(distinct_ids, range(len(plan.tasks)), label="ids", shared={"plan": plan})
-    ids: Array = reduce(np.union1d, found, known)
+    ids: Array = reduce(union_of_ids, found, known)
     if len(ids) > CODES:
         raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
     return IdCodes(0, len(ids), ids)
