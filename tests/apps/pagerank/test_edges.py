@@ -231,7 +231,7 @@ def test_directions_and_weights_are_told(tmp_path: Path) -> None:
 def test_a_symmetric_matrix_is_not_a_directed_graph(tmp_path: Path) -> None:
     write(tmp_path / "e", "%%MatrixMarket matrix coordinate pattern symmetric\n3 3 1\n3 1\n")
     with pytest.raises(
-        ConfigError, match=r"e: the matrix is symmetric.* Set pagerank\.fetch\.edges\.directed to false"
+        ConfigError, match=r"e is a .* symmetric matrix, but pagerank\.fetch\.edges\.directed is true. Set it to false"
     ):
         from_files(tmp_path)
     assert rows(from_files(tmp_path, directed=False)) == [(3, 1)]

@@ -6,10 +6,9 @@ Source: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix Market Exchange Fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from whitewater.errors import ConfigError, InputError
 
@@ -27,21 +26,19 @@ _NO_GRAPHS = {
 }
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """What the lines ahead of the entries declare."""
+class Matrix(NamedTuple):
+    """The numbers that the line ahead of the entries declares."""
 
-    pattern: bool
-    symmetric: bool
     rows: int
     columns: int
     entries: int
 
 
-def read_matrix(path: Path, banner: bytes, sizes: bytes) -> Matrix:
-    """Return what the first line of a file and the line of its sizes declare.
+def read_matrix(path: Path, banner: bytes, sizes: bytes, settings: Edges) -> Matrix:
+    """Return what the line of the sizes declares; ``banner`` is the first line of the file.
 
-    Raises InputError if the matrix is not a list of real weights, or a line is not of the format.
+    Raises InputError if the matrix is not a list of real weights, or a line is not of the format, and ConfigError if
+    the settings are not those of the matrix.
     """
     from scipy.io import mminfo
 
@@ -56,21 +53,16 @@ def read_matrix(path: Path, banner: bytes, sizes: bytes) -> Matrix:
     for word in words:
         if word in _NO_GRAPHS:
             raise InputError(f"{path} is a matrix of Matrix Market of the kind {word}: {_NO_GRAPHS[word]}")
-    return Matrix("pattern" in words, "symmetric" in words, rows, columns, entries)
-
-
-def check_settings(path: Path, matrix: Matrix, settings: Edges) -> None:
-    """Raise ConfigError if the settings are not those of a matrix."""
     wanted: dict[str, str | bool] = {"layout": "pairs", "delimiter": "whitespace", "header": False, "ids": "integer"}
+    # Of a symmetric matrix an entry stands for both directions; a pattern has no weights.
+    wanted |= dict.fromkeys(["directed"] * ("symmetric" in words) + ["weighted"] * ("pattern" in words), False)
     for name, value in wanted.items():
         if getattr(settings, name) != value:
-            raise _wrong(path, f"a Matrix Market file is not of {name} {getattr(settings, name)!r}", name, value)
-    if matrix.symmetric and settings.directed:
-        raise _wrong(path, "the matrix is symmetric: an entry stands for both directions", "directed", value=False)
-    if matrix.pattern and settings.weighted:
-        raise _wrong(path, "the matrix is a pattern, which has no weights", "weighted", value=False)
+            kind, setting = " ".join(words), f"pagerank.fetch.edges.{name}"
+            raise ConfigError(f"{path} is a {kind} matrix, but {setting} is {_shown(getattr(settings, name))}. Set it "
+                              f"to {_shown(value)}.")  # fmt: skip
+    return Matrix(rows, columns, entries)
 
 
-def _wrong(path: Path, problem: str, name: str, value: str | bool) -> ConfigError:
-    shown = str(value).lower() if isinstance(value, bool) else value
-    return ConfigError(f"{path}: {problem}. Set pagerank.fetch.edges.{name} to {shown}.")
+def _shown(value: str | bool) -> str:
+    return str(value).lower()

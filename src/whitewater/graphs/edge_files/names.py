@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,9 @@ from whitewater.errors import ConfigError, IntegrityError
 from whitewater.graphs.vertex_ids import vertex_ids
 from whitewater.io.terminal_text import shorten
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+
+if TYPE_CHECKING:
+    from whitewater.graphs.config import Edges
 
 # Columns of a list of names in an error.
 _LONGEST_LIST = 300
@@ -46,8 +50,8 @@ def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
     words = pa.concat_arrays(columns).dictionary_encode()
     ids = vertex_ids(words.dictionary.to_pylist())
     bounds = np.cumsum([len(column) for column in columns])[:-1]
-    found = np.split(ids[to_numpy(words.indices)], bounds)
-    return found, pa.table({"vertex": to_arrow(ids), "name": words.dictionary}).cast(SCHEMA)
+    names = pa.table({"vertex": to_arrow(ids), "name": words.dictionary}).cast(SCHEMA)
+    return np.split(ids[to_numpy(words.indices)], bounds), names
 
 
 def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
@@ -58,13 +62,21 @@ def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
 
 
-def wrong_column(path: Path, name: str, names: Sequence[str]) -> ConfigError:
-    """Return the error of a column that is not among the names of a file, or more than once."""
-    listed = shorten(", ".join(names), columns=_LONGEST_LIST)
-    return ConfigError(
-        f"{path} has {'more than one' if name in names else 'no'} column {name!r}; it has {listed}. Set "
-        "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and .delimiter."
-    )
+def edge_columns(path: Path, columns: Sequence[str], settings: Edges) -> list[str]:
+    """Return the columns of source, target and, where edges have one, weight.
+
+    Raises ConfigError if one is not among the ``columns`` of a file, or more than once.
+    """
+    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
+    for name in names:
+        if columns.count(name) != 1:
+            listed = shorten(", ".join(columns), columns=_LONGEST_LIST)
+            raise ConfigError(
+                f"{path} has {'more than one' if name in columns else 'no'} column {name!r}; it has {listed}. Set "
+                "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and "
+                ".delimiter."
+            )
+    return names
 
 
 def merged(tables: Sequence[pa.Table]) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.edge_files.names import Batch, ids_of, vertices_of, wrong_column
+from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.io.folder import RowGroup
 
@@ -53,16 +53,12 @@ def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
     Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
     way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
-    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
-    where = f"{group.path}, row group {group.number}"
     with _opened(group.path) as file:
-        for name in names:
-            if file.schema_arrow.names.count(name) != 1:
-                raise wrong_column(group.path, name, file.schema_arrow.names)
+        names = edge_columns(group.path, file.schema_arrow.names, settings)
         for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
-            (source, target), named = ids_of([_ids(batch.column(name), name, where, settings) for name in names[:2]])
-            weight = _weights(batch.column(names[2]), names[2], where) if settings.weighted else None
-            yield Batch(source, target, weight, names=named)
+            (source, target), named = ids_of([_ids(batch[name], _where(group, name), settings) for name in names[:2]])
+            weights = [_weights(batch[name], _where(group, name)) for name in names[2:]]
+            yield Batch(source, target, weights[0] if weights else None, names=named)
 
 
 def read_vertices(group: RowGroup, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
@@ -73,38 +69,40 @@ def read_vertices(group: RowGroup, settings: Edges) -> tuple[Counter[str], list[
     with _opened(group.path) as file:
         schema = file.schema_arrow
         named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
-        table = file.read_row_group(group.number, schema.names[: 1 + named], use_threads=False).combine_chunks()
-    where = f"{group.path}, row group {group.number}"
-    ids, *names = [table.column(place).combine_chunks() for place in range(1 + named)]
-    found = vertices_of(_ids(ids, schema.names[0], where, settings),
-                        _texts(names[0], schema.names[1], where) if names else None)  # fmt: skip
-    return Counter(rows=len(ids)), [found] if len(ids) else []
+        table = file.read_row_group(group.number, schema.names[: 1 + named], use_threads=False)
+    first, *second = (column.combine_chunks() for column in table.columns)
+    ids = _ids(first, _where(group, schema.names[0]), settings)
+    vertices = vertices_of(ids, _texts(second[0], _where(group, schema.names[1])) if named else None)
+    return Counter(rows=table.num_rows), [vertices] if table.num_rows else []
 
 
-def _ids(column: pa.Array, name: str, where: str, settings: Edges) -> pa.Array:
+def _where(group: RowGroup, column: str) -> str:
+    return f"{group.path}, row group {group.number}: column {column!r}"
+
+
+def _ids(column: pa.Array, where: str, settings: Edges) -> pa.Array:
     """Return numbers as int64, or names."""
     if _is_text(column.type) != (settings.ids == "text"):
-        kind, other = ("text", "integers") if _is_text(column.type) else (str(column.type), "text")
-        raise ConfigError(f"{where}: column {name!r} is {kind}, but ids are {other}. Set pagerank.fetch.edges.ids to "
-                          f"{'text' if other == 'integers' else 'integer'}.")  # fmt: skip
+        kind, other = ("integers", "text") if settings.ids == "integer" else ("text", "integer")
+        raise ConfigError(f"{where} is {'text' if _is_text(column.type) else column.type}, but ids are {kind}. Set "
+                          f"pagerank.fetch.edges.ids to {other}.")  # fmt: skip
     if settings.ids == "text":
-        return _texts(column, name, where)
+        return _texts(column, where)
     if column.null_count or not pt.is_integer(column.type):
-        found = "a null" if column.null_count else f"{column.type}, and no integers"
-        raise InputError(f"{where}: column {name!r} has {found}: each row names a vertex. Correct the file.")
+        problem = "a null" if column.null_count else f"{column.type}, and no integers"
+        raise InputError(f"{where} has {problem}: each row names a vertex. Correct the file.")
     try:
         return column.cast(pa.int64())
     except pa.ArrowInvalid as error:
-        raise InputError(f"{where}: column {name!r} has an id that does not fit 64 bits with sign ({error}). Write ids "
-                         "as text, and set pagerank.fetch.edges.ids to text.") from error  # fmt: skip
+        raise InputError(f"{where} has an id that does not fit 64 bits with sign ({error}). Write ids as text, and set "
+                         "pagerank.fetch.edges.ids to text.") from error  # fmt: skip
 
 
-def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
+def _texts(column: pa.Array, where: str) -> pa.Array:
     texts = column.cast(pa.large_string())
     texts.validate(full=True)
     if texts.null_count or (len(texts) and not pc.min(pc.binary_length(texts)).as_py()):
-        raise InputError(f"{where}: column {name!r} has a null or an empty text, which names no vertex. Correct the "
-                         "file.")  # fmt: skip
+        raise InputError(f"{where} has a null or an empty text, which names no vertex. Correct the file.")
     return texts
 
 
@@ -113,14 +111,13 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pt.is_string(values) or pt.is_large_string(values))
 
 
-def _weights(column: pa.Array, name: str, where: str) -> Array:
+def _weights(column: pa.Array, where: str) -> Array:
     weights: Array = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
     wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
     if wrong.any():
         raise InputError(
-            f"{where}: column {name!r} has {weights[wrong][0]} (or null), which is not a number above 0 and up to "
-            f"{LARGEST_WEIGHT:g}. Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall "
-            "not count."
+            f"{where} has {weights[wrong][0]} (or null), which is not a number above 0 and up to {LARGEST_WEIGHT:g}. "
+            "Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall not count."
         )
     return weights
 

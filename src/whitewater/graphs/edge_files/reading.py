@@ -49,9 +49,10 @@ Opened = dict[Path, TextFile | None]
 
 
 class Part(NamedTuple):
-    """What one task reads, and the number of the part that it writes."""
+    """A part of the folder that one task writes: its number, and what of which file it reads."""
 
     number: int
+    path: Path
     unit: Unit | RowGroup
 
 
@@ -108,10 +109,14 @@ def _read_edges(
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
     vertices = Merging(*[] if table is None else [table])
+    named = table is not None and "name" in table.column_names
     for path, (counted, found) in _read(files, partial(read_part, reading=reading), workers, label="edges"):
         counts[path].update(counted)
         if found is not None and found.num_rows:
-            vertices.add(_like(table, found))
+            # A vertex that a table of names lacks is named by its id.
+            is_nameless = named and "name" not in found.column_names
+            ids = found["vertex"]
+            vertices.add(found.append_column("name", ids.cast(pa.large_string())) if is_nameless else found)
     _check_declared(files, counts)
     _warn_of_unread(files, counts, reading.settings)
     return sum(counts.values(), Counter[str]()), vertices.table()
@@ -123,9 +128,9 @@ def _read_table(files: Opened, settings: Edges, workers: Workers) -> tuple[Count
         return Counter(), None
     counts = sum((file.counts for file in files.values() if file), Counter[str]())
     tables = list[pa.Table]()
-    for _, (found, several) in _read(files, partial(_read_vertices, settings=settings), workers, label="vertices"):
-        counts.update(found)
-        tables += several
+    for _, (counted, some) in _read(files, partial(_read_vertices, settings=settings), workers, label="vertices"):
+        counts.update(counted)
+        tables += some
     if not tables:
         raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
                          "pagerank.fetch.edges.vertices.")  # fmt: skip
@@ -149,10 +154,12 @@ def _read(
     files: Opened, work: Callable[[Part], Result], workers: Workers, *, label: str
 ) -> Iterator[tuple[Path, Result]]:
     """Yield what a function makes of each part of the files, with its path, in their order."""
-    units = (unit for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path)))
-    parts = [Part(number, unit) for number, unit in enumerate(units)]
+    units = [
+        (path, unit) for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path))
+    ]
+    parts = [Part(number, *each) for number, each in enumerate(units)]
     outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
-    return _without_faults((part.unit.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
+    return _without_faults((part.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
 
 
 def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
@@ -197,7 +204,9 @@ def _check_declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> None:
 
 def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
     """Warn of weights that are not read, and of comments that might be edges."""
-    unread = [path for path, file in files.items() if _may_have_weights(path, file, counts[path], settings)]
+    columns = {path: file.header if file else parquet.column_names(path) for path, file in files.items()}
+    unread = [path for path, names in columns.items()
+              if settings.weight_column in names or (counts[path]["unread_fields"] and not names)]  # fmt: skip
     if unread and not settings.weighted:
         logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
                        "weighted to true", _shortened(unread), settings.weight_column)  # fmt: skip
@@ -205,11 +214,6 @@ def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings
     if doubtful:
         logger.warning("%s: the line at its head that begins with # or %% is a comment, though it could be an edge. If "
                        "it is one, set pagerank.fetch.edges.comment to 'none'", _shortened(doubtful))  # fmt: skip
-
-
-def _may_have_weights(path: Path, file: TextFile | None, counts: Counter[str], settings: Edges) -> bool:
-    columns = file.header if file else parquet.column_names(path)
-    return settings.weight_column in columns or bool(counts["unread_fields"] and not columns)
 
 
 def _shortened(paths: Sequence[Path]) -> str:
@@ -250,13 +254,6 @@ def _vertices(batch: Batch, judged: Judged, reading: Reading) -> pa.Table:
     return table if reading.known is None else table.filter(pa.array(~reading.knows(table["vertex"].to_numpy())))
 
 
-def _like(table: pa.Table | None, found: pa.Table) -> pa.Table:
-    """Return vertices that a table of names lacks with a name: their id."""
-    if table is None or "name" not in table.column_names or "name" in found.column_names:
-        return found
-    return found.append_column("name", found["vertex"].cast(pa.large_string()))
-
-
 def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
     if isinstance(part.unit, RowGroup):
         return parquet.read_vertices(part.unit, settings)
@@ -279,18 +276,10 @@ def judge(source: Ids, target: Ids, broken: Mask, rules: EdgeRules) -> Judged:
     A broken row that is dropped is not a self-loop any more.
     """
     drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
-    loops = (source == target) & ~broken if drop_broken else source == target
-    left_out = (broken & drop_broken) | (loops & drop_loops)
-    broken_rows, loop_rows = int(broken.sum()), int(loops.sum())
-    counts = {
-        "read": len(source),
-        "edges": len(source) - int(left_out.sum()),
-        "broken": broken_rows,
-        "dropped_broken": broken_rows * drop_broken,
-        "self_loops": loop_rows,
-        "dropped_self_loops": loop_rows * drop_loops,
-    }
-    return Judged(~left_out, broken, loops, Counter(counts))
+    loops = (source == target) & ~(broken & drop_broken)
+    kept = ~((broken & drop_broken) | (loops & drop_loops))
+    rows = [len(source), kept.sum(), broken.sum(), broken.sum() * drop_broken, loops.sum(), loops.sum() * drop_loops]
+    return Judged(kept, broken, loops, Counter(dict(zip(COUNTS, map(int, rows), strict=True))))
 
 
 def total(counts: Counter[str]) -> dict[str, int]:

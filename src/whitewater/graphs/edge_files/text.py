@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +21,8 @@ import pyarrow.compute as pc
 
 from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.edge_files.matrix_market import BANNER, Matrix, check_settings, read_matrix
-from whitewater.graphs.edge_files.names import Batch, ids_of, vertices_of, wrong_column
+from whitewater.graphs.edge_files.matrix_market import BANNER, Matrix, read_matrix
+from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -47,32 +48,37 @@ _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _REAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 # No integer of 64 bits has more digits.
 _DIGITS = 19
-# What may be wrong with a line, and the remedy.
+
+
+class Fault(NamedTuple):
+    """What may be wrong with a line, and the remedy."""
+
+    problem: str
+    remedy: str
+
+
 _CHECK = "Correct the file, or set pagerank.fetch.edges"
 _TEXT = "It must be text in UTF-8: convert it, or fetch it again if it is damaged."
-_LONE_RETURN = (
+_LONE_RETURN = Fault(
     "a carriage return (CR) stands within the line",
     r"Lines end with LF, or CR and LF: convert the file, such as with `tr '\r' '\n'`.",
 )
-_NO_INTEGER = (
+_NO_INTEGER = Fault(
     "an id is not an integer",
     f"{_CHECK}.ids to text if ids are names, or .delimiter and .header if fields are found wrongly.",
 )
-_TOO_LARGE = ("an id does not fit 64 bits with sign", f"{_CHECK}.ids to text.")
-_MISSING = ("a field is missing", f"{_CHECK}: .delimiter, .header, or .weighted to false if there are no weights.")
-_TOO_MANY = (
+_TOO_LARGE = Fault("an id does not fit 64 bits with sign", f"{_CHECK}.ids to text.")
+_MISSING = Fault("a field is missing", f"{_CHECK}: .delimiter, .header, or .weighted to false if there are no weights.")
+_TOO_MANY = Fault(
     "there are too many fields",
     f"{_CHECK}.layout to adjacency if a vertex and all its targets are on a line, or .delimiter and .header.",
 )
-_NO_WEIGHT = (
+_NO_WEIGHT = Fault(
     f"a weight is not a number above 0 and up to {LARGEST_WEIGHT:g}",
     f"{_CHECK}.weighted to false if weights shall not count.",
 )
-_QUOTES = ("a quoted field has no end, or quotes in it", f"{_CHECK}.delimiter.")
-_OUTSIDE = (
-    "an index is not from 1 to the size that the matrix declares",
-    "Correct the file, or fetch it again.",
-)
+_QUOTES = Fault("a quoted field has no end, or quotes in it", f"{_CHECK}.delimiter.")
+_OUTSIDE = Fault("an index is not from 1 to the size that the matrix declares", "Correct the file, or fetch it again.")
 # Faults that have another cause where fields are found wrongly.
 _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
@@ -90,18 +96,12 @@ class TextFile:
     comment: bytes  # the first comment, as it stands
 
 
-@dataclass(frozen=True)
-class Unit:
+class Unit(NamedTuple):
     """Lines of a file that one task reads, by the bytes of the text where they begin and end."""
 
     file: TextFile
     start: int
     stop: int | None
-
-    @property
-    def path(self) -> Path:
-        """The file."""
-        return self.file.path
 
 
 def open_file(path: Path, settings: Edges) -> TextFile:
@@ -111,7 +111,7 @@ def open_file(path: Path, settings: Edges) -> TextFile:
     understood, and ConfigError if the settings are not those of a matrix, or a header would be an edge.
     """
     separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
-    banner, row, comments, empty = b"", b"", list[bytes](), 0
+    banner, row, ahead = b"", b"", list[bytes]()
     with open_text(path) as stream:
         start = stream.read(4)
         if start.startswith(_UTF_16) or b"\0" in start:
@@ -122,37 +122,27 @@ def open_file(path: Path, settings: Edges) -> TextFile:
         while line := stream.readline(LONGEST_LINE):
             stripped = line.strip(_blanks(separator) + b"\n")
             if b"\r" in stripped:
-                raise _fault(path, len(comments) + empty + 1, stripped, *_LONE_RETURN)
+                raise _error(path, len(ahead) + 1, stripped, _LONE_RETURN)
             banner = stripped if stripped.lower().startswith(BANNER) else banner
             if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
                 row = line
                 break
-            empty += not stripped
-            comments += [stripped] if stripped else []
+            ahead.append(stripped)
             body += len(line)
     names = tuple(each.strip().strip(b'"').decode("utf-8", "backslashreplace") for each in row.split(separator))
-    matrix = read_matrix(path, banner, row) if banner else None
-    if matrix:
-        check_settings(path, matrix, settings)
+    matrix = read_matrix(path, banner, row, settings) if banner else None
     if settings.header and not row:
         raise InputError(f"{path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again.")
     if not settings.header and names[:2] == (settings.source_column, settings.target_column):
         raise ConfigError(f"{path}: the first line names the columns {', '.join(names[:2])}. Set pagerank.fetch.edges."
                           "header to true; if it is an edge nevertheless, set .source_column to another name."
                           )  # fmt: skip
-    headers = int(settings.header or bool(banner))
-    counts = {"lines": len(comments) + empty + headers, "comments": len(comments), "empty_lines": empty,
-              "headers": headers}  # fmt: skip
+    comments, headers = list(filter(None, ahead)), int(settings.header or bool(banner))
+    counts = Counter(lines=len(ahead) + headers, comments=len(comments), empty_lines=len(ahead) - len(comments),
+                     headers=headers)  # fmt: skip
     declared = next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None)
-    return TextFile(
-        path,
-        header=names if settings.header else (),
-        body=body + headers * len(row),
-        counts=Counter(counts),
-        matrix=matrix,
-        declared=declared,
-        comment=comments[0] if comments else b"",
-    )
+    return TextFile(path, names if settings.header else (), body + headers * len(row), counts, matrix, declared,
+                    comment=next(iter(comments), b""))  # fmt: skip
 
 
 def units(file: TextFile) -> list[Unit]:
@@ -173,21 +163,23 @@ def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
     Raises InputError if a line lacks a field or has too many, an id is not a 64-bit integer or not UTF-8, a weight is
     not finite and above 0, or the file is damaged.
     """
-    places = _places(unit.file, settings)
+    file = unit.file
+    columns = edge_columns(file.path, file.header, settings) if file.header else ()
+    places = [file.header.index(name) for name in columns] or list(range(2 + settings.weighted))
     for block in _blocks(unit, settings):
         if settings.layout == "adjacency":
-            ids = block.ids(np.arange(len(block.fields)), np.repeat(block.at, block.sizes))
+            ids = block.ids(np.arange(len(block.fields)))
             is_target = np.ones(len(ids), bool)
             is_target[block.starts] = False
             ends = np.repeat(block.starts, block.sizes - 1), np.flatnonzero(is_target), block.starts
             (source, target, firsts), names = ids_of([ids.take(to_arrow(each)) for each in ends])
             yield Batch(source, target, None, firsts, names, block.counts())
         else:
-            block.check_sizes(max(places), len(unit.file.header) or _FIELDS)
+            block.check_sizes(max(places))
             (source, target), names = ids_of([block.ids(block.starts + place) for place in places[:2]])
-            if unit.file.matrix:
-                rows, columns = unit.file.matrix.rows, unit.file.matrix.columns
-                block.refuse((source < 1) | (source > rows) | (target < 1) | (target > columns), _OUTSIDE)
+            if file.matrix:
+                rows, columns_ = file.matrix.rows, file.matrix.columns
+                block.refuse((source < 1) | (source > rows) | (target < 1) | (target > columns_), _OUTSIDE)
             weight = block.weights(block.starts + places[2]) if settings.weighted else None
             yield Batch(source, target, weight, None, names, block.counts(len(places)))
 
@@ -202,29 +194,18 @@ def read_vertices(unit: Unit, settings: Edges) -> tuple[Counter[str], list[pa.Ta
     """
     counts, tables = Counter[str](), []
     for block in _blocks(unit, settings):
-        block.check_sizes(0, len(unit.file.header) or _FIELDS)
+        block.check_sizes(0)
         vertices, named = block.ids(block.starts), block.sizes > 1
         if named.any() and settings.ids == "text":
-            raise InputError(f"{unit.path}: ids are text and have a name besides. Leave the second field out: an id "
-                             "of text is the name of its vertex.")  # fmt: skip
+            raise InputError(f"{unit.file.path}: ids are text and have a name besides. Leave the second field out: an "
+                             "id of text is the name of its vertex.")  # fmt: skip
         if named.any() and not named.all():
-            raise InputError(f"{unit.path}: vertex {vertices[int(named.argmin())]} has no name, but others do. Give "
-                             "all a name, or none.")  # fmt: skip
+            raise InputError(f"{unit.file.path}: vertex {vertices[int(named.argmin())]} has no name, but others do. "
+                             "Give all a name, or none.")  # fmt: skip
         counts += block.counts(2) + Counter(rows=len(vertices))
         if len(vertices):
             tables.append(vertices_of(vertices, block.texts(block.starts + 1) if named.any() else None))
     return counts, tables
-
-
-def _places(file: TextFile, settings: Edges) -> list[int]:
-    """Return the places of the fields of source, target and, if edges have one, weight."""
-    names = [settings.source_column, settings.target_column, *([settings.weight_column] * settings.weighted)]
-    if not file.header:
-        return list(range(len(names)))
-    for name in names:
-        if file.header.count(name) != 1:
-            raise wrong_column(file.path, name, file.header)
-    return [file.header.index(name) for name in names]
 
 
 def _blanks(separator: bytes | None) -> bytes:
@@ -234,7 +215,7 @@ def _blanks(separator: bytes | None) -> bytes:
 
 def _blocks(unit: Unit, settings: Edges) -> Iterator[_Block]:
     offset = unit.start
-    for data in line_blocks(unit.path, unit.start, unit.stop):
+    for data in line_blocks(unit.file.path, unit.start, unit.stop):
         yield _Block(unit.file, settings, offset, data)
         offset += len(data)
 
@@ -252,8 +233,7 @@ class _Block:
         self._check_text()
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
         offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
-        lines = pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data))
-        lines = self._trimmed(lines, b"\n")
+        lines = self._trimmed(pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data)), b"\n")
         is_row = pc.greater(pc.binary_length(lines), 0)
         self._lines, self._comments = len(lines), 0
         for mark in () if settings.comment == "head" else _COMMENTS[settings.comment]:
@@ -269,14 +249,14 @@ class _Block:
         """Refuse carriage returns within lines, and names that are not UTF-8."""
         # Counting is much faster than looking for a pattern.
         if self._data.count(b"\r") != self._data.count(b"\r\n"):
-            raise self._fault_at(next(re.finditer(rb"\r(?!\n)", self._data)).start(), *_LONE_RETURN)
+            raise self._error_at(next(re.finditer(rb"\r(?!\n)", self._data)).start(), _LONE_RETURN)
         if self._settings.ids == "text":
             try:
                 self._data.decode()
             except UnicodeDecodeError as error:
-                raise self._fault_at(error.start, "the line is not UTF-8", _TEXT) from error
+                raise self._error_at(error.start, Fault("the line is not UTF-8", _TEXT)) from error
             if (position := self._data.find(0)) >= 0:
-                raise self._fault_at(position, "the line has a byte 0", _TEXT)
+                raise self._error_at(position, Fault("the line has a byte 0", _TEXT))
 
     def _trimmed(self, texts: pa.Array, more: bytes = b"") -> pa.Array:
         """Return texts without what may stand around fields."""
@@ -300,42 +280,40 @@ class _Block:
         while comma:
             found = _QUOTED.match(line, position)
             if found is None:
-                raise self._fault(at, *_QUOTES)
+                raise self._error(at, _QUOTES)
             quoted, plain, comma = found.groups()
             fields.append(plain if quoted is None else quoted)
             position = found.end()
         return fields
 
-    def check_sizes(self, last: int, most: int) -> None:
-        """Refuse rows that have no field at place ``last``, or more than so many."""
+    def check_sizes(self, last: int) -> None:
+        """Refuse rows that have no field at place ``last``, or more than there may be."""
         self.refuse(self.sizes <= last, _MISSING)
-        self.refuse(self.sizes > most, _TOO_MANY)
+        self.refuse(self.sizes > (len(self._file.header) or _FIELDS), _TOO_MANY)
 
-    def texts(self, places: Array, at: Array | None = None) -> pa.Array:
-        """Return fields, one of each row, or of the lines ``at``; none may be empty."""
+    def texts(self, places: Array) -> pa.Array:
+        """Return the fields at places; none may be empty."""
         texts = self.fields.take(to_arrow(places))
-        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING, at)
+        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING, places)
         return texts
 
-    def ids(self, places: Array, at: Array | None = None) -> pa.Array:
-        """Return fields as ids: names, or int64."""
-        texts = self.texts(places, at)
+    def ids(self, places: Array) -> pa.Array:
+        """Return the fields at places as ids: names, or int64."""
+        texts = self.texts(places)
         if self._settings.ids == "text":
             return texts
         # Arrow also takes integers that are hexadecimal, and none with a plus.
         if not any(each in self._data for each in (b"x", b"X", b"+")):
-            try:
+            with suppress(pa.ArrowInvalid):
                 return texts.cast(pa.int64())
-            except pa.ArrowInvalid:
-                pass  # a field is named below
         words = texts.view(pa.binary()).to_pylist()
-        self.refuse(np.array([_INTEGER.fullmatch(each) is None for each in words], bool), _NO_INTEGER, at)
+        self.refuse([_INTEGER.fullmatch(each) is None for each in words], _NO_INTEGER, places)
         large = (len(each.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(each) < 2**63 for each in words)
-        self.refuse(np.fromiter(large, bool, len(words)), _TOO_LARGE, at)
+        self.refuse(list(large), _TOO_LARGE, places)
         return pa.array(map(int, words), pa.int64())
 
     def weights(self, places: Array) -> Array:
-        """Return fields as weights, float64."""
+        """Return the fields at places as weights, float64."""
         texts = self.texts(places)
         try:
             weights = to_numpy(texts.cast(pa.float64()))
@@ -354,50 +332,53 @@ class _Block:
             unread_fields=int((self.sizes > read).sum()),
         )
 
-    def refuse(self, wrong: Array, fault: tuple[str, str], at: Array | None = None) -> None:
-        """Raise the error that names the first row that is wrong, if any is."""
-        if wrong.any():
-            line = int((self.at if at is None else at)[wrong.argmax()])
-            raise self._fault(line, *(fault in _OF_FIELDS and self._other_cause(line)) or fault)
+    def refuse(self, wrong: Array | Sequence[bool], fault: Fault, places: Array | None = None) -> None:
+        """Raise the error that names the first that is wrong, if any is: of rows, or of fields at places."""
+        if np.any(wrong):
+            first = int(np.argmax(wrong))
+            row = first if places is None else np.searchsorted(self.starts, places[first], side="right") - 1
+            line = int(self.at[row])
+            raise self._error(line, (fault in _OF_FIELDS and self._other_cause(line)) or fault)
 
     def _line(self, at: int) -> bytes:
         return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))
 
-    def _fault_at(self, position: int, problem: str, remedy: str) -> InputError:
-        return self._fault(self._data.count(b"\n", 0, position), problem, remedy)
+    def _error_at(self, position: int, fault: Fault) -> InputError:
+        return self._error(self._data.count(b"\n", 0, position), fault)
 
-    def _fault(self, at: int, problem: str, remedy: str) -> InputError:
+    def _error(self, at: int, fault: Fault) -> InputError:
         """Return the error that names file, number and text of a line of the block."""
         before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
-        return _fault(self._file.path, before + at + 1, self._line(at), problem, remedy)
+        return _error(self._file.path, before + at + 1, self._line(at), fault)
 
-    def _other_cause(self, at: int) -> tuple[str, str] | None:
+    def _other_cause(self, at: int) -> Fault | None:
         """Return why the fields of a line are found wrongly, and the remedy, where the line tells."""
         line = self._line(at)
         mark = line[:1].decode("ascii", "replace")
         if mark in _COMMENTS and mark != self._settings.comment:
-            return (f"the line begins with {mark!r}, but is not at the head of the file",
-                    f"If such lines are comments anywhere, set pagerank.fetch.edges.comment to '{mark}'; else correct "
-                    "the file.")  # fmt: skip
+            return Fault(f"the line begins with {mark!r}, but is not at the head of the file",
+                         "If such lines are comments anywhere, set pagerank.fetch.edges.comment to "
+                         f"'{mark}'; else correct the file.")  # fmt: skip
         for name, separator in _OTHERS.items():
             # A blank may follow a comma, but tabs are blanks.
             least = len(line.split(self._separator)) + (self._separator is not None or separator == b"\t")
             if least <= len(line.split(separator)) in {2, _FIELDS} and separator != self._separator:
-                return (f"fields are not separated as delimiter {self._settings.delimiter!r} says, but by {name}",
-                        "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
-                        if name == "semicolon" else f"Set pagerank.fetch.edges.delimiter to {name}.")  # fmt: skip
+                return Fault(f"fields are not separated as delimiter {self._settings.delimiter!r} says, but by {name}",
+                             "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
+                             if name == "semicolon" else f"Set pagerank.fetch.edges.delimiter to {name}."
+                             )  # fmt: skip
         if self._offset == self._file.body and at == 0 and not self._file.header and _NAMES.fullmatch(line):
-            return ("the first line seems to name the columns",
-                    "If so, set pagerank.fetch.edges.header to true, and .source_column and .target_column."
-                    )  # fmt: skip
+            return Fault("the first line seems to name the columns",
+                         "If so, set pagerank.fetch.edges.header to true, and .source_column and .target_column."
+                         )  # fmt: skip
         return None
 
 
-def _fault(path: Path, number: int, line: bytes, problem: str, remedy: str) -> InputError:
+def _error(path: Path, number: int, line: bytes, fault: Fault) -> InputError:
     """Return the error that names file, number and text of a line."""
     try:
         shown = repr(line[:_SHOWN].decode())
     except UnicodeDecodeError:
         shown = repr(line[:_SHOWN]).removeprefix("b")
     more = "..." if len(line) > _SHOWN else ""
-    return InputError(f"{path}, line {number}: {problem}: {shown}{more}. {remedy}")
+    return InputError(f"{path}, line {number}: {fault.problem}: {shown}{more}. {fault.remedy}")
