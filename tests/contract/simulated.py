@@ -23,7 +23,7 @@ from whitewater.engines.gpu import GpuDevice
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
 
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8

@@ -31,7 +31,7 @@ from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.genotypes import decode, decode_gpu
 from whitewater.genotypes.linkage import pairs_gpu
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators

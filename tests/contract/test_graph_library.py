@@ -20,7 +20,7 @@ from tests.helpers.graphs import Graph, random_graph
 from whitewater.engines import Array, Device, gpu_memory
 from whitewater.errors import ResourceError
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.library_dask import (
     groups_beyond_one_gpu,
     groups_of_all_gpus,
@@ -152,16 +152,16 @@ def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refus
     folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
     gpu = SimpleNamespace(name="gpu", free_memory=lambda: 10**4)
     monkeypatch.setattr(solving, "SMALL_EDGES", 0)
-    problem = solving.Problem(folder.path, SETTINGS, None, gpu, 1)  # type: ignore[arg-type]
+    problem = solving.Problem(folder, SETTINGS, None, gpu, 1)  # type: ignore[arg-type]
     assert solving._library_ranks(problem, problem.edges) is None
     with pytest.raises(ResourceError, match=r"communities\.method to none"):
-        find_groups(folder.path, settings=Communities(), device=gpu)  # type: ignore[arg-type]
-    assert find_groups(folder.path, settings=Communities(method="none"), device=gpu).modularity is None  # type: ignore[arg-type]
+        find_groups(folder, settings=Communities(), device=gpu)  # type: ignore[arg-type]
+    assert find_groups(folder, settings=Communities(method="none"), device=gpu).modularity is None  # type: ignore[arg-type]
 
 
 def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: Path) -> None:
     folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
-    problem = solving.Problem(folder.path, SETTINGS, None, Device(), 1)
+    problem = solving.Problem(folder, SETTINGS, None, Device(), 1)
     little, much = (SimpleNamespace(room_for_a_task=lambda *_, room=room, **__: room) for room in (10**4, 10**9))
     wanted = {"method": "leiden", "resolution": 1, "seed": 0}
     assert solving.ranks_beyond_one_gpu(problem, much) is None  # type: ignore[arg-type]

@@ -23,7 +23,6 @@ from whitewater.engines.gpu_memory import peak_memory, prepare_memory
 from whitewater.graphs.build.keys import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.edges import Edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.library_gpu import Method, gpu_groups, library_bytes
 from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
@@ -88,7 +87,7 @@ def test_communities_are_as_good(hardware: Device, both: Both, name: str) -> Non
 
 
 def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: GraphFolder) -> None:
-    edges = Edges(larger.indptr, larger.sources, larger.weights)
+    edges = larger.in_edges()
     shares = np.random.default_rng(1).random(VERTICES)
 
     def sums_on(device: Device) -> Any:
@@ -123,7 +122,7 @@ def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, 
 
 @pytest.mark.parametrize("library", [False, True])
 def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphFolder, library: bool) -> None:
-    problem = Problem(larger.path, Pagerank(library=library), None, hardware, threads=1)
+    problem = Problem(larger, Pagerank(library=library), None, hardware, threads=1)
     needed = problem.edges.nbytes + VECTORS * 8 * VERTICES
     forecast = max(needed, library_bytes(problem.edges)) if library else needed
     assert forecast / 4 < _peak(solve_alone, problem) < 1.1 * forecast
@@ -133,13 +132,13 @@ def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphF
 def test_communities_take_no_more_memory_than_is_forecast(
     hardware: Device, larger: GraphFolder, method: Method
 ) -> None:
-    edges = Edges(larger.indptr, larger.sources, larger.weights)
+    edges = larger.in_edges()
     assert _peak(_groups, larger.path, method) < 1.1 * library_bytes(edges, both=True)
 
 
 def _groups(path: Path, method: Method) -> None:
     graph = open_graph(path)
-    gpu_groups(Edges(graph.indptr, graph.sources, graph.weights), method=method, resolution=1.0, seed=0)
+    gpu_groups(graph.in_edges(), method=method, resolution=1.0, seed=0)
 
 
 def _peak(function: Callable[..., object], *arguments: object) -> int:

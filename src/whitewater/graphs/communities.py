@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -12,7 +12,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
 
 def components(blocks: Iterable[tuple[int, Edges]], vertices: int) -> Array:

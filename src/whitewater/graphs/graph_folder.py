@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,33 @@ Index = Literal["int32", "int64"]
 FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
 # Edges of a range at least: smaller ones would cost more to hand out than to work on.
 RANGE_EDGES = 256 << 10
+
+
+@dataclass(frozen=True)
+class Edges:
+    """In-edges of consecutive targets, on the host, memory-mapped perhaps."""
+
+    # int64 (targets + 1,): the edges of target t are from ``offsets[t]`` to ``offsets[t + 1]``, less ``offsets[0]``
+    offsets: npt.NDArray[np.int64]
+    sources: npt.NDArray[Any]  # int32 or int64 (edges,): numbers of vertices, ascending within a target
+    weights: npt.NDArray[np.float64] | None = None  # float64 (edges,), or None where each is 1
+
+    @property
+    def targets(self) -> int:
+        """The number of targets."""
+        return len(self.offsets) - 1
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes that the edges take on a GPU, with the segments of their rows."""
+        weights = 0 if self.weights is None else self.weights.nbytes
+        return self.sources.nbytes + weights + 5 * self.offsets.nbytes
+
+    def between(self, start: int, stop: int) -> Edges:
+        """Return the edges of the targets from ``start`` to before ``stop``."""
+        first, last = (int(self.offsets[place] - self.offsets[0]) for place in (start, stop))
+        weights = None if self.weights is None else self.weights[first:last]
+        return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
 
 
 @dataclass(frozen=True)
@@ -81,6 +108,10 @@ class GraphFolder:
         """The sum of the weights of each vertex's out-edges, float64 (vertices,), if there are any."""
         return self._open("out_weight", self.vertices, "float64") if self.weighted else None
 
+    def in_edges(self, *, weighted: bool = True) -> Edges:
+        """Return the in-edges of all vertices, mapped, without their weights if they shall not count."""
+        return Edges(self.indptr, self.sources, self.weights if weighted else None)
+
     def names(self) -> pa.ChunkedArray | None:
         """Return the names in the order of the numbers, text (vertices,), if there are any; see `Format.table`."""
         if not self.named:
@@ -96,6 +127,10 @@ class GraphFolder:
         wanted = np.arange(1, count) * self.edges // count
         inner = np.searchsorted(self.indptr, wanted).tolist()
         return list(pairwise(sorted({0, *inner, self.vertices})))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let each process map the arrays itself."""
+        return open_graph, (self.path.resolve(),)
 
     def _open(self, name: str, size: int, dtype: str) -> npt.NDArray[Any]:
         return np.asarray(FORMAT.array(self.path / f"{name}.npy", (size,), dtype))
@@ -117,21 +152,18 @@ class GraphWriter:
         # In- and out-edges of each vertex that were written, int64 (vertices,), and the weights of the latter.
         self.in_degree, self.out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
         self._out_weight = np.zeros(len(ids) if weighted else 0)
-        self._path, self._weighted, self._index = path, weighted, index_of(len(ids))
-        self._edges = 0
-        self._files = ExitStack()
+        self._path, self._weighted, self._index, self._edges = path, weighted, index_of(len(ids)), 0
+        self._types = {"sources": self._index, "weights": "float64"} if weighted else {"sources": self._index}
+        self._opened = ExitStack()
         np.save(path / "ids.npy", ids)
 
     def __enter__(self) -> Self:
-        self._sources = self._files.enter_context((self._path / "sources.npy").open("wb"))
-        _write_header(self._sources, self._index, 0)
-        if self._weighted:
-            self._weights = self._files.enter_context((self._path / "weights.npy").open("wb"))
-            _write_header(self._weights, "float64", 0)
+        self._files = [self._opened.enter_context((self._path / f"{name}.npy").open("wb")) for name in self._types]
+        self._write_headers()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._files.close()
+        self._opened.close()
 
     def append(
         self, first: int, counts: npt.NDArray[Any], sources: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None
@@ -144,10 +176,10 @@ class GraphWriter:
         self.in_degree[first : first + len(counts)] += counts
         self._edges += len(sources)
         np.add.at(self.out_degree, sources, 1)
-        _append(self._sources, sources, self._index)
         if weights is not None:
             np.add.at(self._out_weight, sources, weights)
-            _append(self._weights, weights, "float64")
+        for file, dtype, values in zip(self._files, self._types.values(), (sources, weights), strict=False):
+            file.write(np.ascontiguousarray(values, dtype).data)
 
     def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:
         """Write the rest, and last the file that makes the folder one of a graph.
@@ -162,31 +194,27 @@ class GraphWriter:
                 f"{self._path}: {self._edges} sources and {named} names are given, but there are {counted} edges and "
                 f"{vertices} vertices. Report this as a bug."
             )
-        _write_header(self._sources, self._index, self._edges)
+        self._write_headers()
         if self._weighted:
-            _write_header(self._weights, "float64", self._edges)
             np.save(self._path / "out_weight.npy", self._out_weight)
         np.save(self._path / "indptr.npy", np.concatenate([[0], np.cumsum(self.in_degree)]))
         np.save(self._path / "out_degree.npy", self.out_degree)
         if names is not None:
             pq.write_table(pa.table({"name": names}), self._path / "names.parquet", compression="zstd")
-        self._files.close()
+        self._opened.close()
         graph = GraphFolder(self._path, vertices, self._edges, self._weighted, names is not None, self._index)
         FORMAT.write(self._path, {name: value for name, value in asdict(graph).items() if name != "path"})
         return graph
+
+    def _write_headers(self) -> None:
+        """Write the headers of the arrays of edges; NumPy leaves room in them, so that they can be written again."""
+        for file, dtype in zip(self._files, self._types.values(), strict=True):
+            file.seek(0)
+            described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False,
+                         "shape": (self._edges,)}  # fmt: skip
+            np.lib.format.write_array_header_1_0(file, described)
 
 
 def index_of(vertices: int) -> Index:
     """Return the type of vertex numbers."""
     return "int32" if vertices <= np.iinfo(np.int32).max else "int64"
-
-
-def _write_header(file: BinaryIO, dtype: str, size: int) -> None:
-    """Write the header of a one-dimensional array; NumPy leaves room in it, so that it can be written again."""
-    file.seek(0)
-    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (size,)}
-    np.lib.format.write_array_header_1_0(file, described)
-
-
-def _append(file: BinaryIO, values: npt.NDArray[Any], dtype: str) -> None:
-    file.write(np.ascontiguousarray(values, dtype).data)

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Device
-from whitewater.graphs.edges import Edges
-from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.graph_folder import GraphFolder
 from whitewater.graphs.library_gpu import Method, library_fits
 from whitewater.tables.with_dask import library
 
@@ -32,8 +31,7 @@ def groups_beyond_one_gpu(
     folder: GraphFolder, workers: Workers, device: Device, **wanted: Any
 ) -> tuple[Labels, Labels, float] | None:
     """Return what `groups_of_all_gpus` does, or None where the graph fits into one GPU."""
-    edges = Edges(folder.indptr, folder.sources, folder.weights)
-    if library_fits(edges, workers.room_for_a_task(device, tasks=1), both=True):
+    if library_fits(folder.in_edges(), workers.room_for_a_task(device, tasks=1), both=True):
         return None
     return groups_of_all_gpus(folder, device, **wanted)
 
@@ -100,7 +98,7 @@ def _graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: boo
 
     initialize(p2p=False)
     try:
-        read = partial(_edge_table, path=folder.path, weighted=weighted, directed=directed, device=device)
+        read = partial(_edge_table, folder=folder, weighted=weighted, directed=directed, device=device)
         table = dd.from_map(read, folder.ranges(), meta=read((0, 0)))
         if not directed:
             # An edge may be there in both directions: their weights are added up.
@@ -115,13 +113,12 @@ def _graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: boo
         destroy()
 
 
-def _edge_table(bounds: tuple[int, int], *, path: Any, weighted: bool, directed: bool, device: Device) -> Any:
+def _edge_table(bounds: tuple[int, int], *, folder: GraphFolder, weighted: bool, directed: bool, device: Device) -> Any:
     """Return a frame of source and target, int64, and weight, float64, of the in-edges of a range of vertices.
 
     Of an undirected edge the smaller end is the source. A loop has twice its weight, as both its ends count.
     """
-    folder, xp = open_graph(path), device.xp
-    edges = Edges(folder.indptr, folder.sources, folder.weights if weighted else None).between(*bounds)
+    edges, xp = folder.in_edges(weighted=weighted).between(*bounds), device.xp
     source = device.to_device(edges.sources).astype("int64")
     offsets = device.to_device(edges.offsets - edges.offsets[0])
     target = xp.searchsorted(offsets, xp.arange(len(source)), side="right") - 1 + bounds[0]

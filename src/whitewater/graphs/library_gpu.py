@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array
 from whitewater.engines.gpu import GpuDevice
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
 if TYPE_CHECKING:
     from cupyx.scipy.sparse import csr_matrix

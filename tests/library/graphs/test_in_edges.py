@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from whitewater.engines import Device
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_cpu
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 

@@ -21,8 +21,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.graphs.edges import Edges
-from whitewater.graphs.graph_folder import GraphWriter, open_graph
+from whitewater.graphs.graph_folder import Edges, GraphWriter, open_graph
 from whitewater.graphs.pagerank import solving
 from whitewater.graphs.pagerank.in_edges import hold_in_edges
 from whitewater.graphs.pagerank.power_iteration import ROUNDING

@@ -13,17 +13,14 @@ that are read most share cache lines, while the order of each sum stays what it 
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from whitewater.engines import Array, Device
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
-
-class InEdges(Protocol):
-    """Edges of a range of targets that are pulled along many times."""
-
-    def pull(self, shares: Array, out: Array) -> None:
-        """Fill ``out``, float64 (targets,), with the sums of ``shares``, float64 (vertices,)."""
+if TYPE_CHECKING:
+    from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
+    from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges
 
 
 def edges_on(device: Device, edges: Edges) -> Edges:
@@ -37,7 +34,9 @@ def kept_bytes(edges: int, vertices: int) -> int:
     return 4 * edges + 40 * vertices
 
 
-def hold_in_edges(device: Device, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> InEdges:
+def hold_in_edges(
+    device: Device, edges: Edges, *, out_degree: Array, threads: int, keep: bool
+) -> CpuInEdges | GpuInEdges:
     """Return in-edges that numbers are pulled along many times.
 
     ``edges`` are on the device; ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU

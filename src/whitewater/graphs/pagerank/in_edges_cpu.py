@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
-from mmap import MADV_SEQUENTIAL, mmap
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part, uint64
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
 # Edges of a target that are added up without a correction.
 _RUN = 128
@@ -34,8 +31,6 @@ class CpuInEdges:
         self._cuts = _equal_parts(edges.offsets, threads)
         if keep:
             self._keep(out_degree)
-        else:
-            _read_in_order(edges.sources, edges.weights)
 
     def pull(self, shares: Array, out: Array) -> None:
         """Fill ``out`` with the sums."""
@@ -57,16 +52,6 @@ class CpuInEdges:
         _in_parallel(partial(take, numbers, self._edges.sources, sources), cuts, self._threads)
         self._order = order
         self._edges = Edges(self._edges.offsets, sources, self._edges.weights)
-
-
-def _read_in_order(*arrays: Array | None) -> None:
-    """Tell the system that mapped files are read from the beginning to the end, so that it reads ahead."""
-    for array in arrays:
-        mapped: Any = array
-        while mapped is not None and not isinstance(mapped, mmap):
-            mapped = getattr(mapped, "base", None)
-        if mapped is not None:
-            mapped.madvise(MADV_SEQUENTIAL)
 
 
 def _by_out_degree(out_degree: Array) -> Array:
@@ -92,14 +77,8 @@ def _equal_parts(offsets: npt.NDArray[np.int64], threads: int) -> list[int]:
 
 def _in_parallel(function: Callable[[int, int], object], cuts: Sequence[int], threads: int) -> None:
     """Call a kernel for each part between two cuts; kernels let go of the interpreter's lock."""
-    parts = list(pairwise(cuts))
-    if threads == 1 or len(parts) < 2:
-        for start, stop in parts:
-            function(start, stop)
-        return
     with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(lambda part: function(*part), parts):
-            pass
+        list(pool.map(function, cuts[:-1], cuts[1:]))
 
 
 @kernel

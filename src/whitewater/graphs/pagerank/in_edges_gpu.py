@@ -9,7 +9,7 @@ import numpy as np
 from numba import config, cuda
 
 from whitewater.engines import Array
-from whitewater.graphs.edges import Edges
+from whitewater.graphs.graph_folder import Edges
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False

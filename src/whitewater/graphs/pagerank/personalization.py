@@ -28,8 +28,14 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
     negative, not finite, or all 0.
     """
     table = _read(path)
-    weights = _weights(table, path)
     numbers = _numbers(table, path, graph)
+    weights = table["weight"].to_numpy() if "weight" in table.column_names else np.ones(len(table))
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        raise InputError(
+            f"{path}: {len(wrong)} weights are negative, missing or not finite, the first in row {wrong[0] + 1}. "
+            "Weights are 0 or above."
+        )
     highest = weights.max(initial=0)
     if not highest:
         raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
@@ -61,32 +67,20 @@ def _read(path: Path) -> pa.Table:
         ) from error
 
 
-def _weights(table: pa.Table, path: Path) -> npt.NDArray[np.float64]:
-    if "weight" not in table.column_names:
-        return np.ones(len(table))
-    weights: npt.NDArray[np.float64] = table["weight"].to_numpy()
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        raise InputError(
-            f"{path}: {len(wrong)} weights are negative, missing or not finite, the first in row {wrong[0] + 1}. "
-            "Weights are 0 or above."
-        )
-    return weights
-
-
 def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
     """Return the number of the vertex of each row."""
-    given = [name for name in ("vertex", "name") if name in table.column_names]
-    if len(given) != 1:
+    keys = [name for name in ("vertex", "name") if name in table.column_names]
+    if len(keys) != 1:
         raise InputError(
             f"{path} has the columns {', '.join(table.column_names)}; it needs either vertex, the id, or name."
         )
-    if given == ["name"] and not graph.named:
+    [key] = keys
+    if key == "name" and not graph.named:
         raise InputError(f"{path} has names, but the vertices of this graph have none. Give the column vertex, the id.")
-    column = table[given[0]]
+    column = table[key]
     if column.null_count:
-        raise InputError(f"{path}: {column.null_count} rows have no {given[0]}. Remove them.")
-    ids = vertex_ids(column.to_pylist()) if given == ["name"] else column.to_numpy()
+        raise InputError(f"{path}: {column.null_count} rows have no {key}. Remove them.")
+    ids = vertex_ids(column.to_pylist()) if key == "name" else column.to_numpy()
     numbers = places_of(ids, graph.ids)
     unknown = np.flatnonzero(numbers < 0)
     if len(unknown):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +12,8 @@ import numpy.typing as npt
 from whitewater.engines import Array, Device, memory
 from whitewater.errors import InputError, ResourceError
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.edges import Edges
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
-from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges, kept_bytes
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
@@ -35,16 +32,11 @@ VECTORS = 5
 class Problem:
     """What a worker is told: a graph, what to compute, and on which device with how many threads."""
 
-    graph: Path
+    folder: GraphFolder
     settings: Pagerank
     personalization: npt.NDArray[np.float64] | None
     device: Device
     threads: int
-
-    @cached_property
-    def folder(self) -> GraphFolder:
-        """The graph."""
-        return open_graph(self.graph)
 
     @property
     def weighted(self) -> bool:
@@ -54,7 +46,7 @@ class Problem:
     @property
     def edges(self) -> Edges:
         """The edges, memory-mapped."""
-        return Edges(self.folder.indptr, self.folder.sources, self.folder.weights if self.weighted else None)
+        return self.folder.in_edges(weighted=self.weighted)
 
     @property
     def begins_with_library(self) -> bool:
@@ -73,20 +65,16 @@ class Problem:
         Raises InputError if one is so small that a rank divided by it would be infinite, or so large that it would lose
         digits.
         """
-        found = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
-        wrong = np.flatnonzero((found > LARGEST_WEIGHT) | ((found > 0) & (found < np.finfo(np.float64).tiny)))
+        sums = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
+        wrong = np.flatnonzero((sums > LARGEST_WEIGHT) | ((sums > 0) & (sums < np.finfo(np.float64).tiny)))
         if len(wrong):
             raise InputError(
-                f"{self.graph}: the weights of the out-edges of {len(wrong)} vertices, the first with id "
-                f"{self.folder.ids[wrong[0]]}, add up to {found[wrong[0]]:g}. Scale the weights, or set "
+                f"{self.folder.path}: the weights of the out-edges of {len(wrong)} vertices, the first with id "
+                f"{self.folder.ids[wrong[0]]}, add up to {sums[wrong[0]]:g}. Scale the weights, or set "
                 "pagerank.rank.weighted to false."
             )
-        found[found == 0] = np.inf
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the open folder, whose arrays each process maps itself."""
-        return {name: value for name, value in self.__dict__.items() if name != "folder"}
+        sums[sums == 0] = np.inf
+        return sums
 
 
 @dataclass(frozen=True)
@@ -135,8 +123,8 @@ def _load(problem: Problem) -> Edges:
     free, needed = device.free_memory(), edges.nbytes + VECTORS * 8 * problem.folder.vertices
     if needed > free:
         raise ResourceError(
-            f"{problem.graph}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of GPU "
-            f"memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
+            f"{problem.folder.path}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of "
+            f"GPU memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
         )
     return edges_on(device, edges)
 

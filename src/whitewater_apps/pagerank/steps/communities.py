@@ -1,7 +1,6 @@
 """Step `communities`: weakly connected components, communities by modularity, and the table of the vertices."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,8 +14,7 @@ from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.communities import communities_bytes, find_communities
 from whitewater.graphs.components import components
-from whitewater.graphs.edges import Edges
-from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.graph_folder import Edges, GraphFolder, open_graph
 from whitewater.graphs.pagerank.solving import SMALL_EDGES
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
@@ -63,25 +61,27 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     logger.info("%(components)d components, %(communities)d communities", counts)
 
 
-def find_groups(graph: Path, *, settings: Communities, device: Device) -> Groups:
+def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -> Groups:
     """Find the components and communities of a graph on a device; communities depend on it, components do not.
 
     Raises ResourceError where cuGraph cannot hold the graph in the memory of the GPU.
     """
-    folder = open_graph(graph)
-    edges = _edges(folder)
     if settings.method == "none":
-        joined = numbered_by_size(components(_blocks(folder), folder.vertices))
-        return Groups(joined, np.full(folder.vertices, -1), None)
-    wanted = settings.model_dump(include={"method", "resolution", "seed"})
+        return Groups(_components(folder), np.full(folder.vertices, -1), None)
+    edges = folder.in_edges()
     if device.name == "gpu":
         from whitewater.graphs.library_gpu import gpu_groups
 
         _refuse_beyond(device.free_memory(), edges)
-        return _numbered(*gpu_groups(edges, **wanted))
-    labels = numbered_by_size(find_communities(edges, **wanted))
-    joined = numbered_by_size(components(_blocks(folder), folder.vertices))
-    return Groups(joined, labels, modularity(edges, labels, resolution=settings.resolution))
+        return _numbered(*gpu_groups(edges, **_wanted(settings)))
+    labels = numbered_by_size(find_communities(edges, **_wanted(settings)))
+    return Groups(_components(folder), labels, modularity(edges, labels, resolution=settings.resolution))
+
+
+def _components(folder: GraphFolder) -> Labels:
+    edges = folder.in_edges()
+    blocks = ((start, edges.between(start, stop)) for start, stop in folder.ranges())
+    return numbered_by_size(components(blocks, folder.vertices))
 
 
 def _find(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
@@ -89,11 +89,14 @@ def _find(folder: GraphFolder, settings: Communities, device: Device, workers: W
     if device.name == "gpu" and len(workers.threads) > 1 and settings.method != "none":
         from whitewater.graphs.library_dask import groups_beyond_one_gpu
 
-        wanted = settings.model_dump(include={"method", "resolution", "seed"})
-        if found := groups_beyond_one_gpu(folder, workers, device, **wanted):
+        if found := groups_beyond_one_gpu(folder, workers, device, **_wanted(settings)):
             return _numbered(*found)
     find = partial(find_groups, settings=settings, device=device)
-    return next(workers.map(find, [folder.path.resolve()], label="components and communities"))
+    return next(workers.map(find, [folder], label="components and communities"))
+
+
+def _wanted(settings: Communities) -> dict[str, Any]:
+    return settings.model_dump(include={"method", "resolution", "seed"})
 
 
 def _refuse_beyond(free: int, edges: Edges) -> None:
@@ -114,13 +117,12 @@ def _numbered(joined: Labels, labels: Labels, quality: float) -> Groups:
 def numbered_by_size(labels: Labels) -> Labels:
     """Return groups numbered by descending size, those of a size by their first vertex."""
     _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    order = np.lexsort((first, -sizes))
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = np.arange(len(order))
+    numbers = np.empty(len(first), np.int64)
+    numbers[np.lexsort((first, -sizes))] = np.arange(len(first))
     return numbers[inverse]
 
 
-def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: float) -> float:
+def modularity(edges: Edges, communities: Labels, *, resolution: float) -> float:
     """Return the modularity of communities, numbered from 0: at most 1; 0 of a graph without edges.
 
     Directions of edges are left aside.
@@ -136,36 +138,17 @@ def modularity(edges: Edges, communities: npt.NDArray[np.int64], *, resolution: 
     count = int(communities.max(initial=-1)) + 1
     inside, strength = np.zeros(count), np.zeros(count)
     # Each piece costs as much as there are communities.
-    for targets, sources, weights in _pieces(edges, size=max(PIECE_EDGES, count // 2)):
-        ends, begins = communities[targets], communities[sources]
+    size = max(PIECE_EDGES, count // 2)
+    for first in range(0, len(edges.sources), size):
+        begins = communities[edges.sources[first : first + size]]
+        places = edges.offsets[0] + np.arange(first, first + len(begins))
+        ends = communities[np.searchsorted(edges.offsets, places, side="right") - 1]
+        weights = np.ones(len(begins)) if edges.weights is None else edges.weights[first : first + size]
         same = ends == begins
         inside += np.bincount(ends[same], weights[same], minlength=count)
         strength += np.bincount(ends, weights, minlength=count) + np.bincount(begins, weights, minlength=count)
     total = strength.sum() / 2
-    if total == 0:
-        return 0.0
-    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2))
-
-
-def _pieces(
-    edges: Edges, *, size: int
-) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]]:
-    """Yield the targets, sources and weights of edges, so many at a time."""
-    for first in range(0, len(edges.sources), size):
-        last = min(first + size, len(edges.sources))
-        places = edges.offsets[0] + np.arange(first, last)
-        targets = np.searchsorted(edges.offsets, places, side="right") - 1
-        weights = np.ones(last - first) if edges.weights is None else edges.weights[first:last]
-        yield targets, edges.sources[first:last].astype(np.int64), weights
-
-
-def _edges(folder: GraphFolder) -> Edges:
-    return Edges(folder.indptr, folder.sources, folder.weights)
-
-
-def _blocks(folder: GraphFolder) -> Iterator[tuple[int, Edges]]:
-    edges = _edges(folder)
-    return ((start, edges.between(start, stop)) for start, stop in folder.ranges())
+    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2)) if total else 0.0
 
 
 def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
@@ -173,7 +156,7 @@ def forecast(folder: GraphFolder, settings: Communities, device: Device, workers
     needed = COLUMNS * 8 * folder.vertices
     wanted, remedy = "components", "Use a machine with more memory."
     if settings.method != "none":
-        needed += 0 if device.name == "gpu" else communities_bytes(_edges(folder))
+        needed += 0 if device.name == "gpu" else communities_bytes(folder.in_edges())
         wanted, remedy = f"components and {settings.method} communities", "Set communities.method to none."
     what = f"{wanted} of {folder.vertices:,} vertices and {folder.edges:,} edges"
     workers.forecast(Device(), a_task=needed, tasks=1, what=what, remedy=remedy)
@@ -222,12 +205,11 @@ def _summary(found: Groups, settings: Communities) -> dict[str, Any]:
 
 def _sizes(labels: Labels) -> dict[str, Any]:
     sizes = np.bincount(labels)
-    of_size, numbers = np.unique(sizes, return_counts=True)
     return {
         "count": len(sizes),
         "largest": int(sizes.max(initial=0)),
         "sizes": sizes[:LARGEST_SHOWN].tolist(),
-        "size_counts": [list(each) for each in zip(of_size.tolist(), numbers.tolist(), strict=True)],
+        "size_counts": np.stack(np.unique(sizes, return_counts=True), axis=1).tolist(),
     }
 
 

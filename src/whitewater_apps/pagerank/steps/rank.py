@@ -64,7 +64,7 @@ def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
         return Solution(np.zeros(0), [])
     named = run.settings.personalization
     personalization = read_personalization(Path(named).expanduser(), folder) if named else None
-    return solve(run, Problem(folder.path.resolve(), run.settings, personalization, run.device, run.threads))
+    return solve(run, Problem(folder, run.settings, personalization, run.device, run.threads))
 
 
 def _summary(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
