@@ -7,7 +7,7 @@ from dataclasses import replace
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import try_files
 from whitewater_apps.recsys.config import Recsys
-from whitewater_apps.recsys.sources.files import layout_of_files
+from whitewater_apps.recsys.sources.rows import open_files
 from whitewater_apps.recsys.steps.fetch import named_files
 
 
@@ -20,5 +20,5 @@ def check(settings: Recsys, downloads: Downloads) -> str:
     found = try_files(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
     here = [Input(place, place, 0, "") for place in found if "://" not in place]
     if fetch.source == "files" and here:
-        layout_of_files(here, fetch.files)
+        open_files(here, fetch)
     return f"files of the source {fetch.source}: {len(found)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pyarrow as pa
 import pytest
 import yaml
 
@@ -14,8 +13,8 @@ from whitewater.features.log_folder import FIRST, TYPES, LogColumn
 from whitewater.features.schema import Field, Schema
 from whitewater_apps.recsys.config import Simulate, Source
 from whitewater_apps.recsys.feature_groups import default_features, graph_of
-from whitewater_apps.recsys.sources.files import CRITEO, simulated_columns
 from whitewater_apps.recsys.sources.movielens import COLUMNS
+from whitewater_apps.recsys.sources.rows import CRITEO, columns_of
 
 GROUPS = {
     "generated": ["plain", "numeric", "offsets", "categories", "targets", "crosses", "past_counts"],
@@ -25,16 +24,14 @@ GROUPS = {
 KINDS: Mapping[Role, str] = {"continuous": "float64", "categorical": "string"}
 
 
-def columns_of(source: str) -> list[LogColumn]:
+def log_of(source: str) -> list[LogColumn]:
     """The columns of a source's log."""
     if source == "movielens":
         return [*FIRST, *COLUMNS]
-    if source == "criteo":
-        return [*FIRST, *CRITEO.log_columns]
     settings = Simulate()
     numbers = [f"I{number + 1}" for number in range(settings.continuous)]
     texts = [f"C{number + 1}" for number in range(settings.categorical)]
-    found = simulated_columns(pa.schema([(name, pa.int64()) for name in ["time", "label", *numbers, *texts]]))
+    found = columns_of(CRITEO if source == "criteo" else ["time", "label", *numbers, *texts])
     return [*FIRST, *(LogColumn(each.name, each.role, KINDS[each.role]) for each in found if each.role in KINDS)]
 
 
@@ -48,7 +45,7 @@ def schema(columns: list[LogColumn]) -> Schema:
 
 @pytest.mark.parametrize("source", ["generated", "criteo", "movielens"])
 def test_the_groups_are_features_of_the_sources_log(source: Source) -> None:
-    columns = columns_of(source)
+    columns = log_of(source)
     found = default_features(source, roles(columns))
     assert [group.name for group in found] == GROUPS[source]
     graph_of(found, roles(columns), schema(columns))
@@ -57,7 +54,7 @@ def test_the_groups_are_features_of_the_sources_log(source: Source) -> None:
 
 
 def test_columns_about_an_offset_keep_what_tells_them_apart() -> None:
-    found = {group.name: group for group in default_features("generated", roles(columns_of("generated")))}
+    found = {group.name: group for group in default_features("generated", roles(log_of("generated")))}
     assert found["offsets"].columns == ("I12", "I13")
     assert "I13" not in found["numeric"].columns
     assert "LogOp" in found["numeric"].operators

@@ -19,7 +19,6 @@ from whitewater.errors import InputError, ResourceError
 from whitewater.features.log_folder import Log, open_log
 from whitewater.step import Run, execute
 from whitewater_apps.recsys.config import Fetch
-from whitewater_apps.recsys.sources import movielens
 from whitewater_apps.recsys.steps.fetch import fetch
 
 FLAGS = ["unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
@@ -263,22 +262,14 @@ def test_a_torn_or_changed_zip_file_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "events").exists()
 
 
-def test_what_unfolds_to_more_than_any_release_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = zipped(tmp_path / "ml.zip", release_1m(ratings(3000)))
-    monkeypatch.setattr(movielens, "LARGEST_RATINGS", 10_000)
-    with pytest.raises(InputError, match=r"ml/ratings\.dat is .* bytes, which no release has: at most 10,000"):
-        run_fetch(path, tmp_path)
-    monkeypatch.setattr(movielens, "LARGEST_MOVIES", 10)
-    with pytest.raises(InputError, match=r"ml/movies\.dat is"):
-        run_fetch(path, tmp_path)
-
-
-def test_more_ratings_than_memory_are_refused_before_they_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("large", ["ratings.dat", "movies.dat"])
+def test_what_unfolds_to_more_than_memory_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: str
 ) -> None:
-    monkeypatch.setattr("whitewater.engines.memory.available", lambda: 1000)
+    path = zipped(tmp_path / "ml.zip", release_1m(ratings()) | {large: b"1::1::1::1\n" * 100_000})
+    monkeypatch.setattr("whitewater.engines.memory.available", lambda: 2_000_000)
     with pytest.raises(ResourceError, match="Sorting the ratings by time needs about"):
-        run_fetch(put(tmp_path / "ml", release_1m(ratings())), tmp_path)
+        run_fetch(path, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,12 @@ import io
 import logging
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -45,8 +44,7 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.spans import Tally, refuse_malformed
-from whitewater_apps.recsys.sources.text import Format, TextSpan, head_of
+from whitewater_apps.recsys.sources.spans import Format, Tally, TextSpan, head_of, read
 
 logger = logging.getLogger(__name__)
 
@@ -57,13 +55,11 @@ COLUMNS = (
     LogColumn("genres", "list", "list<string>"),
     LogColumn("year", "continuous", "int32"),
 )
-# Many times what the largest release has.
-LARGEST_RATINGS, LARGEST_MOVIES = 4 << 30, 64 << 20
-_HEADERS = ["userId", "movieId", "rating", "timestamp"], ["movieId", "title", "genres"]
-_ROW_BYTES, _SHORTEST_LINE = 48, 18
+# Bytes in memory of a rating and of a byte of text of a movie, and of the shortest line of a rating.
+_ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 48, 8, 18
 _IDS = {"user": "int32", "item": "int32"}
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
-_READ_COLUMNS = (
+_RATING = (
     FileColumn(name="user", role="key"),
     FileColumn(name="item", role="key"),
     FileColumn(name="rating", role="label"),
@@ -79,8 +75,24 @@ KEY = "recsys.fetch.movielens.path"
 _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 
-@dataclass(frozen=True)
-class Member:
+class Release(NamedTuple):
+    """The files of some releases: their names, what separates fields of ratings and of movies, and the headers."""
+
+    ratings: str
+    movies: str
+    separators: tuple[str, str]
+    headers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+
+RELEASES = (
+    Release("ratings.csv", "movies.csv", (",", ","),
+            (("userId", "movieId", "rating", "timestamp"), ("movieId", "title", "genres"))),
+    Release("ratings.dat", "movies.dat", ("::", "::")),
+    Release("u.data", "u.item", ("\t", "|")),
+)  # fmt: skip
+
+
+class Member(NamedTuple):
     """A file of a release, or a member of its zip file: what the user calls the file, and how many bytes there are."""
 
     path: str
@@ -90,56 +102,8 @@ class Member:
 
     @property
     def label(self) -> str:
-        """What it is called."""
+        """What it is called in messages."""
         return f"{self.origin}/{self.name}" if self.name else self.origin
-
-
-@dataclass(frozen=True)
-class Release:
-    """How the files of some releases are called, and read."""
-
-    ratings: str
-    movies: str
-    separator: str
-    header: bool
-    read_movies: Callable[[str], Iterator[tuple[str, str, list[str]]]]
-
-
-def _genres_of(text: str) -> list[str]:
-    return [] if text in ("", "(no genres listed)") else text.split("|")
-
-
-def _lines(text: str) -> Iterator[str]:
-    """Yield lines that are not empty. Titles may hold characters that `str.splitlines` takes for ends of lines."""
-    return (line.rstrip("\r") for line in text.split("\n") if line.strip())
-
-
-def _movies_of_flags(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for line in _lines(text):
-        item, title, _, _, _, *flags = line.split("|")
-        yield item, title, [genre for genre, flag in zip(GENRES, flags, strict=True) if flag == "1"]
-
-
-def _movies_of_colons(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    for line in _lines(text):
-        item, rest = line.split("::", 1)
-        title, genres = rest.rsplit("::", 1)
-        yield item, title, _genres_of(genres)
-
-
-def _movies_of_csv(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    names, *lines = csv.reader(io.StringIO(text, newline=""))
-    if names != _HEADERS[1]:
-        raise ValueError(f"its columns are {', '.join(names)}")
-    for item, title, genres in filter(None, lines):
-        yield item, title, _genres_of(genres)
-
-
-RELEASES = (
-    Release("ratings.csv", "movies.csv", ",", header=True, read_movies=_movies_of_csv),
-    Release("ratings.dat", "movies.dat", "::", header=False, read_movies=_movies_of_colons),
-    Release("u.data", "u.item", "\t", header=False, read_movies=_movies_of_flags),
-)
 
 
 def release_files(settings: Movielens) -> list[str]:
@@ -150,8 +114,8 @@ def release_files(settings: Movielens) -> list[str]:
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
-    found = _releases(map(str, folder.glob("*"))) or _releases(map(str, folder.glob("*/*")))
-    return list(_only(found, settings.path)[1:])
+    releases = _releases(map(str, folder.glob("*"))) or _releases(map(str, folder.glob("*/*")))
+    return list(_only(releases, settings.path)[1:])
 
 
 def _releases(names: Iterable[str]) -> list[tuple[Release, str, str]]:
@@ -163,64 +127,67 @@ def _releases(names: Iterable[str]) -> list[tuple[Release, str, str]]:
     return [(each, paths[ratings], paths[movies]) for each, ratings, movies in pairs if movies in paths]
 
 
-def _only(found: Sequence[tuple[Release, str, str]], place: str) -> tuple[Release, str, str]:
-    if len(found) == 1:
-        return found[0]
-    if found:
+def _only(releases: Sequence[tuple[Release, str, str]], place: str) -> tuple[Release, str, str]:
+    if len(releases) == 1:
+        return releases[0]
+    if releases:
         raise InputError(f"{place} holds several releases of MovieLens: "
-                         f"{', '.join(sorted(ratings for _, ratings, _ in found))}. Name the folder of one in "
+                         f"{', '.join(sorted(ratings for _, ratings, _ in releases))}. Name the folder of one in "
                          f"{KEY}.")  # fmt: skip
     known = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
     raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
 
 
 def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
-    """Return how a release is read, its ratings and its movies. Raises InputError if they hold none, or too large."""
-    given = {file.path: Member(file.path, file.origin, file.bytes) for file in files}
-    first = files[0]
-    if len(files) == 1:
+    """Return how a release is read, its ratings and its movies. Raises InputError if they hold none."""
+    first, *others = files
+    members = {file.path: Member(file.path, file.origin, file.bytes) for file in files}
+    if not others:
         try:
             with zipfile.ZipFile(first.path) as archive:
-                members = [each for each in archive.infolist() if not each.is_dir()]
+                members = {each.filename: Member(first.path, first.origin, each.file_size, each.filename)
+                           for each in archive.infolist() if not each.is_dir()}  # fmt: skip
         except (OSError, zipfile.BadZipFile) as error:
             raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
                              f"{KEY}.") from error  # fmt: skip
-        given = {each.filename: Member(first.path, first.origin, each.file_size, each.filename) for each in members}
-    release, ratings, movies = _only(_releases(given), first.origin)
-    # A zip file could be made to unfold to any size.
-    for member, most in ((given[movies], LARGEST_MOVIES), (given[ratings], LARGEST_RATINGS)):
-        if member.size > most:
-            raise InputError(f"{member.label} is {member.size:,} bytes, which no release has: at most {most:,} are "
-                             f"read. Check {KEY}.")  # fmt: skip
-    return release, given[ratings], given[movies]
+    release, ratings, movies = _only(_releases(members), first.origin)
+    return release, members[ratings], members[movies]
 
 
 def items_of(release: Release, movies: Member) -> pa.Table:
-    """Return what a release tells of movies: ``item``, ``genres`` and ``year``; the last row is of all other items.
+    """Return ``item``, ``genres`` and ``year`` of the movies of a release; the last row is of all other items.
 
-    Raises InputError if it cannot be understood.
+    Raises InputError if they cannot be understood.
     """
     with open_text(movies.path, movies.origin, member=movies.name) as stream:
         data = stream.read()
     try:
-        found = {int(item): (genres, _year(title)) for item, title, genres in release.read_movies(_decoded(data))}
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    separator, header = release.separators[1], release.headers[1]
+    if separator == "::":
+        text, separator = text.replace("::", "\t"), "\t"
+    lines = csv.reader(
+        io.StringIO(text, newline=""), delimiter=separator, quoting=csv.QUOTE_MINIMAL if header else csv.QUOTE_NONE
+    )
+    items = {}
+    try:
+        if header and (names := tuple(next(lines))) != header:
+            raise ValueError(f"its columns are {', '.join(names)}")
+        for item, *fields in filter(None, lines):
+            *title, listed = fields
+            genres = [] if listed in ("", "(no genres listed)") else listed.split("|")
+            if separator == "|":
+                # A date and two addresses come before a flag for each genre.
+                genres = [genre for genre, flag in zip(GENRES, fields[4:], strict=True) if flag == "1"]
+            years = _YEAR.findall(" ".join(title))
+            items[int(item)] = genres, int(years[-1]) if years else None
     except (ValueError, csv.Error) as error:
         raise InputError(f"{movies.label} is none of MovieLens: {error!r}. Check {KEY}.") from error
-    genres, years = zip(*found.values(), ([], None), strict=True)
-    arrays = {"item": pa.array([*found, None], pa.int64()), "genres": pa.array(genres, pa.list_(pa.string()))}
-    return pa.table({**arrays, "year": pa.array(years, pa.int32())})
-
-
-def _decoded(data: bytes) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _year(title: str) -> int | None:
-    years = _YEAR.findall(title)
-    return int(years[-1]) if years else None
+    genres_of, years_of = zip(*items.values(), ([], None), strict=True)
+    arrays = {"item": pa.array([*items, None], pa.int64()), "genres": pa.array(genres_of, pa.list_(pa.string()))}
+    return pa.table({**arrays, "year": pa.array(years_of, pa.int32())})
 
 
 def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
@@ -229,67 +196,61 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     Raises
     ------
     InputError
-        If a file is none of a release, is damaged, or unfolds to more than any release; or lines are malformed, of the
-        ratings more than `whitewater_apps.recsys.sources.spans.MALFORMED_SHARE`.
+        If a file is not one of a release, or is damaged; or lines are malformed, of the ratings more than
+        `whitewater_apps.recsys.sources.spans.MALFORMED_SHARE`.
     ResourceError
         If there is not the memory to sort the ratings.
     """
     release, ratings, movies = find_release(files)
+    # A zip file could be made to unfold to any size.
+    size = ratings.size // _SHORTEST_LINE * _ROW_BYTES + movies.size * _MOVIE_BYTES
+    forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
     items = items_of(release, movies)
-    found, counts = _ratings(release, ratings, run.settings.movielens.positive)
-    # The place of each rating's item among the items.
-    found = found.append_column("place", pc.index_in(found["item"].cast(pa.int64()), items["item"]))
-    unknown = found["place"].null_count
+    rows, counts = _ratings(release, ratings, run.settings.movielens.positive)
+    place = pc.index_in(rows["item"].cast(pa.int64()), items["item"])
+    unknown = place.null_count
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.label, unknown)
+    rows = rows.append_column("place", pc.fill_null(place, len(items) - 1))
+    # Periods of about equally many rows.
+    times = to_numpy(rows[TIME])
+    begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
-    files_written = [
-        _write(number, span, found, items, writer=writer) for number, span in enumerate(_periods(to_numpy(found[TIME])))
+    written = [
+        _write(number, begin, rows.slice(begin, end - begin), items, writer=writer)
+        for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)]))
     ]
     counts = {**counts, "of_unknown_items": unknown}
-    writer.finish(files_written, counts=counts)
+    writer.finish(written, counts=counts)
     return counts
 
 
 def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, dict[str, int]]:
     """Return user, item, label and time of ratings in the order of time, and what was counted."""
-    forecast(ratings.size // _SHORTEST_LINE * _ROW_BYTES, what="Sorting the ratings by time",
-             remedy="Use a smaller release.")  # fmt: skip
-    head = head_of(ratings.path, ratings.origin, ",", member=ratings.name)
-    if release.header and head.fields != _HEADERS[0]:
-        raise InputError(f"{ratings.label} does not begin with {', '.join(_HEADERS[0])}, but with "
+    head, header = head_of(ratings.path, ratings.origin, ",", member=ratings.name), release.headers[0]
+    if header and head.fields != header:
+        raise InputError(f"{ratings.label} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
-    header = int(release.header)
-    # All fields are numbers.
-    format_ = Format(tuple(_TYPES), release.separator, quoted=False, types=_TYPES)
-    span = TextSpan(ratings.path, ratings.origin, 0, format_, header, head.lines[header], member=ratings.name)
-    tally = Tally()
-    parts = [
-        pa.table(dict(rows.columns))
-        for rows in span.read(Layout(_READ_COLUMNS, _IDS, positive, frozenset(_IDS)), tally)
-    ]
-    refuse_malformed(ratings.label, tally)
+    format_ = Format(tuple(_TYPES), release.separators[0], quoted=False, types=_TYPES)
+    lines = int(bool(header))
+    span = TextSpan(ratings.path, ratings.origin, 0, format_, lines, head.begins[lines], member=ratings.name)
+    tally = Tally(before=lines)
+    layout = Layout(_RATING, _IDS, positive, never_null=frozenset(_IDS))
+    parts = [pa.table(dict(columns)) for _, columns in read(span, layout, tally)]
+    tally.refuse_malformed(ratings.label)
     if not parts:
         raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
-    found = pa.concat_tables(parts).combine_chunks()
-    order = to_arrow(np.argsort(to_numpy(found[TIME]), kind="stable"))
-    return found.take(order), tally.counts
+    rows = pa.concat_tables(parts).combine_chunks()
+    order = np.argsort(to_numpy(rows[TIME]), kind="stable")
+    return rows.take(to_arrow(order)), tally.counts
 
 
-def _periods(times: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Return where each period of ascending times begins and ends."""
-    ranks = [number * len(times) // PERIODS for number in range(PERIODS)]
-    begins = np.unique(np.searchsorted(times, times[ranks]))
-    return list(pairwise([*begins.tolist(), len(times)]))
-
-
-def _write(number: int, span: tuple[int, int], ratings: pa.Table, items: pa.Table, *, writer: LogWriter) -> LogFile:
-    begin, end = span
-    rows = ratings.slice(begin, end - begin)
-    known = items.take(pc.fill_null(rows["place"], len(items) - 1))
+def _write(number: int, begin: int, rows: pa.Table, items: pa.Table, *, writer: LogWriter) -> LogFile:
+    """Write a period of ratings, the first of which is row ``begin`` of the log."""
+    known = items.take(rows["place"])
     own = {
-        ROW_ID: to_arrow(np.arange(begin, end)),
-        DAY: to_arrow(np.full(end - begin, number, np.int32)),
+        ROW_ID: to_arrow(np.arange(begin, begin + len(rows))),
+        DAY: to_arrow(np.full(len(rows), number, np.int32)),
         "genres": known["genres"],
         "year": known["year"],
     }

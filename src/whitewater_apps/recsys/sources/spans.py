@@ -1,16 +1,16 @@
-"""Rows of a source's files as files of a log: spans of rows are numbered, then converted beside each other."""
+"""Spans of a source's files, Parquet and delimited text, plain or gzip: read block by block as columns of a log.
+
+A line of text that cannot be converted is malformed, and left out. Which lines these are does not depend on the blocks.
+"""
 
 from __future__ import annotations
 
+import csv
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import accumulate, groupby, pairwise
-from operator import add, methodcaller
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,37 +18,45 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
-from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, LogWriter, file_name
+from whitewater.features.log_folder import LABEL
 from whitewater.io.download import Input
 from whitewater.io.folder import open_parquet
-from whitewater.step import Run
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater_apps.recsys.sources.columns import Layout, Values
+from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
+from whitewater.tables.partitions import ranges_of
+from whitewater_apps.recsys.sources.columns import Layout
+from whitewater_apps.recsys.sources.times import RefusedError, Values
 
 logger = logging.getLogger(__name__)
 
-DAY_SECONDS = 86_400
 # Of the lines of a file, the share that may be malformed.
 MALFORMED_SHARE = 0.01
-# Malformed lines of a span or file that are described.
-EXAMPLES = 5
-# Of Parquet, in a span; and those that are converted at once.
-SPAN_ROWS, _BATCH_ROWS = 4 << 20, 1 << 16
+# With more malformed lines in a block a file is of another format: to find each of them would take long.
+MALFORMED_OF_BLOCK, SHARE_OF_BLOCK = 100, 0.1
+# Malformed lines of a file that are described, and letters of a description.
+_EXAMPLES, _REASON_LENGTH = 5, 160
+# About so much is in a span; and rows of Parquet that are converted at once.
+SPAN_BYTES, SPAN_ROWS, _BATCH_ROWS = 256 << 20, 4 << 20, 1 << 16
+_HEAD_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Rows:
-    """One row or more: their places in the span, ascending int64 (rows,), and the log's columns; see `Layout`."""
+class Block(NamedTuple):
+    """Columns of some rows, the places of these among the lines of the block, why other lines are malformed by place.
 
+    ``filled`` are the lines that are not empty. A row of Parquet counts as a line.
+    """
+
+    raw: pa.Table
     places: npt.NDArray[np.int64]
-    columns: Mapping[str, Values]
+    faults: dict[int, str]
+    filled: int
+    lines: int
 
 
 @dataclass
 class Tally:
-    """What was met in a span: its lines or rows, empty lines, and malformed ones, of which the first are told.
+    """How many lines or rows of a span there are, empty and malformed ones among them, and what is wrong with some.
 
-    In the file there are ``before`` lines or rows before those of the span.
+    ``before`` are the lines of the file before those of the span.
     """
 
     before: int = 0
@@ -58,184 +66,190 @@ class Tally:
     examples: list[str] = field(default_factory=list)
 
     def __add__(self, other: Tally) -> Tally:
-        examples = [*self.examples, *other.examples]
         counts = (self.lines + other.lines, self.empty + other.empty, self.malformed + other.malformed)
-        return Tally(self.before, *counts, examples)
+        return Tally(self.before, *counts, [*self.examples, *other.examples])
 
-    def add_malformed(self, line: int, reason: str) -> None:
-        """Count a malformed line, of which the number in the span is given, from 0."""
-        self.malformed += 1
-        if len(self.examples) < EXAMPLES:
-            self.examples.append(f"line {self.before + line + 1:,}: {reason}")
+    def add(self, block: Block, faults: Mapping[int, str]) -> None:
+        """Count the lines of the next block."""
+        first = [f"line {self.before + self.lines + place + 1:,}: {faults[place]}" for place in sorted(faults)]
+        self.examples += first[: _EXAMPLES - len(self.examples)]
+        self.lines += block.lines
+        self.empty += block.lines - block.filled
+        self.malformed += len(faults)
 
     def describe(self, origin: str) -> str:
         """Return a sentence on the malformed lines of a file."""
-        told = "; ".join(self.examples[:EXAMPLES])
-        return f"{origin}: {self.malformed:,} of {self.lines:,} lines are malformed: {told}."
+        examples = "; ".join(self.examples[:_EXAMPLES])
+        return f"{origin}: {self.malformed:,} of {self.lines:,} lines are malformed: {examples}."
 
     @property
     def counts(self) -> dict[str, int]:
         """Lines, empty lines and malformed ones."""
         return {"lines": self.lines, "empty": self.empty, "malformed": self.malformed}
 
+    def refuse_malformed(self, origin: str) -> None:
+        """Log which lines of a file were left out; raise InputError if they are more than `MALFORMED_SHARE`."""
+        if self.malformed > MALFORMED_SHARE * self.lines:
+            raise InputError(f"{self.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: correct the file, "
+                             "or the settings of its format in recsys.fetch.")  # fmt: skip
+        if self.malformed:
+            logger.warning("%s They were left out.", self.describe(origin))
+
 
 @dataclass(frozen=True)
-class Span(ABC):
-    """Some rows of a file. ``origin`` is what the user calls the file, ``file`` its number, from 0."""
+class ParquetSpan:
+    """Row groups of a Parquet file: ``origin`` is what the user calls the file, ``file`` its number, from 0."""
 
     path: str
     origin: str
     file: int
+    groups: tuple[int, ...]
+    rows: int
+    header: int = 0
 
-    @abstractmethod
     def count(self) -> int:
         """Return how many row numbers the span takes."""
+        return self.rows
 
-    @abstractmethod
-    def read(self, layout: Layout, tally: Tally) -> Iterator[Rows]:
-        """Yield the rows in their order, and count what is none."""
+    def blocks(self, names: list[str]) -> Iterator[Block]:
+        """Yield some columns."""
+        try:
+            with pq.ParquetFile(self.path) as file:
+                for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=names, use_threads=False):
+                    batch.validate(full=True)  # of text, that it is UTF-8
+                    rows = batch.num_rows
+                    yield Block(pa.Table.from_batches([batch]), np.arange(rows), {}, rows, rows)
+        except (OSError, ValueError, pa.ArrowException) as error:
+            raise InputError(f"{self.origin} cannot be read: {error}. Write it again.") from error
 
 
 @dataclass(frozen=True)
-class ParquetSpan(Span):
-    """Row groups of a Parquet file."""
+class Format:
+    """The names of a line's fields, what separates them, whether they may be quoted, and as what some are read.
 
-    groups: tuple[int, ...]
-    rows: int
+    Only fields without tabs may be separated by more than one character.
+    """
+
+    names: tuple[str, ...]
+    delimiter: str
+    quoted: bool
+    types: Mapping[str, pa.DataType]
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """The lines of a file, or of a member of a zip file, from ``begin`` to ``end``, or to its end.
+
+    ``header`` lines are before the first row of the file.
+    """
+
+    path: str
+    origin: str
+    file: int
+    format: Format
+    header: int
+    begin: int
+    end: int | None = None
+    member: str = ""
 
     def count(self) -> int:
-        return self.rows
+        """Return how many row numbers the span takes."""
+        return sum(block.count(b"\n") for block in self._blocks())
 
-    def read(self, layout: Layout, tally: Tally) -> Iterator[Rows]:
-        try:
-            with pq.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=layout.names, use_threads=False):
-                    batch.validate(full=True)  # of text, that it is UTF-8
-                    places = np.arange(tally.lines, tally.lines + batch.num_rows)
-                    for first, found in layout.pieces(pa.Table.from_batches([batch])):
-                        if isinstance(found, ValueError):
-                            row = tally.before + int(places[first]) + 1
-                            raise InputError(f"{self.origin}, row {row:,}: {found}. Correct the file, or what "
-                                             "recsys.fetch says of it.")  # fmt: skip
-                        yield Rows(places[first : first + len(found[LABEL])], found)
-                    tally.lines += len(places)
-        except (OSError, ValueError, pa.ArrowException) as error:
-            row = tally.before + tally.lines
-            raise InputError(f"{self.origin} cannot be read after row {row:,}: {error}. Write it again.") from error
+    def blocks(self, names: list[str]) -> Iterator[Block]:
+        """Yield some columns, as text."""
+        texts, delimiter = dict.fromkeys(names, pa.string()), self.format.delimiter
+        for data in self._blocks():
+            block = data.replace(delimiter.encode(), b"\t") if len(delimiter) > 1 else data
+            raw, unsound = parse_sound(
+                block, self.format.names, texts, delimiter="\t" if len(delimiter) > 1 else delimiter,
+                quoted=self.format.quoted,
+            )  # fmt: skip
+            filled = _filled(data)
+            faults = {int(filled[number]): reason for number, reason in unsound.items()}
+            yield Block(raw, np.delete(filled, list(unsound)), faults, len(filled), data.count(b"\n"))
+
+    def _blocks(self) -> Iterator[bytes]:
+        return line_blocks(self.path, self.begin, self.end, origin=self.origin, member=self.member)
 
 
-def parquet_spans(file: Input, number: int) -> list[ParquetSpan]:
-    """Return the spans of a Parquet file: row groups with `SPAN_ROWS` rows or more together.
+Span = ParquetSpan | TextSpan
 
-    Raises InputError if it is not one, or cut off.
+
+def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, Values]]]:
+    """Yield the rows of a span, their places in it, ascending, and the log's columns; count all lines.
+
+    Raises InputError if a row of Parquet cannot be converted, a label or a time must not be in a log, or more than
+    `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed.
     """
+    types: Mapping[str, pa.DataType] = span.format.types if isinstance(span, TextSpan) else {}
+    for block in span.blocks([column.name for column in layout.columns]):
+        faults, most = block.faults, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * block.lines)
+        for first, columns in layout.convert(block.raw, types):
+            if len(faults) > most:
+                break
+            place = int(block.places[first])
+            if isinstance(columns, RefusedError) or (isinstance(columns, ValueError) and not types):
+                kind = "line" if types else "row"
+                raise InputError(f"{span.origin}, {kind} {tally.before + tally.lines + place + 1:,}: {columns}. "
+                                 "Correct the file, or the settings of its format in recsys.fetch.")  # fmt: skip
+            if isinstance(columns, ValueError):
+                faults[place] = str(columns)[:_REASON_LENGTH]
+            else:
+                yield block.places[first : first + len(columns[LABEL])] + tally.lines, columns
+        tally.add(block, faults)
+        if len(faults) > most:
+            raise InputError(f"{tally.describe(span.origin)} Correct the file, or the settings of its format in "
+                             "recsys.fetch.")  # fmt: skip
+
+
+def _filled(data: bytes) -> npt.NDArray[np.int64]:
+    """Return the numbers of the lines that are not empty, from 0."""
+    text = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(text == ord("\n"))
+    lengths = np.diff(ends, prepend=-1) - 1
+    return np.flatnonzero((lengths > 1) | ((lengths == 1) & (text[ends - 1] != ord("\r"))))
+
+
+def parquet_spans(file: Input, number: int) -> list[Span]:
+    """Return the spans of a Parquet file. Raises InputError if it is not one, or cut off."""
     with open_parquet(Path(file.path)) as parquet:
         footer = parquet.metadata
     rows = [footer.row_group(each).num_rows for each in range(footer.num_row_groups)]
-    spans, start = list[ParquetSpan](), 0
-    for stop in range(1, len(rows) + 1):
-        together = sum(rows[start:stop])
-        if together >= SPAN_ROWS or stop == len(rows):
-            spans.append(ParquetSpan(file.path, file.origin, number, tuple(range(start, stop)), together))
-            start = stop
-    return spans
+    return [
+        ParquetSpan(file.path, file.origin, number, tuple(range(start, stop)), sum(rows[start:stop]))
+        for start, stop in ranges_of(rows, SPAN_ROWS)
+    ]
 
 
-def write_spans(
-    spans: Sequence[Span], layout: Layout, writer: LogWriter, *, run: Run[Any], days_of_time: bool = False
-) -> dict[str, int]:
-    """Write the log of the spans of all files, which are in the order of the rows, and return what was counted.
+class Head(NamedTuple):
+    """The first line of a file: its fields, those of the second by these, and where the first and second begin."""
 
-    With ``days_of_time`` a day is one of UTC, counted from that of the first row: then days must ascend from row to
-    row, while the rows of a day may be in any order. Else a file is a day.
+    fields: tuple[str, ...]
+    second: Mapping[str, str]
+    begins: tuple[int, int]
 
-    Raises InputError if there are no rows, more than `MALFORMED_SHARE` of the lines of a file are malformed, or a row
-    is of an earlier day than the row before.
+
+def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
+    """Return the first line of a file, or of a member of a zip file.
+
+    Raises InputError if there is none, or the file cannot be read.
     """
-    if not spans:
-        raise InputError("The files have no rows. Check recsys.fetch.")
-    with run.workers() as workers:
-        # Of the last one nothing has to be known beforehand.
-        counts = workers.map(methodcaller("count"), spans[:-1], label="files counted", ordered=True)
-        firsts = [0, *accumulate(counts)]
-        first_of_file = {span.file: first for span, first in reversed(list(zip(spans, firsts, strict=True)))}
-        tasks = [
-            (number, first, span, Tally(before=first - first_of_file[span.file]))
-            for number, (first, span) in enumerate(zip(firsts, spans, strict=True))
-        ]
-        shared = {"layout": layout, "writer": writer, "origin": _first_day(spans, layout) if days_of_time else None}
-        written = list(workers.map(write_span, tasks, label="files read", ordered=True, shared=shared))
-    tallies = [tally for _, tally in written]
-    for origin, group in groupby(zip(spans, tallies, strict=True), key=lambda each: each[0].origin):
-        refuse_malformed(origin, reduce(add, [tally for _, tally in group]))
-    files = [file for found, _ in written for file in found]
-    origins = [span.origin for span, (found, _) in zip(spans, written, strict=True) for _ in found]
-    for (before, after), origin in zip(pairwise(files), origins[1:], strict=True):
-        if after.day < before.day:
-            raise _unsorted(origin)
-    if not files:
-        raise InputError(f"{', '.join(dict.fromkeys(span.origin for span in spans))}: no rows. Check recsys.fetch.")
-    counted = reduce(add, tallies).counts
-    writer.finish(files, counts=counted)
-    return counted
+    with open_text(path, origin, member=member) as stream:
+        start = stream.read(_HEAD_BYTES)
+    begin = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
+    if not start[begin:].strip():
+        raise InputError(f"{origin} is empty. Fetch it again, or leave it out.")
+    first, *others = start[begin:].splitlines(keepends=True)
+    shown = [first, *[line for line in others if line.strip()][:1]]
+    try:
+        fields, *second = csv.reader([line.decode(errors="replace") for line in shown], delimiter=delimiter)
+    except csv.Error as error:
+        raise InputError(f"{origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
+    return Head(tuple(fields), dict(zip(fields, *(second or [[]]), strict=False)), (begin, begin + len(first)))
 
 
-def write_span(
-    task: tuple[int, int, Span, Tally], *, layout: Layout, writer: LogWriter, origin: int | None
-) -> tuple[list[LogFile], Tally]:
-    """Write the files of a span, one for each of its days, and return them and what was met.
-
-    The task is the number of the span, that of its first row, the span, and an empty tally; ``origin`` is the first day
-    of UTC, or None.
-    """
-    number, first, span, tally = task
-    files: list[LogFile] = []
-    tables = _tables(span, first, tally, layout=layout, writer=writer, origin=origin)
-    for day, of_day in groupby(tables, key=lambda each: each[0]):
-        with writer.file(file_name(day, number), day=day) as file:
-            for _, table in of_day:
-                file.write(table)
-        files.append(file.file)
-    return files, tally
-
-
-def _tables(
-    span: Span, first_row: int, tally: Tally, *, layout: Layout, writer: LogWriter, origin: int | None
-) -> Iterator[tuple[int, pa.Table]]:
-    """Yield the rows of a span as tables of the log, each of one day."""
-    last = None
-    for rows in span.read(layout, tally):
-        row_id = rows.places + first_row
-        time = to_numpy(rows.columns[TIME]) if TIME in rows.columns else row_id
-        days = np.full(len(row_id), span.file) if origin is None else time // DAY_SECONDS - origin
-        starts = np.flatnonzero(np.diff(days, prepend=days[0] - 1))
-        if (last is not None and days[0] < last) or (np.diff(days[starts]) < 0).any():
-            raise _unsorted(span.origin)
-        last = days[-1]
-        own = {ROW_ID: to_arrow(row_id), DAY: to_arrow(days.astype(np.int32)), TIME: to_arrow(time)}
-        columns = {**rows.columns, **own}
-        table = pa.Table.from_arrays([columns[name] for name in writer.schema.names], schema=writer.schema)
-        for first, stop in pairwise([*starts.tolist(), len(days)]):
-            yield int(days[first]), table.slice(first, stop - first)
-
-
-def _first_day(spans: Sequence[Span], layout: Layout) -> int:
-    """Return the day of UTC, since 1970, of the first row."""
-    for span in spans:
-        for rows in span.read(layout, Tally()):
-            return int(to_numpy(rows.columns[TIME])[0]) // DAY_SECONDS
-    return 0
-
-
-def refuse_malformed(origin: str, tally: Tally) -> None:
-    """Say which lines of a file were left out. Raises InputError if they are more than `MALFORMED_SHARE`."""
-    if tally.malformed > MALFORMED_SHARE * tally.lines:
-        raise InputError(f"{tally.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: correct the file, or "
-                         "the settings of its format in recsys.fetch.")  # fmt: skip
-    if tally.malformed:
-        logger.warning("%s They were left out.", tally.describe(origin))
-
-
-def _unsorted(origin: str) -> InputError:
-    return InputError(f"{origin}: a row is of an earlier day than the row before it. Sort the rows of the files, and "
-                      "the files, by time; or declare no column of time, and a file is a day.")  # fmt: skip
+def text_spans(file: Input, number: int, format_: Format, head: Head, *, header: bool) -> list[Span]:
+    """Return the spans of a text, or all of a gzip file, which cannot be cut."""
+    found = ranges(file.path, head.begins[header], SPAN_BYTES)
+    return [TextSpan(file.path, file.origin, number, format_, int(header), begin, end) for begin, end in found]

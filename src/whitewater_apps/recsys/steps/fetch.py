@@ -17,11 +17,10 @@ from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.recsys.config import Fetch
-from whitewater_apps.recsys.sources.files import read_criteo, read_files, read_generated
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
+from whitewater_apps.recsys.sources.rows import read_rows
 
 SIMULATED_DAYS = "day-*.parquet"
-READERS = {"generated": read_generated, "criteo": read_criteo, "movielens": read_movielens, "files": read_files}
 
 
 def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
@@ -51,7 +50,8 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
         found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
         files = list(found.values())
         with refuse_changes([each.path for each in files]):
-            counts = READERS[source](files, events, run=run)
+            read_source = read_movielens if source == "movielens" else read_rows
+            counts = read_source(files, events, run=run)
     rows = open_log(events).rows
     write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})
     run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
