@@ -30,10 +30,9 @@ Of each column and later day:
                           rows that it tells nothing; else ``stable``
 ========================= =============================================================================================
 
-A measure is null where a day has nothing to compare. The bins are those of `whitewater_apps.recsys.drift_bins`.
-
-Few rows in many bins are apart although nothing has changed. So each measure has a limit that it exceeds in about one
-of a thousand comparisons of samples of one distribution, somewhat more often where bins hold few rows.
+A measure is null where a day has nothing to compare. The bins are those of `whitewater_apps.recsys.drift_bins`. Few
+rows in many bins are apart although nothing has changed: hence the limits of chance, which are somewhat too low where
+bins hold few rows.
 """
 
 from __future__ import annotations
@@ -84,36 +83,44 @@ def drift_report(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bin
 
 def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, settings: Drift) -> dict[str, Any]:
     (_, reference), *later = ((day, each[name]) for day, each in days.items())
-    found = [{"day": day, **compare(bins, reference, counts, settings)} for day, counts in later]
+    compared = [{"day": day, **compare(bins, reference, counts, settings)} for day, counts in later]
     known = {"known": len(bins.places) - 1} if isinstance(bins, CategoryBins) else {}
-    worst = min((VERDICTS.index(each["verdict"]) for each in found), default=len(VERDICTS) - 1)
+    worst = min((VERDICTS.index(each["verdict"]) for each in compared), default=len(VERDICTS) - 1)
     return {
         "name": name,
         "role": log.columns[name],
         "nulls": _share(int(reference[-1]), int(reference.sum())),
         **known,
         "verdict": VERDICTS[worst],
-        "days": found,
+        "days": compared,
     }
 
 
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
     """Return the measures of a day, the limits of chance, and the verdict, given rows by place of the bins."""
     before, now = (np.bincount(bins.bins, each).astype(np.int64) for each in (reference, counts))
-    limits = chance(before, now)
-    found = {"psi": psi(before, now), "jensen_shannon": jensen_shannon(before, now)}
     rows, values, known = int(counts.sum()), int(counts[:-1].sum()), int(reference[:-1].sum())
+    # A list without a value is not a row here, so there may be none.
+    measures: dict[str, float | None] = {"psi": None, "jensen_shannon": None}
+    limits = dict.fromkeys(measures, 0.0)
+    if before.any() and now.any():
+        measures = {"psi": psi(before, now), "jensen_shannon": jensen_shannon(before, now)}
+        limits = chance(before, now)
     if isinstance(bins, NumberBins):
-        found["ks"] = kolmogorov_smirnov(reference[:-1], counts[:-1])
-        limits["ks"] = chance_of_ks(known, values)
+        both = known > 0 and values > 0
+        measures["ks"] = kolmogorov_smirnov(reference[:-1], counts[:-1]) if both else None
+        limits["ks"] = chance_of_ks(known, values) if both else 1.0
     else:
-        found["new_categories"] = _share(int(counts[-2]), rows)
-        limits["new_categories"] = chance_of_new_categories(bins.once, reference=known, rows=rows)
-    over = [name for name, value in found.items() if value is not None and value > getattr(settings, name)]
-    above = [name for name in over if (found[name] or 0.0) > limits[name]]
+        measures["new_categories"] = _share(int(counts[-2]), rows)
+        limits["new_categories"] = (
+            chance_of_new_categories(bins.once, reference=known, rows=rows) if known and rows else 1.0
+        )
+    measured = {name: value for name, value in measures.items() if value is not None}
+    over = [name for name, value in measured.items() if value > getattr(settings, name)]
+    above = [name for name in over if measured[name] > limits[name]]
     return {
         "nulls": _share(int(counts[-1]), rows),
-        **{name: None if value is None else round(value, _DIGITS) for name, value in found.items()},
+        **{name: None if value is None else round(value, _DIGITS) for name, value in measures.items()},
         "chance": {name: round(value, _DIGITS) for name, value in limits.items()},
         "above": above,
         "verdict": "drift" if above else "chance" if over else "stable",
@@ -124,45 +131,39 @@ def _share(part: int, whole: int) -> float | None:
     return round(part / whole, _DIGITS) if whole else None
 
 
-# ---- two histograms over the same bins, int64 (bins,): one without rows has no distance to another, but None
+# ---- two histograms over the same bins, int64 (bins,), each of at least one row
 
 
-def psi(reference: Counts, counts: Counts) -> float | None:
+def psi(reference: Counts, counts: Counts) -> float:
     """Return the population stability index: the sum of (q - p) log(q / p) over the bins.
 
     p and q are the shares in the reference and now. A bin that is empty in one of them counts as `EMPTY` rows there,
     one that is empty in both does not count. By convention a change is small below 0.1, and large above 0.25 (Siddiqi,
     Credit Risk Scorecards, 2006).
     """
-    if not reference.sum() or not counts.sum():
-        return None
     some = (reference > 0) | (counts > 0)
     before = np.maximum(reference[some], EMPTY) / reference.sum()
     now = np.maximum(counts[some], EMPTY) / counts.sum()
     return float((rel_entr(now, before) + rel_entr(before, now)).sum())
 
 
-def jensen_shannon(reference: Counts, counts: Counts) -> float | None:
+def jensen_shannon(reference: Counts, counts: Counts) -> float:
     """Return the Jensen-Shannon distance: the root of the divergence to the base 2, from 0 to 1.
 
     The divergence is the mean of those of Kullback and Leibler of both from their mean (Lin 1991); its root is a metric
-    (Endres and Schindelin 2003).
+    (Endres and Schindelin 2003). SciPy's function gives NaN where rounding makes the divergence negative.
     """
-    if not reference.sum() or not counts.sum():
-        return None
     before, now = reference / reference.sum(), counts / counts.sum()
     mean = (before + now) / 2
     divergence = (rel_entr(before, mean) + rel_entr(now, mean)).sum() / ln(4)
     return sqrt(min(max(divergence, 0.0), 1.0))
 
 
-def kolmogorov_smirnov(reference: Counts, counts: Counts) -> float | None:
+def kolmogorov_smirnov(reference: Counts, counts: Counts) -> float:
     """Return the Kolmogorov-Smirnov distance at the ends of ascending bins.
 
     The true one is larger by the share of the reference in a bin, at most; and not, if each of its values is a bin.
     """
-    if not reference.sum() or not counts.sum():
-        return None
     return float(np.abs(np.cumsum(reference) / reference.sum() - np.cumsum(counts) / counts.sum()).max())
 
 
@@ -173,16 +174,13 @@ def chance(reference: Counts, counts: Counts) -> dict[str, float]:
     Naranjo 2020), the squared distance 1 / (8 log 2) of that. Where bins expect less than a row this is rough.
     """
     freedom = int(((reference > 0) | (counts > 0)).sum()) - 1
-    if freedom < 1 or not reference.sum() or not counts.sum():
-        return {"psi": 0.0, "jensen_shannon": 0.0}
-    expected = chdtri(freedom, _CHANCE) * (1 / int(reference.sum()) + 1 / int(counts.sum()))
-    return {"psi": float(expected), "jensen_shannon": min(sqrt(expected / (8 * ln(2))), 1.0)}
+    quantile = chdtri(freedom, _CHANCE) if freedom else 0.0
+    expected = float(quantile * (1 / int(reference.sum()) + 1 / int(counts.sum())))
+    return {"psi": expected, "jensen_shannon": min(sqrt(expected / (8 * ln(2))), 1.0)}
 
 
 def chance_of_ks(reference: int, rows: int) -> float:
     """Return the limit of `kolmogorov_smirnov` for so many values (Smirnov 1948)."""
-    if not reference or not rows:
-        return 1.0
     return float(min(kolmogi(_CHANCE) * sqrt(1 / reference + 1 / rows), 1.0))
 
 
@@ -192,7 +190,5 @@ def chance_of_new_categories(once: int, *, reference: int, rows: int) -> float:
     Of ``reference`` rows with a category ``once`` have one that no other has: by about their share the next row has a
     category not seen yet (Good 1953). Three more are what may be seen where there were none (the rule of three).
     """
-    if not reference or not rows:
-        return 1.0
     share = (once + 3) / reference
     return float(min(share + ndtri(1 - _CHANCE) * sqrt(share * (1 / reference + 1 / rows)), 1.0))

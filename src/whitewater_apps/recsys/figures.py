@@ -12,7 +12,7 @@ from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.recsys.drift_report import VERDICTS
-from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured, measured_sets
 from whitewater_apps.recsys.value_frequencies import (
     Floats,
     Learned,
@@ -62,11 +62,7 @@ def auc(metrics: Mapping[str, Any]) -> Figure:
     ``metrics`` is the content of `metrics.json`.
     """
     title = "What the features are worth"
-    trained = {name: metrics["models"].get(name) or {} for name in LOOKS}
-    measured = {
-        name: {key: each for key, each in sets.items() if each["auc"] is not None} for name, sets in trained.items()
-    }
-    models: dict[str, Qualities] = {name: sets for name, sets in measured.items() if sets}
+    models = {name: sets for name in LOOKS if (sets := measured_sets(metrics, name))}
     if not models:
         why = "There is no area under the ROC curve: the test rows are all of one label, or no model was trained."
         return style.explained(title, why)
@@ -162,7 +158,7 @@ def calibration(metrics: Mapping[str, Any]) -> Figure:
     )
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle)
     panels = body.subplots(1, 2, sharex=True, sharey=True)
-    most = min(1.0, max(max(each["predicted"], _wilson(each)[1]) for each in bins) * 1.05)
+    most = min(1.0, max(*(each["predicted"] for each in bins), *_wilson(bins)[1]) * 1.05)
     for axes, (name, found) in zip(panels, models.items(), strict=False):
         _draw_calibration(axes, found, LOOKS[name], most=most)
     for look in (LOOKS[name] for name in LOOKS if name not in models):
@@ -170,20 +166,20 @@ def calibration(metrics: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _wilson(each: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the interval of 95 % of a share (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), which holds at 0 and 1."""
-    rows, share = each["rows"], each["observed"]
+def _wilson(bins: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
+    """Return intervals of 95 % of shares (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), which hold at 0 and 1."""
+    rows, share = (np.array([each[name] for each in bins]) for name in ("rows", "observed"))
     spread = NORMAL**2 / rows
     middle = (share + spread / 2) / (1 + spread)
     half = NORMAL / (1 + spread) * np.sqrt(share * (1 - share) / rows + spread / rows / 4)
     # Rounding must not put the share outside.
-    return min(float(middle - half), share), max(float(middle + half), share)
+    return np.minimum(middle - half, share), np.maximum(middle + half, share)
 
 
 def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most: float) -> None:
     bins = found["calibration"]
     predicted, observed = (np.array([each[name] for each in bins]) for name in ("predicted", "observed"))
-    low, high = np.array([_wilson(each) for each in bins]).T
+    low, high = _wilson(bins)
     axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
     axes.errorbar(
         predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color, markersize=5.5,
@@ -230,7 +226,13 @@ def drift(found: Mapping[str, Any]) -> Figure:
     mesh = _draw_cells(axes, psi, threshold=found["thresholds"]["psi"])
     _mark_cells(axes, verdict)
     _name_cells(axes, shown, period=period)
-    _draw_scale(below, mesh, threshold=found["thresholds"]["psi"])
+    threshold = found["thresholds"]["psi"]
+    scale = figure.colorbar(mesh, cax=below, orientation="horizontal", extend="max", extendfrac=0.03)
+    ticks = [times * threshold for times in range(6)]
+    scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
+    scale.set_label("Population stability index")
+    below.set_xlim(left=0)
+    below.axvline(threshold, color="black", linewidth=1.5)
     return figure
 
 
@@ -302,15 +304,6 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 
 
-def _draw_scale(axes: Axes, mesh: QuadMesh, *, threshold: float) -> None:
-    scale = axes.figure.colorbar(mesh, cax=axes, orientation="horizontal", extend="max", extendfrac=0.03)
-    ticks = [times * threshold for times in range(6)]
-    scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
-    scale.ax.set_xlim(left=0)
-    scale.ax.axvline(threshold, color="black", linewidth=1.5)
-    scale.set_label("Population stability index")
-
-
 # ---- categories
 
 
@@ -323,8 +316,7 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     title, learned = "Categories and their ids", learned_vocabularies(workflow)
     if not learned:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    bars = sorted(learned, key=lambda each: (_share(each, each.unknown), each.all_values, each.name), reverse=True)
-    shown = bars[:_MOST_BARS]
+    shown = sorted(learned, key=_rarest_last, reverse=True)[:_MOST_BARS]
     some = "of some columns" if len(learned) > 3 else "by column"
     subtitle = (
         f"{style.counted(len(learned), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
@@ -344,8 +336,8 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     return figure
 
 
-def _share(each: Learned, rows: int) -> float:
-    return rows / each.rows if each.rows else 0.0
+def _rarest_last(each: Learned) -> tuple[float, int, str]:
+    return each.out_of_vocabulary_rows / max(each.rows, 1), each.all_values, each.name
 
 
 def _draw_frequencies(axes: Axes, learned: Sequence[Learned]) -> None:
@@ -374,7 +366,7 @@ def _vocabulary(each: Learned) -> str:
     name = style.fitted(each.name, points=70, size=8.5)
     if not each.all_values:
         return f"{name}: no value"
-    if each.unknown_values is None:
+    if each.out_of_vocabulary_values is None:
         return f"{name}: {style.count(each.values)} values given"
     return f"{name}: {style.count(each.values)} of {style.count(each.all_values)} values"
 
@@ -382,11 +374,11 @@ def _vocabulary(each: Learned) -> str:
 def _draw_shares(axes: Axes, shown: Sequence[Learned]) -> None:
     start, places = np.zeros(len(shown)), np.arange(len(shown))
     for what, color, rows in (
-        ("id of its own", style.BLUE, [each.rows - each.nulls - each.unknown for each in shown]),
-        ("out of vocabulary", style.ORANGE, [each.unknown for each in shown]),
+        ("id of its own", style.BLUE, [each.rows - each.nulls - each.out_of_vocabulary_rows for each in shown]),
+        ("out of vocabulary", style.ORANGE, [each.out_of_vocabulary_rows for each in shown]),
         ("null", style.GRAY, [each.nulls for each in shown]),
     ):
-        shares = np.array([_share(each, number) for each, number in zip(shown, rows, strict=True)])
+        shares = np.array(rows) / np.array([max(each.rows, 1) for each in shown])
         axes.barh(places, shares, 0.78, left=start, color=color, label=what)
         start += shares
     axes.set_yticks(places, [style.fitted(each.name, points=80, size=8) for each in shown], size=8)

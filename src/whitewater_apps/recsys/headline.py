@@ -9,7 +9,7 @@ from typing import Any
 
 from whitewater.io.store import read_json
 from whitewater.manifest import is_of_last_run
-from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured, measured_sets
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 
@@ -33,10 +33,7 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     """Say how good the better model is, and without which group of features it is worse."""
     test = metrics["parts"]["test"]
     rows = test["rows"]
-    models = {
-        name: {key: each for key, each in metrics["models"].get(name, {}).items() if each["auc"] is not None}
-        for name in _MODELS
-    }
+    models = {name: measured_sets(metrics, name) for name in _MODELS}
     measured = [name for name, sets in models.items() if ALL in sets]
     if not measured:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]

@@ -22,6 +22,12 @@ FEWEST, WIDEST = 30, 0.1
 NORMAL = 1.96
 
 
+def measured_sets(metrics: Mapping[str, Any], model: str) -> dict[str, Mapping[str, Any]]:
+    """Return the qualities of a model of `metrics.json` by set of features, those that have an area under the curve."""
+    sets = metrics["models"].get(model, {})
+    return {name: quality for name, quality in sets.items() if quality["auc"] is not None}
+
+
 def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
     """Say whether the area under the curve of a `quality` tells anything, given the ``rows`` and ``label_rate``."""
     positives = round(test["rows"] * (test["label_rate"] or 0))

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.features.artifact import FORMAT
 from whitewater.features.categories.vocabulary import TABLE
-from whitewater.io.folder import open_parquet
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 
@@ -28,54 +28,43 @@ class Learned:
 
     name: str
     threshold: int  # values with fewer rows have no id of their own
+    table: Path  # of values and counts
     rows: int  # or elements of lists, that it was learned from
     nulls: int
-    unknown: int  # rows with a value without an id of its own
+    out_of_vocabulary_rows: int  # rows with a value without an id of its own
     values: int  # with an id
-    unknown_values: int | None  # without one; None where these were not counted
-    table: Path  # of values and counts
+    out_of_vocabulary_values: int | None  # without one; None where these were not counted
 
     @property
     def all_values(self) -> int:
         """Values that occur, as far as they were counted."""
-        return self.values + (self.unknown_values or 0)
+        return self.values + (self.out_of_vocabulary_values or 0)
 
 
 def learned_vocabularies(workflow: Path) -> list[Learned]:
     """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder."""
+    counts = ("rows", "nulls", "out_of_vocabulary_rows", "values", "out_of_vocabulary_values")
     return [
-        Learned(
-            name=name,
-            threshold=node["parameters"]["freq_threshold"],
-            rows=each["facts"]["rows"],
-            nulls=each["facts"]["nulls"],
-            unknown=each["facts"]["out_of_vocabulary_rows"],
-            values=each["facts"]["values"],
-            unknown_values=each["facts"]["out_of_vocabulary_values"],
-            table=workflow / each["tables"][TABLE],
-        )
+        Learned(name, node["parameters"]["freq_threshold"], workflow / each["tables"][TABLE],
+                *(each["facts"][count] for count in counts))
         for node in read_json(workflow / FORMAT.name)["nodes"]
         if node["operator"] == "Categorify"
         for name, each in node["statistics"].items()
-    ]
+    ]  # fmt: skip
 
 
 def frequencies(table: Path) -> tuple[Integers, Integers]:
     """Return the counts that occur in a vocabulary, descending, and how many values have each; 0 is left out."""
-    with open_parquet(table) as file:
-        counts = to_numpy(file.read(columns=["count"], use_threads=False).column(0))
-    found, times = np.unique(counts[counts > 0], return_counts=True)
-    return found[::-1], times[::-1]
+    counts = to_numpy(pq.read_table(table, columns=["count"], use_threads=False).column(0))
+    distinct, values = np.unique(counts[counts > 0], return_counts=True)
+    return distinct[::-1], values[::-1]
 
 
 def values_of(files: Iterable[Path], name: str) -> Floats:
     """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
-    parts = [np.empty(0)]
-    for path in files:
-        with open_parquet(path) as file:
-            column = file.read(columns=[name], use_threads=False).column(0)
-        parts.append(to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)))
-    return np.concatenate(parts)
+    columns = [pq.read_table(path, columns=[name], use_threads=False).column(0) for path in files]
+    parts = [to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)) for column in columns]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:

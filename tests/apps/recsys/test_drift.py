@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
@@ -111,9 +111,7 @@ def quantile_bins(reference: npt.NDArray[Any], values: npt.NDArray[Any], bins: i
 def test_measures_of_histograms_equal_scipy_s_and_what_is_written_out(
     reference: npt.NDArray[np.int64], now: npt.NDArray[np.int64]
 ) -> None:
-    if not reference.sum() or not now.sum():
-        assert (psi(reference, now), jensen_shannon(reference, now)) == (None, None)
-        return
+    assume(reference.any() and now.any())
     assert psi(reference, now) == pytest.approx(written_out_psi(reference.tolist(), now.tolist()), abs=1e-12)
     # Roots of differences near 0 keep half of the digits.
     assert jensen_shannon(reference, now) == pytest.approx(distance.jensenshannon(reference, now, 2), abs=1e-7)
@@ -277,9 +275,9 @@ def test_limits_of_chance_are_seldom_exceeded_by_samples_of_one_distribution() -
         reference, now = (np.bincount(each, minlength=59) for each in values)
         limits = chance(reference, now)
         above += [
-            (psi(reference, now) or 0) > limits["psi"],
-            (jensen_shannon(reference, now) or 0) > limits["jensen_shannon"],
-            (kolmogorov_smirnov(reference, now) or 0) > chance_of_ks(4000, 3000),
+            psi(reference, now) > limits["psi"],
+            jensen_shannon(reference, now) > limits["jensen_shannon"],
+            kolmogorov_smirnov(reference, now) > chance_of_ks(4000, 3000),
         ]
 
     assert (above <= 6).all()

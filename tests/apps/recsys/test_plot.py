@@ -362,7 +362,7 @@ def test_vocabularies_are_those_of_the_training_rows(made: Path) -> None:
     counts = Counter(value for value in clicks(600)["C1"].to_pylist() if value is not None)
     kept = [count for count in counts.values() if count >= 5]
     assert (learned["C1"].threshold, learned["C1"].values, learned["C1"].all_values) == (5, len(kept), len(counts))
-    assert learned["C1"].unknown == sum(counts.values()) - sum(kept)
+    assert learned["C1"].out_of_vocabulary_rows == sum(counts.values()) - sum(kept)
     found, values = frequencies(learned["C1"].table)
     assert Counter(dict(zip(found.tolist(), values.tolist(), strict=True))) == Counter(kept)
 

@@ -6,7 +6,7 @@ Files of which all rows are in one part are hard links, so that a split costs no
 import os
 import shutil
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
@@ -29,7 +27,6 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Split
 
 PARTS = ("train", "valid", "test")
-_BATCH_ROWS = 1 << 16
 # Row groups whose times are kept, 4 MB each.
 _CACHED_GROUPS = 16
 # Of the column of time among the columns of a file.
@@ -98,12 +95,13 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
 def _groups(log: Log) -> list[Group]:
     """Return the row groups; Parquet's statistics tell their times."""
-    files = {file.name: file for file in log.files}
-    found = []
-    for group in log.row_groups():
-        times = FORMAT.footer(group.path).row_group(group.number).column(_TIME_PLACE).statistics
-        found.append(Group(files[group.path.name], group, times.min, times.max))
-    return found
+    groups = []
+    for file in log.files:
+        footer = FORMAT.footer(log.path / file.name)
+        for group in FORMAT.row_groups(log.path / file.name, rows=file.rows):
+            times = footer.row_group(group.number).column(_TIME_PLACE).statistics
+            groups.append(Group(file, group, times.min, times.max))
+    return groups
 
 
 def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[int]]:
@@ -150,45 +148,37 @@ def time_of_rank(groups: Sequence[Group], rank: int) -> int:
 def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[LogFile]]:
     """Write the files of the parts; return those that have rows by part, in the order of the log."""
     tasks = []
-    for file, of_file in groupby(groups, key=lambda each: each.file):
-        times = [time for each in of_file for time in (each.first, each.last)]
+    for source, of_file in groupby(groups, key=lambda group: group.file):
+        times = [time for group in of_file for time in (group.first, group.last)]
         touched = [part for part in parts if part.begin <= max(times) and min(times) < part.end]
-        tasks += [(file, part, part.begin <= min(times) and max(times) < part.end) for part in touched]
+        tasks += [(source, part, part.begin <= min(times) and max(times) < part.end) for part in touched]
     placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
     with run.workers() as workers:
-        found = workers.map(place_file, tasks, label="files split", ordered=True, shared={"log": log})
-        for (_, part, _), each in zip(tasks, found, strict=True):
-            if each:
-                placed[part.name].append(each)
+        files = workers.map(place_file, tasks, label="files split", ordered=True, shared={"log": log})
+        for (_, part, _), file in zip(tasks, files, strict=True):
+            if file:
+                placed[part.name].append(file)
     return placed
 
 
 def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> LogFile | None:
-    """Bring the rows of a file to a part, by a link if they are all, else those with its times; None: there is none."""
+    """Bring the rows of a file to a part, by a link if all belong there; return None if none does."""
     file, part, whole = task
+    source = log.path / file.name
     part.folder.mkdir(parents=True, exist_ok=True)
     if whole:
-        _link(log.path / file.name, part.folder / file.name)
+        try:
+            os.link(source, part.folder / file.name)
+        except OSError:
+            # Some file systems have no hard links.
+            shutil.copyfile(source, part.folder / file.name)
         return file
     with like(log, part.folder).file(file.name, day=file.day) as written:
-        for table in _tables(log.path / file.name):
+        for group in FORMAT.row_groups(source):
+            table = FORMAT.read_group(group)
             time = to_numpy(table.column(TIME))
             written.write(table.take(to_arrow(np.flatnonzero((time >= part.begin) & (time < part.end)))))
     return written.file if written.rows else None
-
-
-def _tables(path: Path) -> Iterator[pa.Table]:
-    with FORMAT.explained(path), pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(_BATCH_ROWS, use_threads=False):
-            yield pa.Table.from_batches([batch])
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        # Some file systems have no hard links.
-        shutil.copyfile(source, target)
 
 
 def _summary(log: Log) -> dict[str, Any]:
