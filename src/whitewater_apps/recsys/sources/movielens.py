@@ -44,7 +44,7 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.spans import Format, Tally, TextSpan, head_of, read
+from whitewater_apps.recsys.sources.spans import Tally, TextSpan, head_of, read
 
 logger = logging.getLogger(__name__)
 
@@ -231,9 +231,9 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     if header and head.fields != header:
         raise InputError(f"{ratings.label} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
-    format_ = Format(tuple(_TYPES), release.separators[0], quoted=False, types=_TYPES)
     lines = int(bool(header))
-    span = TextSpan(ratings.path, ratings.origin, 0, format_, lines, head.begins[lines], member=ratings.name)
+    span = TextSpan(ratings.path, ratings.origin, 0, tuple(_TYPES), _TYPES, release.separators[0], quoted=False,
+                    header=lines, begin=head.begins[lines], member=ratings.name)  # fmt: skip
     tally = Tally(before=lines)
     layout = Layout(_RATING, _IDS, positive, never_null=frozenset(_IDS))
     parts = [pa.table(dict(columns)) for _, columns in read(span, layout, tally)]

@@ -33,7 +33,7 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.raw_files import PARQUET
 from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn
 from whitewater_apps.recsys.sources.columns import Layout, layout_of
-from whitewater_apps.recsys.sources.spans import Format, Head, Span, Tally, head_of, parquet_spans, read, text_spans
+from whitewater_apps.recsys.sources.spans import Head, Span, Tally, TextSpan, head_of, parquet_spans, read, text_spans
 
 DAY_SECONDS = 86_400
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
@@ -112,8 +112,8 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
         names = head.fields if header else CRITEO
         types = {column.name: _text_type(column, head, file, integers=criteo) for column in columns}
         schemas.append((file.origin, pa.schema([(name, types.get(name, pa.string())) for name in names])))
-        format_ = Format(names, delimiter, not criteo, types)
-        spans += text_spans(file, number, format_, head, header=header)
+        spans += text_spans(TextSpan(file.path, file.origin, number, names, types, delimiter, quoted=not criteo,
+                                     header=int(header), begin=head.begins[header]))  # fmt: skip
     positive = declared.positive if settings.source == "files" else None
     return layout_of(columns, schemas, positive=positive, setting=setting), spans
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,13 +42,12 @@ _HEAD_BYTES = 1 << 20
 class Block(NamedTuple):
     """Columns of some rows, the places of these among the lines of the block, why other lines are malformed by place.
 
-    ``filled`` are the lines that are not empty. A row of Parquet counts as a line.
+    There may be empty lines as well. A row of Parquet counts as a line.
     """
 
     raw: pa.Table
     places: npt.NDArray[np.int64]
     faults: dict[int, str]
-    filled: int
     lines: int
 
 
@@ -69,12 +68,12 @@ class Tally:
         counts = (self.lines + other.lines, self.empty + other.empty, self.malformed + other.malformed)
         return Tally(self.before, *counts, [*self.examples, *other.examples])
 
-    def add(self, block: Block, faults: Mapping[int, str]) -> None:
-        """Count the lines of the next block."""
+    def add(self, lines: int, empty: int, faults: Mapping[int, str]) -> None:
+        """Count the lines of the next block, of which some are empty, and some have faults, by place."""
         first = [f"line {self.before + self.lines + place + 1:,}: {faults[place]}" for place in sorted(faults)]
         self.examples += first[: _EXAMPLES - len(self.examples)]
-        self.lines += block.lines
-        self.empty += block.lines - block.filled
+        self.lines += lines
+        self.empty += empty
         self.malformed += len(faults)
 
     def describe(self, origin: str) -> str:
@@ -117,37 +116,23 @@ class ParquetSpan:
             with pq.ParquetFile(self.path) as file:
                 for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
-                    rows = batch.num_rows
-                    yield Block(pa.Table.from_batches([batch]), np.arange(rows), {}, rows, rows)
+                    yield Block(pa.Table.from_batches([batch]), np.arange(batch.num_rows), {}, batch.num_rows)
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{self.origin} cannot be read: {error}. Write it again.") from error
 
 
 @dataclass(frozen=True)
-class Format:
-    """The names of a line's fields, what separates them, whether they may be quoted, and as what some are read.
-
-    Only fields without tabs may be separated by more than one character.
-    """
-
-    names: tuple[str, ...]
-    delimiter: str
-    quoted: bool
-    types: Mapping[str, pa.DataType]
-
-
-@dataclass(frozen=True)
 class TextSpan:
-    """The lines of a file, or of a member of a zip file, from ``begin`` to ``end``, or to its end.
-
-    ``header`` lines are before the first row of the file.
-    """
+    """The lines of a file, or of a member of a zip file, from ``begin`` to ``end``, or to its end."""
 
     path: str
     origin: str
     file: int
-    format: Format
-    header: int
+    names: tuple[str, ...]  # of the fields of a line
+    types: Mapping[str, pa.DataType]  # as what some are read
+    delimiter: str  # of more than one character only where no field has a tab
+    quoted: bool  # whether fields may be
+    header: int  # lines before the first row of the file
     begin: int
     end: int | None = None
     member: str = ""
@@ -158,19 +143,17 @@ class TextSpan:
 
     def blocks(self, names: list[str]) -> Iterator[Block]:
         """Yield some columns, as text."""
-        texts, delimiter = dict.fromkeys(names, pa.string()), self.format.delimiter
+        texts = dict.fromkeys(names, pa.string())
+        delimiter = self.delimiter if len(self.delimiter) == 1 else "\t"
         for data in self._blocks():
-            block = data.replace(delimiter.encode(), b"\t") if len(delimiter) > 1 else data
-            raw, unsound = parse_sound(
-                block, self.format.names, texts, delimiter="\t" if len(delimiter) > 1 else delimiter,
-                quoted=self.format.quoted,
-            )  # fmt: skip
+            raw, unsound = parse_sound(data, self.names, texts, delimiter=delimiter, quoted=self.quoted)
             filled = _filled(data)
             faults = {int(filled[number]): reason for number, reason in unsound.items()}
-            yield Block(raw, np.delete(filled, list(unsound)), faults, len(filled), data.count(b"\n"))
+            yield Block(raw, np.delete(filled, list(unsound)), faults, data.count(b"\n"))
 
     def _blocks(self) -> Iterator[bytes]:
-        return line_blocks(self.path, self.begin, self.end, origin=self.origin, member=self.member)
+        for data in line_blocks(self.path, self.begin, self.end, origin=self.origin, member=self.member):
+            yield data if len(self.delimiter) == 1 else data.replace(self.delimiter.encode(), b"\t")
 
 
 Span = ParquetSpan | TextSpan
@@ -182,9 +165,10 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
     Raises InputError if a row of Parquet cannot be converted, a label or a time must not be in a log, or more than
     `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed.
     """
-    types: Mapping[str, pa.DataType] = span.format.types if isinstance(span, TextSpan) else {}
+    types: Mapping[str, pa.DataType] = span.types if isinstance(span, TextSpan) else {}
     for block in span.blocks([column.name for column in layout.columns]):
         faults, most = block.faults, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * block.lines)
+        empty = block.lines - len(block.places) - len(faults)
         for first, columns in layout.convert(block.raw, types):
             if len(faults) > most:
                 break
@@ -197,7 +181,7 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
                 faults[place] = str(columns)[:_REASON_LENGTH]
             else:
                 yield block.places[first : first + len(columns[LABEL])] + tally.lines, columns
-        tally.add(block, faults)
+        tally.add(block.lines, empty, faults)
         if len(faults) > most:
             raise InputError(f"{tally.describe(span.origin)} Correct the file, or the settings of its format in "
                              "recsys.fetch.")  # fmt: skip
@@ -249,7 +233,6 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
     return Head(tuple(fields), dict(zip(fields, *(second or [[]]), strict=False)), (begin, begin + len(first)))
 
 
-def text_spans(file: Input, number: int, format_: Format, head: Head, *, header: bool) -> list[Span]:
-    """Return the spans of a text, or all of a gzip file, which cannot be cut."""
-    found = ranges(file.path, head.begins[header], SPAN_BYTES)
-    return [TextSpan(file.path, file.origin, number, format_, int(header), begin, end) for begin, end in found]
+def text_spans(text: TextSpan) -> list[Span]:
+    """Cut all lines of a file into spans; a gzip file cannot be cut."""
+    return [replace(text, begin=begin, end=end) for begin, end in ranges(text.path, text.begin, SPAN_BYTES)]
