@@ -14,8 +14,8 @@ What is learned of labels is safe: target encoding out of fold, counts and means
 from __future__ import annotations
 
 import difflib
+import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
@@ -64,10 +64,8 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
     Raises ConfigError for files, whose columns mean what only their owner knows.
     """
     if source == "files":
-        raise ConfigError(
-            f"recsys.fit.features is empty, but what suits the columns of files is not known. List groups, such as\n"
-            f"{_EXAMPLE}"
-        )
+        raise ConfigError("recsys.fit.features is empty, but what suits the columns of files is not known. List "
+                          f"groups, such as\n{_EXAMPLE}")  # fmt: skip
     groups = _of_ratings() if source == "movielens" else _of_clicks(source, columns)
     return tuple(
         Feature(name=name, columns=tuple(chosen), operators=tuple(chain)) for name, chosen, *chain in groups if chosen
@@ -141,46 +139,43 @@ def graph_of(
     return reduce(add, nodes)
 
 
-def _operators(feature: Feature) -> list[Operator]:
-    found = []
-    for each in feature.operators:
-        named = {each: {}} if isinstance(each, str) else each
-        if len(named) != 1:
-            raise ConfigError(
-                f"{each} is not one operator. Write each as an entry of its own: - Clip: {{min_value: 0}}."
-            )
-        ((name, parameters),) = named.items()
-        if name not in OPERATORS:
-            raise ConfigError(
-                f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}."
-            )
-        found.append(getattr(operators, name)(**parameters or {}))
-    return found
+def _operator(entry: str | dict[str, dict[str, Any]]) -> Operator:
+    named = {entry: {}} if isinstance(entry, str) else entry
+    if len(named) != 1:
+        raise ConfigError(f"{entry} is not one operator. Write each as an entry of its own: - Clip: {{min_value: 0}}.")
+    ((name, parameters),) = named.items()
+    if name not in OPERATORS:
+        raise ConfigError(f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
+    operator: Operator = getattr(operators, name)(**parameters or {})
+    return operator
 
 
 def _node(feature: Feature, columns: Mapping[str, Role], positions: LogTime | None) -> Node:
     node = as_node(_columns(feature.columns, columns))
-    for operator in _operators(feature):
+    for operator in map(_operator, feature.operators):
         time = getattr(operator, "time", None)
         if positions and time == positions.column and "period" not in operator.model_fields_set:
-            raise ConfigError(
-                f"{type(operator).__name__} counts by periods of 86,400 seconds, but the log has no times. Set "
-                f"{{time: day, period: 1}}, which counts by the {positions.period}."
-            )
+            raise ConfigError(f"{type(operator).__name__} counts by periods of 86,400 seconds, but the log has no "
+                              f"times. Set {{time: day, period: 1}}, which counts by the {positions.period}."
+                              )  # fmt: skip
         node = node >> operator
     return node >> AddMetadata(tags=(feature.name,))
 
 
 def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
-    found: list[str | tuple[str, ...]] = []
+    chosen: list[str | tuple[str, ...]] = []
     for each in wanted:
         if isinstance(each, tuple):
-            found.append(tuple(_check_column(name, columns) for name in each))
+            chosen.append(tuple(_check_column(name, columns) for name in each))
         elif _WILD.isdisjoint(each) or each in columns:
-            found.append(_check_column(each, columns))
+            chosen.append(_check_column(each, columns))
         else:
-            found += _matching(each, columns)
-    return tuple(dict.fromkeys(found))
+            names = [name for name, role in columns.items() if role not in NOT_FEATURES]
+            matching = fnmatch.filter(names, each)
+            if not matching:
+                raise ConfigError(f"no column matches {each!r}. The columns are {', '.join(names)}.")
+            chosen += matching
+    return tuple(dict.fromkeys(chosen))
 
 
 def _check_column(name: str, columns: Mapping[str, Role]) -> str:
@@ -189,14 +184,6 @@ def _check_column(name: str, columns: Mapping[str, Role]) -> str:
     if columns[name] == "label":
         raise ConfigError(f"{name!r} is the label: a feature of it would tell the answer. Leave it out.")
     return name
-
-
-def _matching(glob: str, columns: Mapping[str, Role]) -> list[str]:
-    names = [name for name, role in columns.items() if role not in NOT_FEATURES]
-    found = [name for name in names if fnmatchcase(name, glob)]
-    if not found:
-        raise ConfigError(f"no column matches {glob!r}. The columns are {', '.join(names)}.")
-    return found
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:

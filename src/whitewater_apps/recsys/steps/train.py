@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 CELLS_OF_A_THREAD = 10_000_000
 # The tag of ids of categories, whose order means nothing.
 CATEGORICAL = "categorical"
+# Features and labels by part; a function that predicts, and what is told of the model.
+Rows = Mapping[str, "tuple[Array, Array]"]
+Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
 
 
 def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
@@ -71,7 +74,7 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     names = [name for group in groups.values() for name in group]
     limit = run.settings.maximum_rows
     parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
-    _refuse_what_tells_nothing(parts)
+    _refuse_unusable(parts)
     engineered = [name for group, features in groups.items() if group != PLAIN for name in features]
     sets = {ALL: engineered or groups[PLAIN]}
     if PLAIN in groups and engineered:
@@ -80,30 +83,41 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     if run.settings.without_each_group and len(others) > 1:
         sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
     measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
-    models: dict[str, dict[str, Any]] = {"logistic_regression": {}, "boosted_trees": {}}
+    models: dict[str, dict[str, Any]] = {}
     for model, chosen, fit in (
         ("logistic_regression", _only(sets, measured), _fit_regression),
         ("boosted_trees", sets, _fit_trees),
     ):
+        models[model] = {}
         for key, features in chosen.items():
             places = run.device.to_device(np.array([names.index(name) for name in features]))
-            found = _quality({part: (each.X[:, places], each.y) for part, each in parts.items()}, fit, run)
-            models[model][key] = {"features": len(features), **found}
-            logger.info("%s, %d features: AUC %s", key, len(features), found["auc"])
-    return {"parts": {part: _described(each) for part, each in parts.items()}, "groups": groups, "models": models}
+            rows = {part: (matrix.X[:, places], matrix.y) for part, matrix in parts.items()}
+            # Some kernels of BLAS report an invalid operation on the padding of their blocks; `quality` refuses NaN.
+            with np.errstate(invalid="ignore"):
+                predict, facts = fit(rows, run)
+                predictions = run.device.to_host(predict(rows["test"][0]))
+            measures = quality(run.device.to_host(rows["test"][1]), predictions)
+            models[model][key] = {"features": len(features), **facts, **measures}
+            logger.info("%s, %d features: AUC %s", key, len(features), measures["auc"])
+    described = {
+        part: {"rows": len(matrix.y), "of": matrix.of, "label_rate": _mean(matrix.y)} for part, matrix in parts.items()
+    }
+    return {"parts": described, "groups": groups, "models": models}
 
 
-def _refuse_what_tells_nothing(parts: Mapping[str, FeatureMatrix]) -> None:
+def _mean(labels: "Array") -> float | None:
+    return float(labels.mean(dtype="float64")) if len(labels) else None
+
+
+def _refuse_unusable(parts: Mapping[str, FeatureMatrix]) -> None:
     for part, name in (("train", "training"), ("test", "test")):
         if not len(parts[part].y):
             raise InputError(f"there are no {name} rows. Check recsys.split.")
     labels = parts["train"].y
-    rate = float(labels.mean())
+    rate = _mean(labels)
     if rate in (0.0, 1.0):
-        raise InputError(
-            f"all {len(labels):,} training rows have the label {rate:g}: nothing can be learned. Check the label in "
-            "recsys.fetch, or split elsewhere (recsys.split)."
-        )
+        raise InputError(f"all {len(labels):,} training rows have the label {rate:g}: nothing can be learned. Check "
+                         "the label in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
 
 
 def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[str]]:
@@ -114,21 +128,7 @@ def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[
     return {key: each for key, each in kept.items() if key == ALL or each != everything}
 
 
-Rows = Mapping[str, "tuple[Array, Array]"]
-Fit = Callable[[Rows, "Run[Train]"], "tuple[Callable[[Array], Array], dict[str, Any]]"]
-
-
-def _quality(rows: Rows, fit: Fit, run: Run[Train]) -> dict[str, Any]:
-    """Return what is told of a model that is fitted on features and labels of each part, and its quality."""
-    X, y = rows["test"]
-    # Some kernels of BLAS report an invalid operation on the padding of their blocks; `quality` looks at the results.
-    with np.errstate(invalid="ignore"):
-        predict, facts = fit(rows, run)
-        predictions = run.device.to_host(predict(X))
-    return {**facts, **quality(run.device.to_host(y), predictions)}
-
-
-def _fit_regression(rows: Rows, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
+def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
     """Fit a logistic regression on standardized features, a null being their mean."""
     xp, (given, labels) = run.device.xp, rows["train"]
     mean = xp.nanmean(given, axis=0, dtype=xp.float64)
@@ -146,23 +146,12 @@ def _fit_regression(rows: Rows, run: Run[Train]) -> "tuple[Callable[[Array], Arr
     return lambda X: model.predict_proba(scaled(X))[:, 1], {}
 
 
-def _fit_trees(rows: Rows, run: Run[Train]) -> "tuple[Callable[[Array], Array], dict[str, Any]]":
-    settings = run.settings
-    model = BoostedTrees(
-        run.device,
-        trees=settings.trees,
-        depth=settings.depth,
-        learning_rate=settings.learning_rate,
-        seed=settings.seed,
-        threads=max(1, min(run.threads, rows["train"][0].size // CELLS_OF_A_THREAD)),
-    )
+def _fit_trees(rows: Rows, run: Run[Train]) -> Model:
+    threads = max(1, min(run.threads, rows["train"][0].size // CELLS_OF_A_THREAD))
+    chosen = run.settings.model_dump(include={"trees", "depth", "learning_rate", "seed"})
+    model = BoostedTrees(run.device, threads=threads, **chosen)
     trees = model.fit(*rows["train"], rows["valid"])
     return model.predict, {"trees": trees}
-
-
-def _described(part: FeatureMatrix) -> dict[str, Any]:
-    rate = float(part.y.mean(dtype="float64")) if len(part.y) else None
-    return {"rows": len(part.y), "of": part.of, "label_rate": rate}
 
 
 if __name__ == "__main__":
