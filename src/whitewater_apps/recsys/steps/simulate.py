@@ -32,8 +32,8 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.workers() as workers:
         clicks = sum(workers.map(write_day, tasks, label="simulating days", shared={"of": of}))
-    named = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
-    run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=named)
+    roles = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
+    run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=roles)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)
 
 
@@ -45,13 +45,8 @@ def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
     number, rows, path = task
     clicks = 0
     # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
-    with pq.ParquetWriter(
-        path,
-        schema(of.settings),
-        store_schema=False,
-        write_statistics=False,
-        dictionary_pagesize_limit=DICTIONARY_BYTES,
-    ) as writer:
+    with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
+                          dictionary_pagesize_limit=DICTIONARY_BYTES) as writer:  # fmt: skip
         for block in day(of, number, rows=rows).blocks():
             writer.write_table(block, row_group_size=len(block))
             clicks += pc.sum(block["label"]).as_py()

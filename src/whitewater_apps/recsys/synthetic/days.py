@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.tables.arrow_arrays import to_arrow
 from whitewater_apps.recsys.config import Simulate
 from whitewater_apps.recsys.synthetic.categories import Integers, cardinalities, draw, log_places, popularity, texts_of
 from whitewater_apps.recsys.synthetic.numbers import DTYPES, PLACES, Quantiles, kind, quantiles
@@ -78,7 +77,7 @@ class Day:
         for block, first in enumerate(range(0, self.rows, BLOCK_ROWS)):
             random = np.random.default_rng((settings.seed, 0, 1 + self.number, block))
             rows = min(BLOCK_ROWS, self.rows - first)
-            times = to_arrow(self._times(first, rows, random=random))
+            times = self._times(first, rows, random=random)
             logits = np.full(rows, self.plan.intercept)
             amounts, values = self.draw(logits, random=random)
             texts = [
@@ -86,7 +85,7 @@ class Day:
                 for place, (codes, column) in enumerate(zip(values, self.categories, strict=True))
             ]
             clicked = random.random(rows, dtype=np.float32) * (1 + np.exp(-logits)) < 1
-            columns = [times, to_arrow(clicked.view(np.int8)), *amounts, *texts]
+            columns = [pa.array(times), pa.array(clicked.view(np.int8)), *amounts, *texts]
             yield pa.Table.from_arrays(columns, schema=schema(settings))
 
     def draw(self, logits: Floats, *, random: np.random.Generator) -> tuple[list[pa.Array], list[Integers]]:
@@ -213,7 +212,7 @@ def _draw_number(column: Quantiles, logits: Floats, *, random: np.random.Generat
         if missing is not None:
             effects[missing] = column.null_effect
         logits += effects
-    return _arrow(column.values.take(places), missing)
+    return pa.array(column.values.take(places), mask=missing)
 
 
 def _nulls(rows: int, *, share: float, random: np.random.Generator) -> Flags:
@@ -227,12 +226,5 @@ def _dictionary(values: Integers, cardinality: int, *, column: int, seed: int) -
     present = np.flatnonzero(occurs[:cardinality])
     codes = np.zeros(cardinality + 1, np.int32)
     codes[present] = np.arange(len(present), dtype=np.int32)
-    indices = _arrow(codes.take(values), values == cardinality if occurs[cardinality] else None)
+    indices = pa.array(codes.take(values), mask=values == cardinality if occurs[cardinality] else None)
     return pa.DictionaryArray.from_arrays(indices, texts_of(present, column=column, seed=seed))
-
-
-def _arrow(values: npt.NDArray[Any], missing: Flags | None) -> pa.Array:
-    if missing is None:
-        return to_arrow(values)
-    valid = pa.py_buffer(np.packbits(~missing, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [valid, pa.py_buffer(values)])

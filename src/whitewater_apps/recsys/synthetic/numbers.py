@@ -53,10 +53,7 @@ KINDS = (
     Kind(15.0, 0.8, 0.05, form="time"),
     Kind(1e12, 1.0, 0.02, form="shifted", effect=0.35),
 )
-DTYPES: dict[str, np.dtype[Any]] = {
-    form: np.dtype(name)
-    for form, name in {"count": "int32", "amount": "float64", "time": "int64", "shifted": "float64"}.items()
-}
+DTYPES = {"count": "int32", "amount": "float64", "time": "int64", "shifted": "float64"}
 
 
 class Quantiles(NamedTuple):
