@@ -31,6 +31,8 @@ RECORDED = Path("benchmarks/results")
 # Of these a user waits for an epoch, not for the process; the reports count both.
 _EPOCHS = "recsys-load"
 _NOTHING = "-"
+# Of the frames that a GPU runs on cuDF, the figures on pandas.
+BY_DASK = "whitewater_dask"
 
 
 def tables(recorded: Path = RECORDED) -> dict[str, str]:
@@ -105,7 +107,16 @@ def _published_line(case: CaseResult, reports: Sequence[Report | None]) -> list[
 
 def applications_table(recorded: Path) -> str:
     """Return a line for each recorded benchmark of an application."""
-    header = ("work", "rows", "Whitewater", "best peer", "ratio to it", "others", "peak memory: ours, best peer")
+    header = (
+        "work",
+        "rows",
+        "Whitewater",
+        "its engine dask",
+        "best peer",
+        "ratio to it",
+        "others",
+        "peak memory: ours, best peer",
+    )
     return _markdown(header, [_application_line(path, report) for path, report in _applications(recorded)])
 
 
@@ -124,6 +135,7 @@ def _application_line(path: Path, report: Report) -> list[str]:
         report.name,
         style.count(report.size.rows),
         _time(report, OURS, quantity),
+        f"{_time(report, BY_DASK, quantity)}, {_memory(report, BY_DASK)}" if BY_DASK in report.outcomes else _NOTHING,
         f"{best} {seconds(peers[best].median)}" if best else _NOTHING,
         _ratio(report, best, quantity) if best else _NOTHING,
         ", ".join(f"{name} {seconds(peers[name].median)}" for name in others) or _NOTHING,

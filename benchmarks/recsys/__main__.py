@@ -14,7 +14,7 @@ from benchmarks.recsys.commands import features_variant_of, load_variant_of
 from benchmarks.report import Report, Size, table
 
 TOOLS = {
-    "features": ("whitewater", "polars", "duckdb", "sklearn"),
+    "features": ("whitewater", "whitewater_dask", "polars", "duckdb", "sklearn"),
     "load": ("whitewater", "pyarrow", "rows"),
 }
 ORACLES = {"features": "duckdb", "load": "pyarrow"}

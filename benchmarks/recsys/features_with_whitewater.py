@@ -5,7 +5,10 @@ It ends as Whitewater's command line does.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
+from whitewater.engines.choose import Engine
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
@@ -16,11 +19,12 @@ from whitewater.process import exit_fast
 ROW_GROUP_ROWS = 131_072
 
 
-def make(work: Work) -> None:
-    """Make the features."""
+def make(work: Work, *, engine: Engine | None = None) -> None:
+    """Make the features, by the engine of the placement if none is given."""
     numbers = CONTINUOUS >> FillMissing(fill_val=0) >> Clip(min_value=0) >> LogOp() >> Normalize()
     features = numbers + (CATEGORICAL >> Categorify(freq_threshold=THRESHOLD))
     run, dataset = work.placement.run("recsys", "fit", Fit(), threads=work.threads), Dataset(work.files)
+    run = replace(run, engine=engine or run.engine)
     work.folder.rmdir()
     with run.workers() as workers:
         fitted = fit_workflow(features, dataset, carry=[KEY], run=run, workers=workers)

@@ -14,7 +14,7 @@ from benchmarks.taxi.commands import variant
 from benchmarks.taxi.simulated_months import prepare
 
 CASES = {"A": "aggregate Parquet", "B": "aggregate Parquet and write the cleaned trips", "C": "aggregate CSV"}
-VARIANTS = ("whitewater", "polars", "duckdb", "pandas", "dask_dataframe")
+VARIANTS = ("whitewater", "whitewater_dask", "polars", "duckdb", "pandas", "dask_dataframe")
 ORACLE = "duckdb"
 PACKAGES = ("duckdb", "polars")
 
@@ -55,7 +55,7 @@ def _arguments() -> Any:
     parser.add_argument("--months", type=int, default=12, help="months of trips")
     parser.add_argument("--rows", type=int, default=3_000_000, help="trips in a month")
     parser.add_argument("--seed", type=int, default=2019, help="seed of the simulated trips")
-    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS[:3]), help="must hold duckdb")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS[:4]), help="must hold duckdb")
     return parser.parse_args()
 
 

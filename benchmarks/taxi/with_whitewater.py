@@ -62,7 +62,7 @@ def compute(work: Work) -> Answer:
         work.output.mkdir(parents=True)
     zones = read_zones(work.zones)
     every, projected = rules(CLEAN, zones, []), work.output is None
-    files = list(chain.from_iterable(_open(path, projected=projected) for path in work.files))
+    files = list(chain.from_iterable(open_files(path, projected=projected) for path in work.files))
     with work.placement.run("taxi", "tips", Tips(), threads=work.threads).workers() as workers:
         if projected and not work.csv:
             # Parquet of which few columns are read is one query, whose threads are Polars' own.
@@ -71,10 +71,11 @@ def compute(work: Work) -> Answer:
             rows = TEXT_ROWS if work.csv else PARQUET_ROWS
             parts = [unit for number, file in enumerate(files) for unit in units(file, rows=rows, number=number)]
             groups = pl.concat(workers.map(partial(_aggregate, every=every, output=work.output), parts, label="tips"))
-    return _answer(groups, zones)
+    return roll_up(groups, zones)
 
 
-def _open(path: Path, *, projected: bool) -> list[RawFile]:
+def open_files(path: Path, *, projected: bool) -> list[RawFile]:
+    """Recognize a raw file; if ``projected``, only the columns that the answer needs are read."""
     files = open_raw(path, SOURCE)
     return [replace(file, era=_project(file.era)) for file in files] if projected else files
 
@@ -122,7 +123,8 @@ def _tips(trips: pl.LazyFrame) -> pl.DataFrame:
     )
 
 
-def _answer(groups: pl.DataFrame, zones: Zones) -> Answer:
+def roll_up(groups: pl.DataFrame, zones: Zones) -> Answer:
+    """Return the answer from sums by hour of week and zone."""
     boroughs = {place: borough for place, borough in enumerate(zones.boroughs) if borough is not None}
     hour_of_week, location = KEY // ZONES, KEY % ZONES
     keyed = groups.select(

@@ -37,16 +37,17 @@ def test_every_recorded_report_of_an_application_has_a_line() -> None:
 
 def test_a_line_gives_the_time_that_a_user_waits_for_the_best_peer_and_both_memories(tmp_path: Path) -> None:
     times = {"whitewater": TEN, "duckdb": [3 * each for each in TEN], "polars": [2 * each for each in TEN]}
-    report(times, name="recsys: batches", sampling="process").write(tmp_path / "recsys-load-9.json")
+    report(times, name="recsys: load", sampling="process").write(tmp_path / "recsys-load-9.json")
     report({"whitewater": TEN[:3]}, name="taxi A", sampling="process").write(tmp_path / "taxi-A-1.json")
     absent = outcome((), missing="not installed")
-    report({"whitewater": outcome(TEN, void="wrong"), "polars": absent}, name="taxi A").write(
+    void = outcome(TEN, void="wrong")
+    report({"whitewater": void, "whitewater_dask": [4.0] * 3, "polars": absent}, name="taxi A").write(
         tmp_path / "taxi-A-2.json"
     )
     assert tables(tmp_path)["applications"].splitlines()[2:] == [
-        "| recsys: batches | 1,000 | 1.04 s | polars 2.09 s | 0.50 (0.50 - 0.50) | duckdb 3.14 s | 100 MB, 100 MB |",
-        "| taxi A | 1,000 | 1.01 s | - | - | - | 100 MB |",
-        "| taxi A | 1,000 | **void** | - | - | - | - |",
+        "| recsys: load | 1,000 | 1.04 s | - | polars 2.09 s | 0.50 (0.50 - 0.50) | duckdb 3.14 s | 100 MB, 100 MB |",
+        "| taxi A | 1,000 | 1.01 s | - | - | - | - | 100 MB |",
+        "| taxi A | 1,000 | **void** | 4.00 s, 100 MB | - | - | - | - |",
     ]
 
 

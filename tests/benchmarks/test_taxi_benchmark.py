@@ -1,12 +1,13 @@
 """The variants of the taxi benchmark do the same work: DuckDB's SQL, which shares no code with ours, is the oracle."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.measure import differences
-from benchmarks.taxi import with_duckdb, with_whitewater
+from benchmarks.taxi import with_duckdb, with_whitewater, with_whitewater_dask
 from benchmarks.taxi.simulated_months import CSV_SCHEMA, Months, prepare
 from benchmarks.taxi.variant import Work
 from benchmarks.taxi.written import inspect_written
@@ -18,19 +19,24 @@ def months(tmp_path_factory: pytest.TempPathFactory) -> Months:
     return prepare(directory, months=2, rows=5_000, seed=1, with_csv=True, processes=1)
 
 
+ENGINES = pytest.mark.parametrize("engine", [with_whitewater, with_whitewater_dask])
+
+
+@ENGINES
 @pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_whitewater_and_duckdb_give_the_same_aggregates(months: Months, form: str) -> None:
+def test_whitewater_and_duckdb_give_the_same_aggregates(months: Months, form: str, engine: ModuleType) -> None:
     work = Work(getattr(months, form), months.zones, threads=2, output=None)
-    ours, theirs = (variant.compute(work) for variant in (with_whitewater, with_duckdb))
+    ours, theirs = (variant.compute(work) for variant in (engine, with_duckdb))
     assert list(differences(ours, theirs, tolerance=1e-9)) == []
     trips = sum(trips for trips, _ in ours["by_hour"].values())
     assert months.rows / 2 < trips < months.rows
     assert trips == sum(trips for trips, _ in ours["by_borough"].values())
 
 
-def test_whitewater_and_duckdb_write_the_same_trips(months: Months, tmp_path: Path) -> None:
+@ENGINES
+def test_whitewater_and_duckdb_write_the_same_trips(months: Months, tmp_path: Path, engine: ModuleType) -> None:
     ours, theirs = (tmp_path / name for name in ("ours", "theirs"))
-    with_whitewater.compute(Work(months.parquet, months.zones, threads=2, output=ours))
+    engine.compute(Work(months.parquet, months.zones, threads=2, output=ours))
     with_duckdb.compute(Work(months.parquet, months.zones, threads=2, output=theirs))
     assert list(differences(inspect_written(ours), inspect_written(theirs), tolerance=1e-9)) == []
 
