@@ -21,8 +21,20 @@ def to_arrow(numbers: npt.NDArray[Any]) -> pa.Array:
 
 def to_numpy(numbers: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
     """Return numbers without nulls as NumPy's."""
-    one = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
-    return np.from_dlpack(one)
+    return np.from_dlpack(one_array(numbers))
+
+
+def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece, with one dictionary."""
+    if isinstance(column, pa.Array):
+        return column
+    if column.num_chunks == 1:
+        # `combine_chunks` would copy it.
+        return column.chunk(0)
+    if pa.types.is_dictionary(column.type):
+        column = column.unify_dictionaries()
+    combined = column.combine_chunks()
+    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def empty(length: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -23,7 +23,7 @@ from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories
 from whitewater.features.frames import any_known, keys_of
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -239,7 +239,7 @@ def read_categories(table: pa.Table) -> pa.Array:
     """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
     if CATEGORY not in table.column_names or not len(table):
         raise IntegrityError(f"a table of categories has no column {CATEGORY!r}, or no row. Fit again.")
-    values = table[CATEGORY].combine_chunks()
+    values = one_array(table[CATEGORY])
     if values.null_count != 1 or values[0].is_valid:
         raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
     return values.slice(1)

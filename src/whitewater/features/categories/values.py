@@ -20,7 +20,7 @@ from whitewater.features.categories.kernels import find, place_slots
 from whitewater.features.columns.codes import factorize
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 from whitewater.features.frames import frame_of, is_integer, look_up
-from whitewater.tables.arrow_arrays import to_numpy
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -209,5 +209,6 @@ def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]
     Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
     which is by code points. The order is positions, int64 (values,).
     """
-    order = to_numpy(pc.sort_indices(values)).astype(np.int64)
-    return order[np.argsort(-counts[order], kind="stable")]
+    counted = pa.table({"count": to_arrow(counts), "value": values})
+    order = pc.sort_indices(counted, sort_keys=[("count", "descending"), ("value", "ascending")])
+    return to_numpy(order).astype(np.int64)

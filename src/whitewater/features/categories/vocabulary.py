@@ -26,7 +26,7 @@ from whitewater.features.categories.byte_strings import LARGE
 from whitewater.features.categories.hashing import hash_value, hash_values
 from whitewater.features.categories.values import CategoryTable
 from whitewater.features.operator import Fitted
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 Integers = npt.NDArray[np.int64]
 PADDING, NULL, OUT_OF_VOCABULARY = 0, 1, 2
@@ -152,4 +152,4 @@ def restore_vocabulary(facts: Mapping[str, Any], tables: Mapping[str, pa.Table])
     needed = values.nbytes + _TABLE_BYTES * len(values)
     remedy = "Fit again with freq_threshold or max_size, or with HashBucket instead of Categorify."
     memory.forecast(needed, what=f"{name}, {len(values):,} values,", remedy=remedy)
-    return Vocabulary(about, values.combine_chunks(), to_numpy(counts))
+    return Vocabulary(about, one_array(values), to_numpy(counts))

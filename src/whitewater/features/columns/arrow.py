@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines import Array
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.tables.arrow_arrays import one_array
 
 _NULL = -1
 _MOST_VALUES = 2**31 - 1
@@ -37,16 +38,6 @@ def is_text(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return is_text(type_.value_type)
     return any(each(type_) for each in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
-
-
-def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece, with one dictionary."""
-    if isinstance(column, pa.Array):
-        return column
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _categories(values: pa.DictionaryArray) -> Categories:

@@ -335,29 +335,29 @@ class _Numbers:
         return np.frombuffer(body, self.dtype, count)
 
     def decode(self, page: Page, values: Array) -> Array | None:
-        """Fill the values of a page; return which rows have one, bool, where nulls are not NaN."""
+        """Fill the values of a page; return which rows have one, 1 or 0, if any has none and nulls are not NaN."""
         if page.has_indices:
-            nulls = _look_up(page, self._optional, _unsigned(self._table), _unsigned(values))
-            return _levels(page, self._optional)[2].astype(np.bool_) if nulls and not self._is_float else None
+            nulls, present = _look_up(page, self._optional, _unsigned(self._table), _unsigned(values))
+            return present if nulls and not self._is_float else None
         count, start, present = _levels(page, self._optional)
         values[page.rows - count :] = self._stored(memoryview(page.body)[start:], count)
         if count == page.rows:
             return None
         parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
-        return None if self._is_float else present.astype(np.bool_)
+        return None if self._is_float else present
 
     def column(self, values: Array, valid: Array | None) -> Numbers:
         """Return the column, given all values."""
         return Numbers(values.astype(self._type, copy=False), valid)
 
 
-def _look_up(page: Page, optional: bool, table: Array, values: Array) -> int:
-    """Look up the indices of a page in a table, null last; return the number of nulls."""
+def _look_up(page: Page, optional: bool, table: Array, values: Array) -> tuple[int, Array]:
+    """Look up the indices of a page in a table, null last; return how many are null, and which rows are not."""
     data, present = np.frombuffer(page.body, np.uint8), np.empty(page.rows if optional else 0, np.uint32)
     nulls: int = parquet_pages.look_up(data, page.levels, present, table, values)
     if nulls < 0:
         raise ChunkError("has a malformed page of dictionary indices")
-    return nulls
+    return nulls, present
 
 
 def _levels(page: Page, optional: bool) -> tuple[int, int, Array]:

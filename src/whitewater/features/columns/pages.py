@@ -61,11 +61,13 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
 @kernel
 def spread(values: Array, present: Array, count: int, null: int) -> None:
     """Move the last ``count`` values to the rows that have one, in order; the other rows get ``null``."""
-    source, last = len(values) - count, len(values) - 1
+    source, last = uint64(len(values) - count), uint64(len(values) - 1)
     for row in range(len(values)):
-        value = values[min(source, last)]
-        values[row] = value if present[row] else null
-        source += int64(present[row])
+        # No branch, which a core would guess wrong at every other null.
+        there = uint64(present[row])
+        mask = uint64(0) - there
+        values[row] = (uint64(values[min(source, last)]) & mask) | (uint64(null) & ~mask)
+        source += there
 
 
 @kernel
@@ -188,8 +190,15 @@ def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
         position += 4
         if size > len(data) - position:
             return False
-        for byte in range(size):
-            text[written + byte] = data[position + byte]
+        end = written + size
+        # Eight bytes at once, some of them too many, as long as both arrays have them.
+        if size <= 64 and position + 64 <= len(data):
+            for first in range(0, size, 8):
+                word = eight_bytes(data, uint64(position + first))
+                for byte in range(8):
+                    text[uint64(written + first + byte)] = word >> uint64(8 * byte)
+        else:
+            text[written:end] = data[position : position + size]
         written += size
         position += size
         offsets[index + 1] = written

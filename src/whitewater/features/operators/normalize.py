@@ -7,14 +7,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 from whitewater.errors import InputError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.operator import Fitted, Fitting, Statistic
 from whitewater.features.operators.by_column import OnFloats, column_names, finite
-from whitewater.features.operators.exact_sums import ExactSums, exact_sums
+from whitewater.features.operators.exact_sums import ExactSums
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,13 +47,16 @@ class SpreadOf(Statistic):
     operator: str
 
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> ExactSums:
-        device = fitting.device
-        found = (exact_sums(as_floats(block[self.name], device.xp), device) for block in blocks)
-        return reduce(ExactSums.merged, found, ExactSums.none())
+        sums = ExactSums()
+        for block in blocks:
+            sums.add(as_floats(block[self.name], fitting.device.xp), fitting.device)
+        return sums
 
     def combine(self, parts: Iterable[ExactSums], fitting: Fitting) -> Spread:
         """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""
-        total = reduce(ExactSums.merged, parts, ExactSums.none())
+        total = ExactSums()
+        for part in parts:
+            total.merge(part)
         least, most = total.minimum, total.maximum
         about = f"{self.operator}: the column {self.name!r} has"
         if least > most:
