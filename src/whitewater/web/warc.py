@@ -17,10 +17,10 @@ request ...    warcinfo, metadata, continuation, other: records that hold no pag
 
 ``truncated`` are those of the pages that the crawler has cut (WARC-Truncated).
 
-The reader of `fastwarc` takes the end of a file for the end of a record. So gzip members are checked ahead of it, with
-their checksums, and lengths of records after it; only of the four bytes that end a record some may be missing, or
-belong to its length. What nobody can see is a file cut exactly between two records: compare its size or checksum with
-those where it came from.
+The reader of `fastwarc` takes the end of a file for the end of a record. So `gzip` unpacks the file, checking length
+and checksum of each member, and the length of a record is checked once it was read; only of the four bytes that end a
+record some may be missing, or belong to its length. What nobody can see is a file cut exactly between two records:
+compare its size or checksum with those where it came from.
 
 Each file is read by one worker, into a folder of its own, and the captures are told apart by a digest of their URL and
 their date, 24 bytes a page. Only then, and only where there are superseded pages, files of pages are written again
@@ -31,9 +31,9 @@ Source: ISO 28500:2017, the WARC file format 1.1; RFC 1952, gzip.
 
 from __future__ import annotations
 
+import gzip
 import re
 import shutil
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ import xxhash
 from fastwarc.warc import ArchiveIterator, HeaderMap, WarcRecord
 
 from whitewater.errors import InputError
-from whitewater.io.text_files import GZIP
+from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.web.http_body import UndecodableError, decoded, header_text
 from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
@@ -59,7 +59,6 @@ LARGE_BYTES = 64_000_000
 # A capture without a date that can be read counts as the oldest.
 NO_DATE = np.iinfo(np.int64).min
 MAGIC = b"WARC/"
-BLOCK = 1 << 16
 REMEDY = "Get the file again."
 _STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 
@@ -101,92 +100,59 @@ def read_warc(task: tuple[Path, Path]) -> Captures:
     shutil.rmtree(folder, ignore_errors=True)
     counts, digests, dates = Counter[str](records=0, truncated=0), bytearray(), list[int]()
     with PagesWriter(folder) as writer:
-        for record in warc_records(file):
-            kind, page = read_record(record)
+        for headers, kind, page in warc_records(file):
             counts.update(("records", kind))
             if page:
                 writer.add(page)
                 digests += xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
-                dates.append(microseconds(record.headers.get("WARC-Date")))
-                counts["truncated"] += "WARC-Truncated" in record.headers
+                dates.append(microseconds(headers.get("WARC-Date")))
+                counts["truncated"] += "WARC-Truncated" in headers
         writer.close()
     return Captures(counts, np.frombuffer(digests, np.uint64).reshape(-1, 2), np.array(dates, np.int64))
 
 
-def warc_records(path: Path) -> Iterator[WarcRecord]:
-    """Yield the records of a file, plain or gzip; of HTTP records the headers are not parsed.
-
-    The body of a record can be read until the next one is asked for; what is left of it is passed over, and checked.
+def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
+    """Yield the headers of each record of a file, plain or gzip, what the record is, and its page if it is one.
 
     Raises InputError if the file is empty, cannot be read or is not a WARC, if a gzip member or a record is cut or
     damaged, or if the length of a record is wrong.
     """
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
-            if not head:
-                raise InputError(f"{path} is empty. {REMEDY}")
-            if not head.startswith((GZIP, MAGIC)):
-                raise InputError(
-                    f"{path} is not a WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files."
-                )
-            file.seek(0)
-            if head.startswith(GZIP):
-                _refuse_torn_members(path, file)
-            yield from _records(path, file)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}. Check pagerank.fetch.warc.files.") from error
+    with open_text(path) as stream:
+        head = stream.read(len(MAGIC))
+        if not head:
+            raise InputError(f"{path} is empty. {REMEDY}")
+        if head != MAGIC:
+            raise InputError(f"{path} is not a WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
+        stream.seek(0)
+        yield from _records(path, stream)
 
 
-def _refuse_torn_members(path: Path, file: BinaryIO) -> None:
-    """Decompress a gzip file, and leave it at its beginning."""
-    inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), 0
-    while waiting := file.read(BLOCK):
-        while waiting:
-            if inflate.eof:
-                inflate, start = zlib.decompressobj(16 + zlib.MAX_WBITS), file.tell() - len(waiting)
-            try:
-                inflate.decompress(waiting)
-            except zlib.error as error:
-                raise InputError(
-                    f"{path} is damaged in the gzip member at byte {start:,}: {error}. {REMEDY}"
-                ) from error
-            waiting = inflate.unused_data
-    if not inflate.eof:
-        raise InputError(f"{path} is cut: its last gzip member, at byte {start:,}, is not whole. {REMEDY}")
-    file.seek(0)
-
-
-def _records(path: Path, file: BinaryIO) -> Iterator[WarcRecord]:
-    place = ""
-    records = ArchiveIterator(file, parse_http=False)
+def _records(path: Path, stream: BinaryIO) -> Iterator[tuple[HeaderMap, str, Page | None]]:
+    place = "its beginning"
+    records = ArchiveIterator(stream, parse_http=False)
     while True:
         try:
             record = next(records, None)
+        except gzip.BadGzipFile:
+            raise  # `open_text` explains it
         except OSError as error:
-            if not place:
-                raise InputError(
-                    f"{path} is not a WARC file: {error} at its beginning. Check pagerank.fetch.warc.files."
-                ) from error
             raise InputError(f"{path} is damaged: what follows {place} is not a record ({error}), or that does not end "
                              f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
         if record is None:
             break
-        # Where records share a gzip member, what is known is where the reader is.
+        # In a gzip file, the place is that in the text of the whole file.
         place = f"the record near byte {record.stream_pos:,} ({record.headers.get('WARC-Target-URI') or 'without URI'})"
         length = record.headers.get("Content-Length") or ""
         if not (length.isascii() and length.isdigit()):
             raise InputError(f"{path} is cut or damaged: {place} has the Content-Length {length}. {REMEDY}")
-        yield record
+        yield record.headers, *_read_record(record)
         record.reader.consume()
         if record.reader.tell() != record.content_length:
             raise InputError(f"{path} is cut: {place} lacks {record.content_length - record.reader.tell():,} of its "
                              f"{length} bytes. {REMEDY}")  # fmt: skip
-    if not place:
-        raise InputError(f"{path} holds no record. {REMEDY}")
 
 
-def read_record(record: WarcRecord) -> tuple[str, Page | None]:
+def _read_record(record: WarcRecord) -> tuple[str, Page | None]:
     """Return what a record is, and its page if that is ``pages``."""
     kind = str(record.record_type)
     if kind not in WITH_PAGES:
