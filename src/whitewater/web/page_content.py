@@ -1,15 +1,21 @@
-"""From an answer to what its page says, or why it says nothing that can be read."""
+"""From an answer to what its page says (title, text and links), or why it says nothing that can be read.
+
+HTML is parsed as browsers parse it, however broken it is.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Literal
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
 
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 from w3lib.encoding import html_to_unicode
 
-from whitewater.web.html_page import HtmlPage, collapsed, read_html
 from whitewater.web.pages import Page
+from whitewater.web.urls import normalize, refusal
 
 Unread = Literal["too_large", "other_type", "binary", "too_complex"]
 
@@ -42,6 +48,49 @@ _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{2 * HARMLESS},}}")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
 
+# What separates words even without a blank, as ends of lines do.
+BLOCKS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset "
+        "figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav "
+        "ol optgroup option p pre search section select summary table tbody td textarea tfoot th thead tr ul",
+    )
+)
+# What is not shown by a browser that runs scripts.
+HIDDEN: Final = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
+TEXT: Final = "-text"
+
+_REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|'([^']*)|(.*))""", re.I | re.S)
+
+
+class Href(NamedTuple):
+    """Where a link leads, as it is written, and whether it is marked rel=nofollow."""
+
+    url: str
+    nofollow: bool
+
+
+@dataclass(frozen=True)
+class HtmlPage:
+    """What a page holds; addresses are as they are written, relative to the page's own or to ``base``."""
+
+    title: str = ""
+    text: str = ""
+    hrefs: Sequence[Href] = ()
+    base: str | None = None
+    canonical: str | None = None
+    refresh: str | None = None
+    nofollow: bool = False
+
+
+@dataclass(frozen=True)
+class PageLinks:
+    """Where the links of a page lead, each target once and in normal form, and counts of those left out by reason."""
+
+    targets: list[str]
+    left_out: dict[str, int]
+
 
 def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     """Return what a page says, or why it cannot be read; nothing is raised.
@@ -63,6 +112,60 @@ def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     return "too_complex" if is_too_complex(text) else read_html(text)
 
 
+def read_html(html: str) -> HtmlPage:
+    """Parse HTML. Any text is a page of HTML; nothing is raised.
+
+    The title is that of the first ``title`` in the head; the text is what a browser that runs scripts shows of the
+    body, words of different blocks apart and white space collapsed. Links are those of ``a`` and ``area``.
+    """
+    tree = LexborHTMLParser(html.encode("utf-8", "replace"), options=LexborDocumentOptions.WO_EVENTS, scripting=True)
+    titles = (collapsed(node.text()) for node in tree.css("head > title"))
+    refreshes = map(_refresh_at_once, tree.css('meta[http-equiv="refresh" i]'))
+    robots = {word for node in tree.css('meta[name="robots" i]') for word in _words(node, "content")}
+    return HtmlPage(
+        title=next(filter(None, titles), ""),
+        text=_shown_text(tree.root),
+        hrefs=[Href(node.attributes["href"] or "", "nofollow" in _words(node, "rel"))
+               for node in tree.css("a[href], area[href]")],
+        base=_first_href(tree, "base[href]"),
+        # In the body it may be what a visitor wrote.
+        canonical=_first_href(tree, 'head > link[rel~="canonical" i][href]'),
+        refresh=next(filter(None, refreshes), None),
+        nofollow=not robots.isdisjoint({"nofollow", "none"}),
+    )  # fmt: skip
+
+
+def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()) -> PageLinks:
+    """Return the links of a page whose own URL in normal form is given, parameters dropped as `urls.normalize` does.
+
+    Left out are those that are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another
+    ``scheme``, ``invalid`` or ``too_long``.
+    """
+    base = base_of(page, url)
+    targets: dict[str, None] = {}
+    left_out: Counter[str] = Counter()
+    for href in page.hrefs:
+        if nofollow and (page.nofollow or href.nofollow):
+            left_out["nofollow"] += 1
+        elif (target := normalize(href.url, base, drop_parameters)) is None:
+            left_out[refusal(href.url, base, drop_parameters)] += 1
+        elif target in targets:
+            left_out["repeated"] += 1
+        else:
+            targets[target] = None
+    return PageLinks(list(targets), left_out)
+
+
+def base_of(page: HtmlPage, url: str) -> str:
+    """Return what the addresses on a page are relative to, in normal form."""
+    return url if page.base is None else normalize(page.base, url) or url
+
+
+def collapsed(text: str) -> str:
+    """Return a text with one blank for each run of white space, and none around it."""
+    return " ".join(text.split())
+
+
 def decode(body: bytes, content_type: str | None) -> str:
     """Decode a page by its byte order mark, its header, what it declares within, or else what its bytes look like.
 
@@ -81,14 +184,6 @@ def decode(body: bytes, content_type: str | None) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _by_its_bytes(body: bytes) -> str:
-    try:
-        body.decode()
-    except UnicodeDecodeError:
-        return FALLBACK
-    return "utf-8"
-
-
 def is_too_complex(html: str) -> bool:
     """Return whether parsing could take longer than some seconds for the depth of tags or the number of attributes.
 
@@ -102,26 +197,72 @@ def is_too_complex(html: str) -> bool:
 def _too_deep(html: str) -> bool:
     if html.count("<") <= HARMLESS:
         return False
-    tags = deepest = depth = 0
+    deepest = depth = 0
     unclosed: Counter[str] = Counter()
-    for _, closing, name in _TAG.findall(html):
-        tags += 1
-        change = _change(unclosed, name.lower(), closing=bool(closing))
-        depth += change
-        deepest = max(deepest, depth)
-    return tags * deepest > MAXIMUM_LOOKS
-
-
-def _change(unclosed: Counter[str], name: str, *, closing: bool) -> int:
-    """Return by how much a tag can change the depth; a closing tag for which nothing is open does not."""
-    if not name or name in _NEVER_DEEP or (closing and not unclosed[name]):
-        return 0
-    change = -1 if closing else 1
-    unclosed[name] += change
-    return change
+    tags = _TAG.findall(html)
+    for _, closing, tag in tags:
+        name = tag.lower()
+        # A closing tag for which nothing is open changes nothing.
+        if name and name not in _NEVER_DEEP and (not closing or unclosed[name]):
+            change = -1 if closing else 1
+            unclosed[name] += change
+            depth += change
+            deepest = max(deepest, depth)
+    return len(tags) * deepest > MAXIMUM_LOOKS
 
 
 def _too_many_attributes(html: str) -> bool:
     if len(html) < 2 * HARMLESS:
         return False
     return any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', found[0]))) > HARMLESS for found in _LONG_TAG.finditer(html))
+
+
+def _shown_text(root: LexborNode | None) -> str:
+    """Return the text that is shown, blanks where blocks begin and end.
+
+    Without recursion, since elements may be nested by the thousand.
+    """
+    pieces: list[str] = []
+    open_tags: list[tuple[str, LexborNode]] = []
+    node = root
+    while node is not None:
+        tag = node.tag or ""
+        if tag == TEXT:
+            pieces.append(node.text_content or "")
+        elif tag in BLOCKS:
+            pieces.append(" ")
+        child = None if tag == TEXT or tag in HIDDEN else node.first_child
+        if child is not None:
+            open_tags.append((tag, node))
+            node = child
+            continue
+        following = node.next
+        while following is None and open_tags:
+            tag, node = open_tags.pop()
+            if tag in BLOCKS:
+                pieces.append(" ")
+            following = node.next
+        node = following
+    return collapsed("".join(pieces))
+
+
+def _first_href(tree: LexborHTMLParser, selector: str) -> str | None:
+    node = tree.css_first(selector)
+    return None if node is None else node.attributes["href"]
+
+
+def _refresh_at_once(node: LexborNode) -> str | None:
+    match = _REFRESH_AT_ONCE.match(node.attributes.get("content") or "")
+    return next(filter(None, match.groups()), None) if match else None
+
+
+def _words(node: LexborNode, attribute: str) -> list[str]:
+    return (node.attributes.get(attribute) or "").lower().replace(",", " ").split()
+
+
+def _by_its_bytes(body: bytes) -> str:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return FALLBACK
+    return "utf-8"

@@ -18,8 +18,7 @@ from whitewater.io.folder import RowGroup, numbered
 from whitewater.text.documents import DOCUMENTS, LINKS
 from whitewater.web.addresses import Indices, Mask, Records
 from whitewater.web.config import Parse
-from whitewater.web.html_page import HtmlPage, PageLinks, base_of, page_links
-from whitewater.web.page_content import read_page
+from whitewater.web.page_content import HtmlPage, PageLinks, base_of, page_links, read_page
 from whitewater.web.pages import REDIRECTS, Page, PagesFolder
 from whitewater.web.urls import host, normalize
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.helpers.real_data import needs_real_data, real_data
-from whitewater.web.html_page import HtmlPage, page_links, read_html
-from whitewater.web.page_content import decode, is_too_complex, read_page
+from whitewater.web.page_content import HtmlPage, decode, is_too_complex, page_links, read_html, read_page
 from whitewater.web.pages import Page
 
 URL = "https://example.org/a/b.html"

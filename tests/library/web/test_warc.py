@@ -319,7 +319,7 @@ def test_a_gzip_file_cut_anywhere_is_an_error_but_between_members(tmp_path: Path
         if length in ends:
             assert len(read_all(tmp_path / "a.warc.gz", contents[:length])) == ends.index(length) + 1
         else:
-            with pytest.raises(InputError, match=r"a\.warc\.gz is (empty|a gzip file that is cut off|a damaged gzip file|not a WARC)"):
+            with pytest.raises(InputError, match=r"a\.warc\.gz is (empty|a (damaged )?gzip file|not a WARC)"):
                 read_all(tmp_path / "a.warc.gz", contents[:length])
 
 

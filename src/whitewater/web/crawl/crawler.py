@@ -40,8 +40,7 @@ from whitewater.web import urls
 from whitewater.web.config import Crawl
 from whitewater.web.crawl.client import WITH_BODY, Answer, AnswerError, PoliteClient, host_of, open_session
 from whitewater.web.crawl.frontier import Frontier, Visit, open_frontier
-from whitewater.web.html_page import base_of, page_links
-from whitewater.web.page_content import read_page
+from whitewater.web.page_content import base_of, page_links, read_page
 from whitewater.web.pages import REDIRECTS, Page, PagesWriter
 
 logger = logging.getLogger(__name__)
