@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 
@@ -192,7 +192,8 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
             for directory in {owner.parent, *(path.parent for path in outputs.values())}:
                 directory.mkdir(parents=True, exist_ok=True)
             # The owner's lock spans it all, so no other run sees a life file that is not locked yet.
-            with owner.open("a+b", buffering=0) as register, _locked(register):
+            with owner.open("a+b", buffering=0) as register:
+                fcntl.flock(register, fcntl.LOCK_EX)
                 sign = stack.enter_context(_life_file(owner, token).open("xb"))
                 fcntl.flock(sign, fcntl.LOCK_EX)
                 for dead in _dead_runs(owner, token):
@@ -203,15 +204,6 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
             yield
         finally:
             _remove_traces(owner, token, outputs)
-
-
-@contextmanager
-def _locked(file: BinaryIO) -> Iterator[None]:
-    fcntl.flock(file, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _dead_runs(owner: Path, token: str) -> set[str]:
@@ -234,7 +226,8 @@ def _remove_traces(owner: Path, token: str, outputs: Mapping[str, Path]) -> None
 
 
 def _commit(paths: Mapping[str, Path], outputs: Mapping[str, Path], *, owner: Path, token: str) -> None:
-    with owner.open("r+b") as register, _locked(register):
+    with owner.open("r+b") as register:
+        fcntl.flock(register, fcntl.LOCK_EX)
         if register.read().decode() != token:
             raise IntegrityError(
                 f"A newer run of the same step has begun, so this one leaves {_names(outputs)} to it. "
@@ -267,22 +260,16 @@ def _explain_errors(outputs: Mapping[str, Path], *, only_full: bool = False) -> 
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise ResourceError(f"{_names(outputs)}: {_describe_full(error, outputs)} Nothing unfinished was left. "
-                                "Free space or write to another disk, then run again.") from error  # fmt: skip
+            disks = sorted({path.parent for path in outputs.values()})
+            free = ", ".join(f"{shutil.disk_usage(disk).free:,} bytes free in {disk}" for disk in disks)
+            raise ResourceError(
+                f"{_names(outputs)}: the disk is full, or a quota or the limit on file sizes (ulimit -f) is reached "
+                f"({error}; {free}). Nothing unfinished was left. Free space or write to another disk, then run again."
+            ) from error
         if only_full:
             raise
         raise IntegrityError(f"{_names(outputs)} cannot be written: {error}. Check that the directory exists and may "
                              "be written, then run again.") from error  # fmt: skip
-
-
-def _describe_full(error: OSError, outputs: Mapping[str, Path]) -> str:
-    if error.errno == errno.EDQUOT:
-        return f"the disk quota is used up ({error})."
-    if error.errno == errno.EFBIG:
-        return f"the limit on the size of a file is reached ({error}; see ulimit -f)."
-    disks = sorted({path.parent for path in outputs.values()})
-    free = ", ".join(f"{shutil.disk_usage(disk).free:,} bytes free in {disk}" for disk in disks)
-    return f"the disk is full ({error}; {free})."
 
 
 def _staging(final: Path, token: str) -> Path:

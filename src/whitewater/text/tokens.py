@@ -11,7 +11,6 @@ module `unicodedata`, which an index records.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,8 +29,6 @@ _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
 _DOTTED_I, _SIGMA = "\u0130", "\u03a3"
 _SURROGATES = slice(0xD800, 0xE000)
-# A letter or digit, and whatever follows but what ends a word for sure: ASCII that is neither.
-_CANDIDATE = re.compile(r"[^\W_][^\x00-/:-@\[-`{-\x7f]*")
 
 
 class Word(NamedTuple):
@@ -52,12 +49,13 @@ class Characters:
 
 def words(text: str) -> Iterator[Word]:
     """Find the words of a text, in its order."""
-    for found in _CANDIDATE.finditer(text):
-        run, start = found.group(), found.start()
-        if run.isalnum():
-            yield Word(lower(run), start, found.end())
-        else:
-            yield from _split(run, start)
+    start: int | None = None
+    for place, letter in enumerate(f"{text}\n"):
+        if letter.isalnum():
+            start = place if start is None else start
+        elif start is not None and not _is_mark(letter):
+            yield Word(lower(text[start:place]), start, place)
+            start = None
 
 
 def lower(word: str) -> str:
@@ -83,19 +81,6 @@ def characters() -> Characters:
     mapped = cased.astype("<u4").tobytes().decode("utf-32-le").lower().encode("utf-32-le")
     lowered[:_CASES_END] = np.frombuffer(mapped, "<u4")
     return Characters(kinds, lowered)
-
-
-def _split(run: str, start: int) -> Iterator[Word]:
-    """Find the words in a run that holds other than letters and digits."""
-    first: int | None = None
-    for place, letter in enumerate(run):
-        if letter.isalnum():
-            first = place if first is None else first
-        elif first is not None and not _is_mark(letter):
-            yield Word(lower(run[first:place]), start + first, start + place)
-            first = None
-    if first is not None:
-        yield Word(lower(run[first:]), start + first, start + len(run))
 
 
 def _is_mark(letter: str) -> bool:

@@ -135,24 +135,24 @@ class PagesWriter:
             self._write_group()
         self._close_file()
 
-    def take(self, part: Path) -> None:
-        """Move the pages of another writer, which is closed, to the end of this folder, and remove the other one."""
-        self.close()
-        for path in page_files(part):
-            self.pages += FORMAT.footer(path).num_rows
-            path.rename(self._next_path())
-        part.rmdir()
+    def take(self, part: Path, *, left_out: npt.NDArray[np.bool_]) -> None:
+        """Move the pages of another writer, which is closed, to the end of this folder, and remove the other one.
 
-    def drop(self, dropped: npt.NDArray[np.bool_]) -> None:
-        """Close, and leave out pages that were added: bool (pages,). Files without any of them stay as they are."""
+        Of its pages, some are ``left_out``, bool (pages,); files without any of them are moved as they are.
+        """
         self.close()
         start = 0
-        for path in page_files(self.path):
-            stop = start + FORMAT.footer(path).num_rows
-            if dropped[start:stop].any():
-                _write_without(path, dropped[start:stop])
-            start = stop
-        self.pages -= int(dropped.sum())
+        for path in page_files(part):
+            mask = left_out[start : start + FORMAT.footer(path).num_rows]
+            start += len(mask)
+            self.pages += int((~mask).sum())
+            if not mask.any():
+                path.rename(self._next_path())
+                continue
+            if not mask.all():
+                _copy_without(path, mask, self._next_path())
+            path.unlink()
+        part.rmdir()
 
     def finish(
         self,
@@ -199,19 +199,14 @@ def _created(path: Path) -> pq.ParquetWriter:
     return pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=dictionary, write_statistics=["status"])
 
 
-def _write_without(path: Path, dropped: npt.NDArray[np.bool_]) -> None:
-    """Write a file of pages again without some; without any that are left it is removed."""
-    if dropped.all():
-        path.unlink()
-        return
-    beside, start = path.with_name(f".{path.name}"), 0
-    with _created(beside) as written:
+def _copy_without(path: Path, left_out: npt.NDArray[np.bool_], copy: Path) -> None:
+    start = 0
+    with _created(copy) as writer:
         for group in FORMAT.row_groups(path):
-            kept = FORMAT.read_group(group).filter(pa.array(~dropped[start : start + group.rows]))
+            rows = FORMAT.read_group(group).filter(pa.array(~left_out[start : start + group.rows]))
             start += group.rows
-            if len(kept):
-                written.write_table(kept)
-    beside.replace(path)
+            if len(rows):
+                writer.write_table(rows)
 
 
 def _storable(value: str | int | bytes | None) -> str | int | bytes | None:

@@ -35,7 +35,7 @@ import gzip
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -67,7 +67,7 @@ _STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 class Captures:
     """The pages of a file in order: uint64 (pages, 2) digests of URLs, int64 (pages,) dates in microseconds."""
 
-    counts: Mapping[str, int]
+    counts: Counter[str]
     urls: npt.NDArray[np.uint64]
     dates: npt.NDArray[np.int64]
 
@@ -82,16 +82,15 @@ def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> 
     with run.workers(large=large) as workers:
         tasks = list(zip(files, parts, strict=True))
         captures = list(workers.map(read_warc, tasks, label="fetch", ordered=True))
-    for part in parts:
-        writer.take(part)
-    dropped = superseded(
-        np.concatenate([each.urls for each in captures]), np.concatenate([each.dates for each in captures])
-    )
-    writer.drop(dropped)
+    dates = [file.dates for file in captures]
+    is_superseded = superseded(np.concatenate([file.urls for file in captures]), np.concatenate(dates))
+    ends = np.cumsum([len(part) for part in dates])
+    for part, left_out in zip(parts, np.split(is_superseded, ends[:-1]), strict=True):
+        writer.take(part, left_out=left_out)
     counts = Counter[str]()
-    for each in captures:
-        counts.update(each.counts)
-    return {**counts, "pages": writer.pages, "superseded": int(dropped.sum())}
+    for file in captures:
+        counts.update(file.counts)
+    return {**counts, "pages": writer.pages, "superseded": int(is_superseded.sum())}
 
 
 def read_warc(task: tuple[Path, Path]) -> Captures:

@@ -79,7 +79,7 @@ def test_parts_are_taken_in_the_order_in_which_they_are_named(tmp_path: Path) ->
                 for page in part:
                     other.add(page)
                 other.close()
-            writer.take(tmp_path / "pages" / name)
+            writer.take(tmp_path / "pages" / name, left_out=np.zeros(len(part), bool))
         writer.add(pages[6])
         found = writer.finish(source="warc")
     assert everything(found) == pages
@@ -88,20 +88,23 @@ def test_parts_are_taken_in_the_order_in_which_they_are_named(tmp_path: Path) ->
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(dropped=st.lists(st.booleans(), min_size=1, max_size=30))
-def test_dropped_pages_are_gone_and_the_others_are_not(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, *, dropped: list[bool]
+@given(left_out=st.lists(st.booleans(), min_size=1, max_size=30))
+def test_pages_of_a_part_that_are_left_out_are_gone_and_the_others_are_not(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, *, left_out: list[bool]
 ) -> None:
     monkeypatch.setattr(module, "GROUP_PAGES", 3)
     monkeypatch.setattr(module, "FILE_GROUPS", 2)
-    pages = numbered(len(dropped))
+    pages = numbered(len(left_out))
     path = tmp_path_factory.mktemp("pages")
     with PagesWriter(path) as writer:
-        for page in pages:
-            writer.add(page)
-        writer.drop(np.array(dropped))
+        with PagesWriter(path / "part") as part:
+            for page in pages:
+                part.add(page)
+            part.close()
+        writer.take(path / "part", left_out=np.array(left_out))
         found = writer.finish(source="warc")
-    assert everything(found) == [page for page, gone in zip(pages, dropped, strict=True) if not gone]
+    assert everything(found) == [page for page, gone in zip(pages, left_out, strict=True) if not gone]
+    assert found.pages == len(pages) - sum(left_out)
     assert sorted(each.name for each in path.iterdir()) == sorted(
         ["source.json", *(file.name for file in page_files(path))]
     )
