@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_id
-from whitewater.web import addresses
-from whitewater.web.addresses import Address, Records, Resolved, resolve
+from whitewater.web import aliases as module
+from whitewater.web.aliases import Address, Resolved, records_of, resolve
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ def page(url: str, content: int, *, canonical: str | None = None, asked: str = "
 
 
 def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolved:
-    records = Records.of(
+    records = records_of(
         [(each.url, each.to or each.url) for each in pages],
         redirect=[each.content == 0 for each in pages],
         content=[each.content.to_bytes(16, "little") for each in pages],
         source=[each.source.to_bytes(16, "little") for each in pages],
     )
 
-    def look_up(places: addresses.Indices) -> list[Address]:
+    def look_up(places: module.Indices) -> list[Address]:
         return [Address(pages[place].asked or pages[place].url, pages[place].url) for place in places.tolist()]
 
-    def look_up_targets(places: addresses.Indices) -> list[addresses.Indices]:
+    def look_up_targets(places: module.Indices) -> list[module.Indices]:
         return [np.array([vertex_id(target) for target in pages[place].targets], np.int64) for place in places.tolist()]
 
     found = resolve(records, merge=merge, look_up=look_up, look_up_targets=look_up_targets)
@@ -103,8 +103,8 @@ def test_copies_that_link_to_copies_of_another_document_are_parted_until_they_ag
 def test_chains_that_are_longer_than_browsers_follow_are_left_out(last_is_fetched: bool) -> None:
     chain = [redirect(str(number), str(number + 1)) for number in range(25)]
     found = resolved([*chain, page("25", 1)] if last_is_fetched else chain)
-    assert found.counts["redirect_too_long"] == 25 - addresses.MAXIMUM_REDIRECTS
-    assert found.counts["redirects"] == addresses.MAXIMUM_REDIRECTS
+    assert found.counts["redirect_too_long"] == 25 - module.MAXIMUM_REDIRECTS
+    assert found.counts["redirects"] == module.MAXIMUM_REDIRECTS
 
 
 def test_of_equal_pages_the_one_of_the_shortest_and_then_the_smallest_url_stands_for_all() -> None:
@@ -156,10 +156,10 @@ def test_of_one_address_fetched_twice_a_document_counts_before_a_redirect_and_th
 
 
 def test_two_urls_of_one_id_are_refused() -> None:
-    records = Records.of(
+    records = records_of(
         [("a", "a"), ("b", "b")], redirect=[False] * 2, content=[bytes(16)] * 2, source=[bytes(16)] * 2
     )
-    records.vertex[1] = records.vertex[0]
+    records["vertex"][1] = records["vertex"][0]
     with pytest.raises(IntegrityError, match="same 64-bit id"):
         resolve(
             records,

@@ -22,10 +22,10 @@ from whitewater.io.terminal_text import shorten
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
-from whitewater.web.addresses import Address, Indices, Mask, Records, Resolved, resolve
+from whitewater.web.aliases import RECORD, Address, Indices, Mask, Resolved, resolve
 from whitewater.web.config import Parse
-from whitewater.web.page_parts import EXAMPLES, Part, finish_part, parse_group
 from whitewater.web.pages import FORMAT, PagesFolder, open_pages
+from whitewater.web.parse_pages import EXAMPLES, Part, finish_part, parse_group
 from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
         starts = ends - parts[number].links[places]
         return [linked[start:stop] for start, stop in zip(starts, ends, strict=True)]
 
-    records = Records.joined([Records.of([], redirect=[], content=[], source=[]), *(part.records for part in parts)])
+    records = np.concatenate([np.empty(0, RECORD), *(part.records for part in parts)])
     return resolve(
         records,
         merge=settings.duplicates == "merge",

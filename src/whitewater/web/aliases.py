@@ -7,8 +7,8 @@ equals are looked up. Nothing depends on the order of the pages.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,6 @@ from whitewater.text import documents
 
 # As many as browsers follow.
 MAXIMUM_REDIRECTS = 20
-_DIGEST = "S16"
 
 Indices = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -34,53 +33,38 @@ class Address(NamedTuple):
     normal: str
 
 
-@dataclass(frozen=True)
-class Records:
-    """Pages that are documents or redirects, in any order; one array (n,) for each field."""
+# What is known of a page that is a document or a redirect. The digests, of 16 bytes, are empty for redirects and for
+# documents that say nothing.
+RECORD = np.dtype(
+    [
+        ("vertex", np.int64),  # id of the URL in normal form
+        ("check", np.int64),  # another digest of the same URL
+        ("goes_to", np.int64),  # the id that a redirect leads to, or a document names as canonical; else its own
+        ("redirect", np.bool_),
+        ("content", "S16"),  # digest of title, text and targets
+        ("source", "S16"),  # digest of title, text and the bytes that were fetched
+        ("length", np.int64),  # characters of the URL
+    ]
+)
+Records = npt.NDArray[np.void]  # of `RECORD`, (pages,), in any order
 
-    vertex: Indices  # id of the URL in normal form
-    check: Indices  # another digest of the same URL
-    goes_to: Indices  # the id that a redirect leads to, or a document names as canonical; its own where there is none
-    redirect: Mask
-    # Digests of 16 bytes, empty for redirects and for documents that say nothing: of title, text and targets, and of
-    # title, text and the bytes that were fetched.
-    content: npt.NDArray[np.bytes_]
-    source: npt.NDArray[np.bytes_]
-    length: Indices  # characters of the URL
 
-    def __len__(self) -> int:
-        """Return the number of pages."""
-        return len(self.vertex)
-
-    def __getitem__(self, chosen: npt.NDArray[Any]) -> Records:
-        """Return some of the pages."""
-        return Records(*(getattr(self, each.name)[chosen] for each in fields(self)))
-
-    @classmethod
-    def joined(cls, parts: Sequence[Records]) -> Self:
-        """Return the pages of all parts, of which there is one at least."""
-        return cls(*(np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(cls)))
-
-    @classmethod
-    def of(
-        cls,
-        addresses: Sequence[tuple[str, str]],
-        *,
-        redirect: Sequence[bool],
-        content: Sequence[bytes],
-        source: Sequence[bytes],
-    ) -> Self:
-        """Describe pages by their URLs and those they go to, both in normal form, and two digests of 16 bytes each."""
-        own = [url for url, _ in addresses]
-        return cls(
-            vertex=vertex_ids(own),
-            check=np.fromiter((xxhash.xxh3_64_intdigest(url.encode()) >> 1 for url in own), np.int64, len(own)),
-            goes_to=vertex_ids([target for _, target in addresses]),
-            redirect=np.array(redirect, np.bool_),
-            content=np.array(content, _DIGEST),
-            source=np.array(source, _DIGEST),
-            length=np.fromiter(map(len, own), np.int64, len(own)),
-        )
+def records_of(
+    addresses: Sequence[tuple[str, str]],
+    *,
+    redirect: Sequence[bool],
+    content: Sequence[bytes],
+    source: Sequence[bytes],
+) -> Records:
+    """Describe pages by their URLs and those they go to, both in normal form, and two digests of 16 bytes each."""
+    own = [url for url, _ in addresses]
+    records = np.empty(len(own), RECORD)
+    records["vertex"] = vertex_ids(own)
+    records["check"] = [xxhash.xxh3_64_intdigest(url.encode()) >> 1 for url in own]
+    records["goes_to"] = vertex_ids([target for _, target in addresses])
+    records["redirect"], records["content"], records["source"] = redirect, content, source
+    records["length"] = list(map(len, own))
+    return records
 
 
 @dataclass(frozen=True)
@@ -112,23 +96,24 @@ def resolve(
     """
     places = _one_of_each_address(records, look_up)
     one, own = records[places], np.arange(len(places))
-    goes_to = places_of(one.goes_to, one.vertex)
-    named = _canonical(one.redirect, goes_to)
+    redirect = one["redirect"]
+    goes_to = places_of(one["goes_to"], one["vertex"])
+    named = _canonical(redirect, goes_to)
     first = own
     if merge:
         contents = _contents(one, named, lambda at: look_up_targets(places[at]))
         first = _first_of_equals(one, contents, named, lambda at: look_up(places[at]))
     document = first[named]
-    ends, hops = _followed(np.where(one.redirect & (goes_to >= 0), goes_to, own))
-    outside = one.redirect & (goes_to < 0)
-    lost = one.redirect & one.redirect[ends] & ~outside[ends]
-    far = one.redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
-    stands_for = np.where(outside[ends], one.goes_to[ends], one.vertex[document[ends]])
-    redirects = one.redirect & ~lost & ~far
-    canonical = ~one.redirect & (named != own)
-    duplicates = ~one.redirect & ~canonical & (document != own)
+    ends, hops = _followed(np.where(redirect & (goes_to >= 0), goes_to, own))
+    outside = redirect & (goes_to < 0)
+    lost = redirect & redirect[ends] & ~outside[ends]
+    far = redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
+    stands_for = np.where(outside[ends], one["goes_to"][ends], one["vertex"][document[ends]])
+    redirects = redirect & ~lost & ~far
+    canonical = ~redirect & (named != own)
+    duplicates = ~redirect & ~canonical & (document != own)
     kept = np.zeros(len(records), np.bool_)
-    kept[places[~one.redirect & (document == own)]] = True
+    kept[places[~redirect & (document == own)]] = True
     counts = {
         "documents": int(kept.sum()),
         "redirects": int(redirects.sum()),
@@ -140,19 +125,19 @@ def resolve(
     }
     alias = redirects | canonical | duplicates
     reason = np.select([redirects[alias], canonical[alias]], ["redirect", "canonical"], "duplicate")
-    aliases = pa.table([one.vertex[alias], stands_for[alias], pa.array(reason, pa.string())], documents.ALIASES)
+    aliases = pa.table([one["vertex"][alias], stands_for[alias], pa.array(reason, pa.string())], documents.ALIASES)
     return Resolved(kept, aliases, counts)
 
 
 def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Address]]) -> Indices:
     """Return the place of one record of each id, in the order of ids: a document first, then by what was asked for."""
-    _, one, number, count = np.unique(records.vertex, return_index=True, return_inverse=True, return_counts=True)
-    if (records.check != records.check[one][number]).any():
+    _, one, number, count = np.unique(records["vertex"], return_index=True, return_inverse=True, return_counts=True)
+    if (records["check"] != records["check"][one][number]).any():
         raise IntegrityError("two URLs of these pages have the same 64-bit id. Leave the site of one of them out.")
     several = np.flatnonzero(count[number] > 1)
     found = records[several]
     asked = [address.asked for address in look_up(several)]
-    columns = (found.redirect.tolist(), asked, found.content.tolist(), found.goes_to.tolist())
+    columns = (found["redirect"].tolist(), asked, found["content"].tolist(), found["goes_to"].tolist())
     ordered = several[_descending(list(zip(*columns, strict=True)))]
     one[number[ordered]] = ordered
     return one
@@ -179,11 +164,11 @@ def _contents(records: Records, named: Indices, look_up_targets: Callable[[Indic
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    digests, content = np.unique(records.content, return_inverse=True)
+    digests, content = np.unique(records["content"], return_inverse=True)
     places = _copies(records, named, content)
     if not len(places):
         return content
-    copies = _equal_copies(records.vertex[places], records.source[places], look_up_targets(places))
+    copies = _equal_copies(records["vertex"][places], records["source"][places], look_up_targets(places))
     # All digests that pages of one set of copies have become one, and so on from set to set.
     size = len(digests) + int(copies.max()) + 1
     links = coo_array((np.ones(len(places), bool), (content[places], len(digests) + copies)), (size, size))
@@ -193,8 +178,8 @@ def _contents(records: Records, named: Indices, look_up_targets: Callable[[Indic
 
 def _copies(records: Records, named: Indices, content: Indices) -> Indices:
     """Return the places of documents with the source of another one but not its content."""
-    places = np.flatnonzero((named == np.arange(len(records))) & (records.source != b""))
-    _, first, source = np.unique(records.source[places], return_index=True, return_inverse=True)
+    places = np.flatnonzero((named == np.arange(len(records))) & (records["source"] != b""))
+    _, first, source = np.unique(records["source"][places], return_index=True, return_inverse=True)
     differs = np.zeros(len(first), bool)
     differs[source[content[places] != content[places[first]][source]]] = True
     return places[differs[source]]
@@ -228,12 +213,12 @@ def _first_of_equals(
     Documents that say they are another one do not count.
     """
     first_of = np.arange(len(records))
-    comparable = np.flatnonzero((named == first_of) & (records.content != b""))
+    comparable = np.flatnonzero((named == first_of) & (records["content"] != b""))
     # The places of the documents by content, the shortest URL last.
-    ordered = comparable[np.argsort(-records.length[comparable], kind="stable")]
+    ordered = comparable[np.argsort(-records["length"][comparable], kind="stable")]
     first = np.zeros(int(content.max(initial=0)) + 1, np.int64)
     first[content[ordered]] = ordered
-    as_short = comparable[records.length[comparable] == records.length[first[content[comparable]]]]
+    as_short = comparable[records["length"][comparable] == records["length"][first[content[comparable]]]]
     tied = as_short[np.bincount(content[as_short], minlength=1)[content[as_short]] > 1]
     ordered = tied[_descending([address.normal for address in look_up(tied)])]
     first[content[ordered]] = ordered

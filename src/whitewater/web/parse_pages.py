@@ -16,7 +16,7 @@ import xxhash
 from whitewater.graphs.vertex_ids import vertex_ids
 from whitewater.io.folder import RowGroup, numbered
 from whitewater.text.documents import DOCUMENTS, LINKS
-from whitewater.web.addresses import Indices, Mask, Records
+from whitewater.web.aliases import Indices, Mask, Records, records_of
 from whitewater.web.config import Parse
 from whitewater.web.page_content import HtmlPage, PageLinks, base_of, page_links, read_page
 from whitewater.web.pages import REDIRECTS, Page, PagesFolder
@@ -57,7 +57,7 @@ class Part:
     @property
     def documents(self) -> Mask:
         """Which records are in the file of documents."""
-        return ~self.records.redirect
+        return ~self.records["redirect"]
 
 
 def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
@@ -78,7 +78,7 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
             rows.append(row)
             digests.append(_digests(what, page.body))
             refreshes += what.content is None and page.status not in REDIRECTS
-    records = Records.of(
+    records = records_of(
         [(each.url, each.goes_to) for each in found],
         redirect=[each.content is None for each in found],
         content=[content for content, _ in digests],
