@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+# The first of some documents; where the words of each begin, and how many its title and text have.
+DocumentGroup = tuple[int, tuple[Int64s, Int32s]]
 # Bytes of text that are cut into words at once.
 BLOCK_BYTES = 8 << 20
 INT32_MAX = 2**31 - 1
@@ -88,76 +90,58 @@ def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings
     words.
     """
     counts = np.concatenate([block.counts for block in blocks])
-    words = sum(len(block.tokens) for block in blocks)
+    words = counts.sum(axis=1, dtype=np.int64)
     _check_lengths(counts, settings.title_weight)
     terms, mappings = _one_dictionary([block.dictionary for block in blocks], Terms(settings))
-    _check_memory(words, len(terms), groups=threads, positions=settings.positions)
+    _check_memory(int(words.sum()), len(terms), groups=threads, positions=settings.positions)
     with ThreadPoolExecutor(threads) as pool:
         tokens, too_long = _as_terms(blocks, mappings, pool)
-        starts = np.cumsum(counts.sum(axis=1, dtype=np.int64)) - counts.sum(axis=1)
-        collection = _Collection(tokens, starts, counts, settings.title_weight, len(terms))
-        return collection.index(terms, pool, groups=threads, positions=settings.positions, too_long=too_long)
+        groups = cut(words, max(1, -(-int(words.sum()) // threads)))
+        starts = np.cumsum(words) - words
+        documents = [(start, (starts[start:stop], counts[start:stop])) for start, stop in groups]
+        return _index(tokens, documents, terms, pool, settings=settings, too_long=too_long)
 
 
-@dataclass(frozen=True)
-class _Collection:
-    """All words as terms, int32 (words,), where the documents' begin, and how many titles and texts have."""
+def _index(
+    tokens: Int32s, groups: Sequence[DocumentGroup], terms: pa.Array, pool: ThreadPoolExecutor,
+    *, settings: Index, too_long: int
+) -> Postings:  # fmt: skip
+    """Count, then write; each group of documents has its own places among the postings of each term.
 
-    tokens: Int32s
-    starts: Int64s
-    counts: Int32s
-    weight: int
-    terms: int
+    ``tokens``, int32 (words,), are the terms of all words, -1 for none.
+    """
+    from whitewater.text.token_kernels import count, scatter
 
-    def index(
-        self, terms: pa.Array, pool: ThreadPoolExecutor, *, groups: int, positions: bool, too_long: int
-    ) -> Postings:
-        """Count, then write; each group of documents has its own places among the postings of each term."""
-        ranges = self._ranges(groups)
-        lengths = np.empty(len(self.starts), np.int32)
-        counted = np.array(list(pool.map(lambda each: self._count(each, lengths), ranges)))
-        postings, frequencies, words = counted[..., 1], counted[..., 2].sum(axis=0), counted[..., 3]
-        offsets = _places(postings)
-        columns = [offsets, np.zeros_like(offsets), _places(words)]
-        cursors = np.stack(columns if positions else columns[:2], axis=-1)
-        document_frequency = postings.sum(axis=0)
-        table = {
-            "term": terms,
-            "document_frequency": to_arrow(document_frequency.astype(np.int32)),
-            "collection_frequency": to_arrow(frequencies),
-            "offset": to_arrow(offsets[0]),
-        }
-        size, stored = int(document_frequency.sum()), int(words.sum()) if positions else 0
-        written = np.empty((size, 2), np.int32)
-        places = np.empty(stored, np.int32), np.full(size + 1 if positions else 0, stored, np.int64)
-        list(pool.map(lambda between, start: self._scatter(between, start, written, places), ranges, cursors))
-        listed = pa.LargeListArray.from_arrays(places[1], places[0]) if positions else None
-        documents, counts = pool.map(np.ascontiguousarray, written.T)
-        return Postings(pa.table(table), documents, counts, listed, lengths, too_long)
+    weight, positions = settings.title_weight, settings.positions
 
-    def _count(self, between: tuple[int, int], lengths: Int32s) -> Int64s:
-        from whitewater.text.token_kernels import count
+    def count_group(group: DocumentGroup) -> tuple[Int32s, Int64s]:
+        first, documents = group
+        lengths, counted = np.empty(len(documents[0]), np.int32), np.zeros((len(terms), 4), np.int64)
+        count(tokens, documents, first, weight, (lengths, counted))
+        return lengths, counted
 
-        counted = np.zeros((self.terms, 4), np.int64)
-        start, stop = between
-        count(self.tokens, self._documents(between), start, self.weight, (lengths[start:stop], counted))
-        return counted
+    lengths, counted = zip(*pool.map(count_group, groups), strict=True)
+    _, postings, frequencies, words = np.moveaxis(np.array(counted), -1, 0)
+    offsets = _places(postings)
+    cursors = [offsets, np.zeros_like(offsets), *([_places(words)] if positions else [])]
+    size, stored = int(postings.sum()), int(words.sum()) if positions else 0
+    written = np.empty((size, 2), np.int32)
+    places = np.empty(stored, np.int32), np.full(size + 1 if positions else 0, stored, np.int64)
 
-    def _scatter(
-        self, between: tuple[int, int], cursors: Int64s, postings: Int32s, places: tuple[Int32s, Int64s]
-    ) -> None:
-        from whitewater.text.token_kernels import scatter
+    def scatter_group(group: DocumentGroup, own_cursors: Int64s) -> None:
+        first, documents = group
+        scatter(tokens, documents, first, weight, (own_cursors, written, *places))
 
-        written = cursors, postings, *places
-        scatter(self.tokens, self._documents(between), between[0], self.weight, written)
-
-    def _documents(self, between: tuple[int, int]) -> tuple[Int64s, Int32s]:
-        start, stop = between
-        return self.starts[start:stop], self.counts[start:stop]
-
-    def _ranges(self, groups: int) -> list[tuple[int, int]]:
-        words = self.counts.sum(axis=1, dtype=np.int64)
-        return cut(words, max(1, -(-int(words.sum()) // groups)))
+    list(pool.map(scatter_group, groups, np.stack(cursors, axis=-1)))
+    table = {
+        "term": terms,
+        "document_frequency": to_arrow(postings.sum(axis=0).astype(np.int32)),
+        "collection_frequency": to_arrow(frequencies.sum(axis=0)),
+        "offset": to_arrow(offsets[0]),
+    }
+    listed = pa.LargeListArray.from_arrays(places[1], places[0]) if positions else None
+    numbers, frequency = pool.map(np.ascontiguousarray, written.T)
+    return Postings(pa.table(table), numbers, frequency, listed, np.concatenate(lengths), too_long)
 
 
 def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:
