@@ -57,16 +57,16 @@ def _sums(reference: float, heterozygous: float, alternate: float, step: float) 
     The terms rise to one peak and fall behind it (their ratio falls, to 0 behind the last), so a small one that falls
     ends the sum.
     """
-    term, every, rare = 1.0, 0.0, 0.0
+    term, total, rare = 1.0, 0.0, 0.0
     while True:
         if step < 0:
             ratio = 4.0 * reference * alternate / ((heterozygous + 2.0) * (heterozygous + 1.0))
         else:
             ratio = heterozygous * (heterozygous - 1.0) / (4.0 * (reference + 1.0) * (alternate + 1.0))
         if ratio <= 0.0 or (ratio < 1.0 and term * ratio < NEGLIGIBLE):
-            return every, rare
+            return total, rare
         term *= ratio
-        every += term
+        total += term
         if term <= TIE:
             rare += term
         reference, alternate, heterozygous = reference + step, alternate + step, heterozygous - 2.0 * step

@@ -203,9 +203,9 @@ def _read_codes(rows: Rows, *, folder: GenotypeFolder) -> Array:
     return folder.read_rows(rows).codes
 
 
-def _merge(found: Iterable[Pairs]) -> Pairs:
+def _merge(results: Iterable[Pairs]) -> Pairs:
     """Put the pairs of all tiles together, most related first, equals by the places of their samples."""
-    parts = list(found)
+    parts = list(results)
     related = np.concatenate([part.related for part in parts])
     kinship = np.concatenate([part.kinship for part in parts])
     order = np.lexsort((related[:, 1], related[:, 0], -kinship))

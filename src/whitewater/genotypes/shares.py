@@ -129,5 +129,5 @@ def _with_table(share: Share, table: npt.NDArray[np.float32]) -> Share:
 
 
 def _result(share: Share, *, function: Callable[..., Array], stay: bool, **shared: Any) -> Array:
-    found = function(share, **shared)
-    return found if stay else share.device.to_host(found)
+    result = function(share, **shared)
+    return result if stay else share.device.to_host(result)

@@ -14,13 +14,13 @@ from whitewater_apps.genomics.config import Genomics
 def check(settings: Genomics, downloads: Downloads) -> str:
     """Say how many samples and variants the data sets have; of VCF, which would have to be read whole, which files."""
     ingest, second = settings.ingest, settings.project.second
-    found = [] if ingest.source == "generated" else [_check_source(ingest, downloads, "genomics.ingest")]
+    parts = [] if ingest.source == "generated" else [_check_source(ingest, downloads, "genomics.ingest")]
     if second.source != "none":
-        found.append(f"second: {_check_source(second, downloads, 'genomics.project.second')}")
+        parts.append(f"second: {_check_source(second, downloads, 'genomics.project.second')}")
     if ingest.labels.table:
         try_files([ingest.labels.table], downloads=downloads, key="genomics.ingest.labels.table")
-        found.append("a table of labels")
-    return "; ".join(found)
+        parts.append("a table of labels")
+    return "; ".join(parts)
 
 
 def _check_source(settings: GenotypeSource, downloads: Downloads, key: str) -> str:

@@ -125,15 +125,15 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
 
     counts = pd.concat(labels).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     own = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
-    found = {
+    by_label = {
         name: Look(name, _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)])
         for place, name in enumerate(map(str, own))
     }
     if len(counts) > len(own):
-        found[OTHER] = Look(OTHER, style.GRAY)
+        by_label[OTHER] = Look(OTHER, style.GRAY)
     if any(each.isna().any() for each in labels):
-        found[NO_LABEL] = Look(NO_LABEL, style.GRAY if found else style.BLUE)
-    return found
+        by_label[NO_LABEL] = Look(NO_LABEL, style.GRAY if by_label else style.BLUE)
+    return by_label
 
 
 def _by_look(table: pd.DataFrame, shown: Mapping[str, Look]) -> Iterator[tuple[Look, pd.DataFrame]]:
@@ -213,9 +213,9 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _draw_eigenvalues(axes: Axes, found: Mapping[str, Any], values: Array, significant: int) -> None:
+def _draw_eigenvalues(axes: Axes, eigenvalues: Mapping[str, Any], values: Array, significant: int) -> None:
     components = np.arange(1, len(values) + 1)
-    thresholds = [test["threshold"] for test in found["tracy_widom"]]
+    thresholds = [test["threshold"] for test in eigenvalues["tracy_widom"]]
     axes.plot(components, values, color=style.GRAY, linewidth=1)
     _draw_significance(axes, components, values, significant)
     axes.plot(
@@ -227,7 +227,7 @@ def _draw_eigenvalues(axes: Axes, found: Mapping[str, Any], values: Array, signi
         # So far below the one before that text fits beside each.
         if component and values[component - 1] - values[component] < _LINE * top:
             break
-        share = style.percent(found["explained_variance_ratio"][component])
+        share = style.percent(eigenvalues["explained_variance_ratio"][component])
         shapes.write_beside(axes, share, (component + 1, values[component]), (7, 3))
     axes.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
     axes.legend(loc="upper right")
@@ -307,15 +307,15 @@ def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
     axes.tick_params(axis="x", length=0)
     left, right = axes.get_xlim()
     shown: dict[float, str] = {}
-    taken: list[tuple[float, float]] = []
+    occupied: list[tuple[float, float]] = []
     # Of equally long ones the first, whatever rounding makes of their lengths.
     for contig, (start, stop) in sorted(spans.items(), key=lambda span: round(span[1][0] - span[1][1], 9)):
         name = style.fitted(contig, points=_LONGEST_NAME, size=_SIZE)
         half, middle = (style.text_width(name, _SIZE) + _ROOM) / 2 / _WIDTH * (right - left), (start + stop) / 2
         first, last = middle - half, middle + half
-        if left <= first and last <= right and all(last <= begin or end <= first for begin, end in taken):
+        if left <= first and last <= right and all(last <= begin or end <= first for begin, end in occupied):
             shown[middle] = name
-            taken.append((first, last))
+            occupied.append((first, last))
     axes.set_xlabel("Contig" if len(shown) == len(spans) else f"Contig ({len(shown)} of {len(spans)} named)")
     axes.set_xticks(sorted(shown), [shown[middle] for middle in sorted(shown)])
 
@@ -414,14 +414,14 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     compared = sum(histogram["counts"]) + relatedness["undefined"]
     if not compared:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
-    found = "; ".join(
+    degrees = "; ".join(
         f"{look.name}: {_beyond_chance(relatedness['degrees'][key], compared, least, relatedness['standard_error'])}"
         for key, (look, least) in _DEGREES.items()
     )
     below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
     notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
-    subtitle = f"{style.count(compared)} pairs. {found.capitalize()}."
+    subtitle = f"{style.count(compared)} pairs. {degrees.capitalize()}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     for axes in (left, right):
@@ -442,13 +442,13 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _beyond_chance(found: int, compared: int, least: float, error: float | None) -> str:
+def _beyond_chance(number: int, compared: int, least: float, error: float | None) -> str:
     """Return a number of relatives, and that it is noise where as many pairs of strangers come out above ``least``."""
     by_chance = compared * erfc(least / error / sqrt(2)) / 2 if error else 0.0
     noise = (
-        f", no more than the {style.count(round(by_chance))} that chance may bring" if 0 < found <= by_chance else ""
+        f", no more than the {style.count(round(by_chance))} that chance may bring" if 0 < number <= by_chance else ""
     )
-    return style.count(found) + noise
+    return style.count(number) + noise
 
 
 def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:

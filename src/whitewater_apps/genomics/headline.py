@@ -60,8 +60,8 @@ def _weak(path: Path) -> list[str]:
 
 
 def _significance(path: Path) -> list[str]:
-    found = read_json(path)
-    tests, significant = found["tracy_widom"], found["significant_components"]
+    eigenvalues = read_json(path)
+    tests, significant = eigenvalues["tracy_widom"], eigenvalues["significant_components"]
     verb = "is" if significant == 1 else "are"
     largest = max((test["p_value"] for test in tests[:significant]), default=None)
     p_value = ": none is more than noise" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
@@ -71,9 +71,9 @@ def _significance(path: Path) -> list[str]:
 def _components(eigenvalues: Path, pcs: Path) -> list[str]:
     import pandas as pd
 
-    found, table = read_json(eigenvalues), pd.read_parquet(pcs)
-    numbers = range(min(_MOST_PCS, found["significant_components"]))
-    shares = found["explained_variance_ratio"]
+    described, table = read_json(eigenvalues), pd.read_parquet(pcs)
+    numbers = range(min(_MOST_PCS, described["significant_components"]))
+    shares = described["explained_variance_ratio"]
     return [
         f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{_contrast(table, f'PC{number + 1}')}."
         for number in numbers
@@ -119,8 +119,8 @@ def _projected(path: Path) -> list[str]:
     # As text, which an empty column need not be.
     relatives = int(placed["reason"].astype("string").str.startswith("relative of").sum())
     others = len(placed) - second - relatives
-    told = {"relatives of others": relatives, "left out for other reasons": others, "of the second data set": second}
-    parts = [f"{number:,} {what}" for what, number in told.items() if number]
+    counts = {"relatives of others": relatives, "left out for other reasons": others, "of the second data set": second}
+    parts = [f"{number:,} {what}" for what, number in counts.items() if number]
     were = "sample was" if len(placed) == 1 else "samples were"
     sentences = [f"{len(placed):,} {were} projected: {', '.join(parts)}."] if parts else []
     if lost := len(table) - len(placed):
@@ -130,7 +130,8 @@ def _projected(path: Path) -> list[str]:
 
 
 def _no_map(path: Path) -> list[str]:
-    found = read_json(path)
-    if found["trustworthiness"] is not None:
+    quality = read_json(path)
+    if quality["trustworthiness"] is not None:
         return []
-    return [f"No map was made: {found['samples']:,} samples are not more than umap.neighbors, {found['neighbors']}."]
+    samples, neighbors = quality["samples"], quality["neighbors"]
+    return [f"No map was made: {samples:,} samples are not more than umap.neighbors, {neighbors}."]

@@ -31,17 +31,17 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
 
     Raises InputError if no sample has one: the names are of another kind.
     """
-    found = [labels.get(sample) for sample in samples]
-    unlabeled = found.count(None)
-    if unlabeled == len(samples) and not any(sample in labels for sample in samples):
+    of_samples = [labels.get(sample) for sample in samples]
+    unlabeled = [sample for sample, label in zip(samples, of_samples, strict=True) if label is None]
+    if len(unlabeled) == len(samples):
         raise InputError(
             f"{table} labels none of the samples: it names {shorten_list(list(labels)) or 'none'}, the genotypes' "
             f"samples are {shorten_list(samples)}. Check genomics.ingest.labels.sample_column."
         )
     if unlabeled:
-        names = shorten_list([sample for sample, label in zip(samples, found, strict=True) if label is None])
-        logger.warning("%d of %d samples have no label in %s: %s", unlabeled, len(samples), table, names)
-    return found
+        names = shorten_list(unlabeled)
+        logger.warning("%d of %d samples have no label in %s: %s", len(unlabeled), len(samples), table, names)
+    return of_samples
 
 
 def local_table(table: str, *, refresh: bool = False) -> Path:
@@ -76,13 +76,13 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
     pairs = table[[settings.sample_column, settings.label_column]].convert_dtypes().dropna().astype("str")
     pairs.columns = ["sample", "label"]
-    pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
-    pairs = pairs[(pairs["sample"] != "") & (pairs["label"] != "")]
+    pairs = pairs.apply(lambda column: column.str.strip()).drop_duplicates()
+    pairs = pairs[(pairs != "").all(axis=1)]
     twice = pairs["sample"].duplicated(keep=False)
     if twice.any():
-        given = pairs[twice].groupby("sample", sort=False)["label"].agg(" and ".join)
-        told = shorten_list([f"{sample} ({labels})" for sample, labels in given.items()])
-        raise InputError(f"{path} gives {len(given)} samples more than one label: {told}. Keep one row for each.")
+        labels = pairs[twice].groupby("sample", sort=False)["label"].agg(" and ".join)
+        listed = shorten_list([f"{sample} ({both})" for sample, both in labels.items()])
+        raise InputError(f"{path} gives {len(labels)} samples more than one label: {listed}. Keep one row for each.")
     return dict(zip(pairs["sample"], pairs["label"], strict=True))
 
 
@@ -100,14 +100,14 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             table = _read_text(path, columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
-    found = list(table.columns)
-    repeated = [name for name in dict.fromkeys(columns) if found.count(name) > 1]
+    names = list(table.columns)
+    repeated = [name for name in dict.fromkeys(columns) if names.count(name) > 1]
     if repeated:
         raise InputError(f"{path} has more than one column {' and '.join(repeated)}. Rename or remove all but one.")
-    absent = [name for name in columns if name not in found]
+    absent = [name for name in columns if name not in names]
     if absent:
         raise InputError(
-            f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, found))}. Set "
+            f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, names))}. Set "
             "genomics.ingest.labels.sample_column and label_column."
         )
     return table
@@ -118,8 +118,8 @@ def _read_text(path: Path, columns: Sequence[str]) -> pd.DataFrame:
 
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().rstrip("\r\n")
-    fields = {each: [name.strip().strip('"') for name in header.split(by)] for each, by in SEPARATORS.items()}
-    separator = max(fields, key=lambda each: (set(columns) <= set(fields[each]), len(fields[each])))
+    fields = {pattern: [name.strip().strip('"') for name in header.split(by)] for pattern, by in SEPARATORS.items()}
+    separator = max(fields, key=lambda pattern: (set(columns) <= set(fields[pattern]), len(fields[pattern])))
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator in (",", ";") else csv.QUOTE_NONE
     table = pd.read_csv(
         path, sep=separator, header=None, skiprows=1, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting

@@ -124,17 +124,17 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
     width = forecast.block_width(settings, genotypes.samples)
     start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
 
-    def squares(found: RitzPairs, product: Array) -> float:
-        return total_of_squares(found, start, product, total=total, samples=genotypes.samples, device=device)
+    def squares(pairs: RitzPairs, product: Array) -> float:
+        return total_of_squares(pairs, start, product, total=total, samples=genotypes.samples, device=device)
 
-    def structure(found: RitzPairs, space: KrylovSpace) -> int:
-        test = _tracy_widom(found.values, squares(found, space.products[0]), total=total, genotypes=genotypes)
+    def structure(pairs: RitzPairs, space: KrylovSpace) -> int:
+        test = _tracy_widom(pairs.values, squares(pairs, space.products[0]), total=total, genotypes=genotypes)
         return structure_in(
-            found.values, total=total, samples=genotypes.samples, effective_variants=test.effective_variants
+            pairs.values, total=total, samples=genotypes.samples, effective_variants=test.effective_variants
         )
 
     progress = Progress(settings.components, settings.tolerance, structure)
-    found, space = block_krylov(
+    pairs, space = block_krylov(
         genotypes.covariance_times,
         start,
         components=settings.components,
@@ -143,14 +143,14 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> S
         device=device,
     )
     if progress.lacking:
-        _warn(found, progress, settings)
+        _warn(pairs, progress, settings)
     return Spectrum(
-        eigenvalues=found.values,
-        vectors=device.to_host(found.vectors),
+        eigenvalues=pairs.values,
+        vectors=device.to_host(pairs.vectors),
         total=total,
-        total_of_squares=squares(found, space.products[0]),
-        residuals=found.residuals / np.abs(found.values),
-        converged=is_converged(found.values, found.residuals, tolerance=settings.tolerance),
+        total_of_squares=squares(pairs, space.products[0]),
+        residuals=pairs.residuals / np.abs(pairs.values),
+        converged=is_converged(pairs.values, pairs.residuals, tolerance=settings.tolerance),
         passes=len(space.blocks),
         solver="randomized",
     )
@@ -162,9 +162,9 @@ def _tracy_widom(values: Floats, squares: float, *, total: float, genotypes: Sca
     )
 
 
-def _warn(found: RitzPairs, progress: Progress, settings: Pca) -> None:
+def _warn(pairs: RitzPairs, progress: Progress, settings: Pca) -> None:
     open_ = np.flatnonzero(~progress.converged)[: progress.lacking]
-    residuals = ", ".join(f"PC{at + 1} ({found.residuals[at] / found.values[at]:.1e})" for at in open_)
+    residuals = ", ".join(f"PC{at + 1} ({pairs.residuals[at] / pairs.values[at]:.1e})" for at in open_)
     logger.warning(
         "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise pca.maximum_passes "
         "or pca.oversampling, or use pca.solver gram.",
@@ -191,9 +191,9 @@ def _check_variants(path: Path, varying: int, components: int) -> None:
         )
 
 
-def _check_rank(path: Path, found: Spectrum) -> None:
-    rank = int((found.eigenvalues > NO_VARIANCE * found.total / len(found.vectors)).sum())
-    if rank < len(found.eigenvalues):
+def _check_rank(path: Path, spectrum: Spectrum) -> None:
+    rank = int((spectrum.eigenvalues > NO_VARIANCE * spectrum.total / len(spectrum.vectors)).sum())
+    if rank < len(spectrum.eigenvalues):
         raise InputError(
             f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
             f"variants are copies of each other. Set pca.components to {rank} or fewer."
@@ -214,7 +214,7 @@ def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
 
 
 def total_of_squares(
-    found: RitzPairs, probes: Array, products: Array, *, total: float, samples: int, device: Device
+    pairs: RitzPairs, probes: Array, products: Array, *, total: float, samples: int, device: Device
 ) -> float:
     """Estimate the trace of K^2.
 
@@ -233,8 +233,8 @@ def total_of_squares(
     samples
         n.
     """
-    known = device.to_device(np.flatnonzero(is_converged(found.values, found.residuals, tolerance=KNOWN)))
-    vectors, images = found.vectors[:, known], found.products[:, known]
+    known = device.to_device(np.flatnonzero(is_converged(pairs.values, pairs.residuals, tolerance=KNOWN)))
+    vectors, images = pairs.vectors[:, known], pairs.products[:, known]
     free = samples - 1
     center = (total - float((vectors * images).sum())) / max(free - vectors.shape[1], 1)
     exact = float(((images - center * vectors) ** 2).sum())

@@ -118,7 +118,7 @@ def block_krylov(
     is_enough: Callable[[RitzPairs, KrylovSpace], bool],
     device: Device,
 ) -> tuple[RitzPairs, KrylovSpace]:
-    """Iterate until what is found ``is_enough``, the space is complete, or the passes are used up.
+    """Iterate until the Ritz pairs are ``is_enough``, the space is complete, or the passes are used up.
 
     Parameters
     ----------
@@ -130,12 +130,12 @@ def block_krylov(
     space, block = KrylovSpace(device), start
     for number in range(1, maximum_passes + 1):
         space.add(block, times(block))
-        found = space.ritz_pairs(components)
-        following = None if is_enough(found, space) or number == maximum_passes else space.next_block()
+        pairs = space.ritz_pairs(components)
+        following = None if is_enough(pairs, space) or number == maximum_passes else space.next_block()
         if following is None:
             break
         block = following
-    return found, space
+    return pairs, space
 
 
 def _combined(blocks: Sequence[Array], rotations: Array) -> Array:
@@ -162,14 +162,14 @@ class Progress:
     converged: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
     lacking: int = 0
 
-    def is_enough(self, found: RitzPairs, space: KrylovSpace) -> bool:
+    def is_enough(self, pairs: RitzPairs, space: KrylovSpace) -> bool:
         """Say whether no further pass is needed: structure has converged, and noise has its share of the variance."""
-        self.history.append(found.values)
-        self.converged = is_converged(found.values, found.residuals, tolerance=self.tolerance)
-        structure = self.structure(found, space)
+        self.history.append(pairs.values)
+        self.converged = is_converged(pairs.values, pairs.residuals, tolerance=self.tolerance)
+        structure = self.structure(pairs, space)
         self.lacking = int((~self.converged[:structure]).sum())
         logger.info("pass %d: %s", len(self.history), self)
-        if len(found.values) < self.components or self.lacking:
+        if len(pairs.values) < self.components or self.lacking:
             return False
         return bool(self.converged.all()) or variance_is_captured(self.history, open_=~self.converged)
 

@@ -46,11 +46,11 @@ class Loadings:
     ploidy: int
 
 
-def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str, Any]) -> None:
+def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict[str, Any]) -> None:
     """Compute the loadings, one more pass over the genotypes, and write them range by range."""
     import zarr
 
-    genotypes, spectrum = found.genotypes, found.spectrum
+    genotypes, spectrum = components.genotypes, components.spectrum
     attributes = {
         "format": FORMAT.version,
         "eigenvalues": spectrum.eigenvalues.tolist(),
@@ -65,8 +65,8 @@ def write_loadings(path: Path, found: PrincipalComponents, *, scaling: dict[str,
     weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
     for (start, stop), part in genotypes.transpose_times(genotypes.local_device.to_device(weights)):
         values[start:stop] = part
-    for name, each in asdict(found.scaling).items():
-        _array(group, name, shape=each.shape, dtype=each.dtype)[...] = each
+    for name, numbers in asdict(components.scaling).items():
+        _array(group, name, shape=numbers.shape, dtype=numbers.dtype)[...] = numbers
     table = genotypes.folder.variants_table([*VARIANTS, *ALLELES])
     for name in VARIANTS:
         _write(group, f"variant_{name}", table[name])

@@ -67,8 +67,8 @@ def _sums_of_slab(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadi
         (scaled * scaled).sum(axis=0)[:, None],
         called.sum(axis=0)[:, None],
     )
-    found: Array = xp.concatenate([each.astype(xp.float64) for each in columns], axis=1)
-    return found
+    totals: Array = xp.concatenate([each.astype(xp.float64) for each in columns], axis=1)
+    return totals
 
 
 def called_variants(totals: Floats) -> npt.NDArray[np.int64]:

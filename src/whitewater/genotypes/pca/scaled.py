@@ -75,10 +75,10 @@ def scaling(counts: Counts, settings: Scaling) -> VariantScaling:
     return VariantScaling(np.nan_to_num(ploidy * observed), scale, observed)
 
 
-def scaled_dosages(found: VariantScaling, *, ploidy: int) -> npt.NDArray[np.float32]:
+def scaled_dosages(numbers: VariantScaling, *, ploidy: int) -> npt.NDArray[np.float32]:
     """Return the table that genotypes are looked up in: float32 (variants, ploidy + 2), a missing call 0."""
-    table = np.zeros((len(found.mean), ploidy + 2), np.float32)
-    table[:, :-1] = (np.arange(ploidy + 1) - found.mean[:, None]) * found.scale[:, None]
+    table = np.zeros((len(numbers.mean), ploidy + 2), np.float32)
+    table[:, :-1] = (np.arange(ploidy + 1) - numbers.mean[:, None]) * numbers.scale[:, None]
     return table
 
 
@@ -206,10 +206,10 @@ def _transpose_times(share: Share, *, block: Array) -> Array:
     """Return X_r' block of the variants of a share: float32 (variants, k)."""
     xp = share.device.xp
     placed = share.device.to_device(block)
-    found: Array = xp.empty((share.variants, placed.shape[1]), xp.float32)
+    product: Array = xp.empty((share.variants, placed.shape[1]), xp.float32)
     for start, slab in _slabs(share):
-        found[start : start + len(slab)] = slab @ placed
-    return found
+        product[start : start + len(slab)] = slab @ placed
+    return product
 
 
 def _slabs(share: Share) -> Iterator[tuple[int, Array]]:

@@ -133,8 +133,8 @@ def _eigenvalues(values: npt.ArrayLike) -> Floats:
     points = start[..., None] + length[..., None] * nodes
     roots = np.sqrt(length[..., None] * weights)
     kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
-    found = np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :])
-    return np.asarray(np.minimum(found, 1.0), np.float64)
+    eigenvalues = np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :])
+    return np.asarray(np.minimum(eigenvalues, 1.0), np.float64)
 
 
 @cache

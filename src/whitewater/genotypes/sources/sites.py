@@ -84,10 +84,10 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     import pandas as pd
 
     blocks = [slice(*block) for block in row_blocks(len(table), chunk=1)]
-    found = [_seen_alternates(table["alternate"].iloc[block], seen[block]) for block in blocks]
+    parts = [_seen_alternates(table["alternate"].iloc[block], seen[block]) for block in blocks]
     return table.assign(
-        alternate=pd.concat([alternate for alternate, _ in found], ignore_index=True),
-        alleles=np.concatenate([alleles for _, alleles in found]),
+        alternate=pd.concat([alternate for alternate, _ in parts], ignore_index=True),
+        alleles=np.concatenate([alleles for _, alleles in parts]),
     )
 
 
@@ -112,8 +112,8 @@ def _seen_alternates(
     import pandas as pd
 
     listed = alternate.str.split(",", expand=True).fillna("").to_numpy(object)
-    kept = seen[:, 1 : listed.shape[1] + 1] & (listed != "")
-    return pd.Series(_joined(listed, kept), dtype="str"), 1 + kept.sum(axis=1, dtype=np.int32)
+    occurring = seen[:, 1 : listed.shape[1] + 1] & (listed != "")
+    return pd.Series(_joined(listed, occurring), dtype="str"), 1 + occurring.sum(axis=1, dtype=np.int32)
 
 
 def _joined(alleles: Text, used: npt.NDArray[np.bool_]) -> Text:

@@ -49,32 +49,32 @@ def open_vcz(settings: Vcz) -> Source:
     if str(group.attributes.get("source", "")).startswith(WRITER):
         group = replace(group, filled=group.filled | OMITTED)
     _require(group, (CALLS, SAMPLES, *NEEDED), layout="VCF Zarr")
-    found = {name: group.array(name) for name in OF_VARIANTS if name in group}
-    alleles = found[ALLELES]
+    arrays = {name: group.array(name) for name in OF_VARIANTS if name in group}
+    alleles = arrays[ALLELES]
     if len(alleles.shape) != 2:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
     filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
-    _check_flags(found, filters)
-    rows = partial(_vcz_rows, found=found, contigs=_names(group, "contig_id", "contigs"), filters=filters)
+    _check_flags(arrays, filters)
+    rows = partial(_vcz_rows, arrays=arrays, contigs=_names(group, "contig_id", "contigs"), filters=filters)
     calls = Calls(group.array(CALLS), alleles.shape[1], rows, alleles.chunks[0], settings.ploidy)
     calls.check()
-    _require_rows(found.values(), calls.variants, of="variants")
+    _require_rows(arrays.values(), calls.variants, of="variants")
     _require_rows([group.array(SAMPLES)], calls.samples, of="samples")
     samples = tuple(group.array(SAMPLES).read().astype(object))
     check_unique(samples, place=f"{group.name}: {SAMPLES}")
-    return Source((calls,), samples, _origins(settings.store, (CALLS, SAMPLES, *found)))
+    return Source((calls,), samples, _origins(settings.store, (CALLS, SAMPLES, *arrays)))
 
 
-def _vcz_rows(rows: slice, *, found: Mapping[str, Array], contigs: Text, filters: Text) -> pd.DataFrame:
+def _vcz_rows(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filters: Text) -> pd.DataFrame:
     """Return rows of the table of the variants.
 
     A variant fails where a filter other than PASS applies to it (no filter at all is not a failure), where
     ``variant_filter_pass`` is false, or where ``variant_mask`` is true.
     """
-    read = {name: array.read((rows,)) for name, array in found.items()}
+    read = {name: array.read((rows,)) for name, array in arrays.items()}
     contig, names = read["variant_contig"], read.get("variant_id")
     if contig.min() < 0 or contig.max() >= len(contigs):
-        raise InputError(f"{found['variant_contig'].place} holds {contig.min()} to {contig.max()}, but there are "
+        raise InputError(f"{arrays['variant_contig'].place} holds {contig.min()} to {contig.max()}, but there are "
                          f"{len(contigs)} contigs. The store is damaged.")  # fmt: skip
     if names is not None:
         names = np.where(read.get("variant_id_mask", False), "", names.astype(object))
@@ -102,13 +102,11 @@ def _names(group: Group, array: str, attribute: str) -> Text:
 def _check_flags(arrays: Mapping[str, Array], filters: Text) -> None:
     """Refuse flags that are numbers, and filters without names."""
     for name in FLAGS:
-        array = arrays.get(name)
-        if array is not None and array.dtype != np.bool_:
-            raise InputError(f"{array.place} holds {array.dtype}, but should hold bool.")
+        if name in arrays and arrays[name].dtype != np.bool_:
+            raise InputError(f"{arrays[name].place} holds {arrays[name].dtype}, but should hold bool.")
     array = arrays.get("variant_filter")
     if array is not None and array.shape[1:] != filters.shape:
-        raise InputError(f"{array.place} has the shape {array.shape}, but there are "
-                         f"{len(filters)} filters.")  # fmt: skip
+        raise InputError(f"{array.place} has the shape {array.shape}, but there are {len(filters)} filters.")
 
 
 # ---- MalariaGEN's layout
@@ -150,29 +148,29 @@ def _contigs(group: Group) -> Sequence[str]:
 def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Calls:
     _require(calls, [f"{name}/{GENOTYPES}"], layout=LAYOUT)
     _require(listed, [f"{name}/{site}" for site in SITES], layout=LAYOUT)
-    found = {site: listed.array(f"{name}/{site}") for site in SITES}
+    arrays = {site: listed.array(f"{name}/{site}") for site in SITES}
     groups = [calls] if listed is calls else [calls, listed]
     passed = [group.array(f"{name}/{FILTER_PASS}") for group in groups if f"{name}/{FILTER_PASS}" in group]
-    columns = found[ALTERNATE].shape[1] if len(found[ALTERNATE].shape) == 2 else 1
+    columns = arrays[ALTERNATE].shape[1] if len(arrays[ALTERNATE].shape) == 2 else 1
     called = Calls(
         calls.array(f"{name}/{GENOTYPES}"),
         alleles=1 + columns,
-        rows=partial(_rows, contig=name, found=found, passed=passed),
-        site_chunk=found[ALTERNATE].chunks[0],
+        rows=partial(_rows, contig=name, arrays=arrays, passed=passed),
+        site_chunk=arrays[ALTERNATE].chunks[0],
         asked_ploidy=ploidy,
     )
     called.check()
-    _require_rows([*found.values(), *passed], called.variants, of=f"variants in {name}/{GENOTYPES}")
+    _require_rows([*arrays.values(), *passed], called.variants, of=f"variants in {name}/{GENOTYPES}")
     return called
 
 
-def _rows(rows: slice, *, contig: str, found: Mapping[str, Array], passed: Sequence[Array]) -> pd.DataFrame:
+def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequence[Array]) -> pd.DataFrame:
     """Return rows of the table of the variants; ids are made, and all alternates listed."""
-    reference, alternates = (found[name].read((rows,)).astype(object) for name in (REFERENCE, ALTERNATE))
+    reference, alternates = (arrays[name].read((rows,)).astype(object) for name in (REFERENCE, ALTERNATE))
     number = rows.stop - rows.start
     return sites(
         contig=np.full(number, contig, object),
-        position=found[POSITION].read((rows,)),
+        position=arrays[POSITION].read((rows,)),
         names=None,
         alleles=np.column_stack([reference, alternates]),
         filter_pass=np.logical_and.reduce([np.ones(number, bool), *(each.read((rows,)) for each in passed)]),
@@ -213,10 +211,10 @@ def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
 def _list_arrays(group: Group) -> str:
     """Tell which arrays a store holds, if it can be listed."""
     try:
-        found = group.names()
+        names = group.names()
     except InputError:
         return ""
-    return f"; it holds {shorten_list(found)}" if found else "; it is empty"
+    return f"; it holds {shorten_list(names)}" if names else "; it is empty"
 
 
 def _require_rows(arrays: Iterable[Array], rows: int, *, of: str) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from itertools import islice, pairwise, takewhile
+from itertools import chain, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,13 +84,13 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
         tasks += [(file, contig) for contig in (declared if file in counted else [""])]
     folders = [scratch / str(number) for number in range(len(tasks))]
     with _workers(threads) as apply:
-        found = [blocks for blocks in apply(_read, tasks, folders) if blocks]
+        regions = [region for region in apply(_read, tasks, folders) if region]
     order = list(contigs)
-    found.sort(key=lambda blocks: (order.index(blocks[0].contig), blocks[0].first))
-    _check(found, counted)
-    every = [block for blocks in found for block in blocks]
-    ploidy = settings.ploidy or max((block.shape[2] for block in every), default=1)
-    parts = [Calls(block, block.alleles, block.rows, block.shape[0], ploidy) for block in every]
+    regions.sort(key=lambda region: (order.index(region[0].contig), region[0].first))
+    _check(regions, counted)
+    blocks = list(chain.from_iterable(regions))
+    ploidy = settings.ploidy or max((block.shape[2] for block in blocks), default=1)
+    parts = [Calls(block, block.alleles, block.rows, block.shape[0], ploidy) for block in blocks]
     if parts:
         max(parts, key=lambda part: part.array.shape[2]).check()
     return Source(tuple(parts), samples, tuple(map(str, files)))
@@ -109,13 +109,13 @@ def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list
     columns = "".join(line.decode(errors="replace").rstrip("\r\n") for line in _header_lines(file)[-1:]).split("\t")
     check_unique(columns[NAMED_COLUMNS:], place=str(file))
     indexed = any(Path(f"{file}{suffix}").is_file() for suffix in (".tbi", ".csi"))
-    with _htslib_errors() as said:
+    with _htslib_errors() as errors:
         try:
             opened = cyvcf2.VCF(file)
             if indexed:
                 counted[file] = opened.num_records
         except Exception as error:  # cyvcf2 raises nothing more specific
-            raise InputError(f"{file} cannot be read: {said() or error}. Check that it is a VCF or BCF file, and its "
+            raise InputError(f"{file} cannot be read: {errors() or error}. Check that it is a VCF or BCF file, and its "
                              "index, which `bcftools index --force` makes again.") from error  # fmt: skip
     if not opened.samples or not opened.contains("GT"):
         raise InputError(f"{file} holds no genotypes: {'no field GT' if opened.samples else 'no sample'} in its header."
@@ -155,17 +155,17 @@ def _check_same(first: Sequence[str], samples: Sequence[str], files: Sequence[Pa
                          f"{differ}. `bcftools view --samples-file` writes those of a list, in its order.")  # fmt: skip
 
 
-def _check(found: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
+def _check(regions: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
     """Refuse files of other records than their index counts, and files that hold the same region."""
     read: Counter[Path] = Counter()
-    for blocks in found:
-        read[blocks[0].file] += sum(block.shape[0] for block in blocks)
+    for region in regions:
+        read[region[0].file] += sum(block.shape[0] for block in region)
     for file, count in counted.items():
         if read[file] != count:
             raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not "
                              f"{read[file]:,}, so it is of another version, or of contigs that the header does not "
                              "declare. Make it again with `bcftools index --force`.")  # fmt: skip
-    for (*_, one), (other, *_) in pairwise(found):
+    for (*_, one), (other, *_) in pairwise(regions):
         if one.contig == other.contig and one.last >= other.first:
             raise InputError(f"{one.file} and {other.file} both hold contig {one.contig} at {other.first}. Give files "
                              "that share no region.")  # fmt: skip
@@ -180,10 +180,10 @@ def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
 
     folder.mkdir()
     blocks: list[Block] = []
-    with _htslib_errors() as said:
+    with _htslib_errors() as errors:
         opened = cyvcf2.VCF(task[0])
         size = min(max(1, BLOCK_BYTES // (2 * len(opened.samples))), BLOCK_ROWS)
-        records = _records(opened, *task, said)
+        records = _records(opened, *task, errors)
         while block := list(islice(records, size)):
             blocks.append(_write(block, task[0], folder / str(len(blocks))))
     return blocks
@@ -192,11 +192,10 @@ def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
 def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
     samples, ploidy = max((record.calls.shape for record in records), key=lambda shape: shape[1])
     calls = np.full((len(records), samples, ploidy), NOT_CALLED, np.int8)
-    alleles = np.full((len(records), max(len(record.alleles) for record in records)), "", object)
     for row, record in enumerate(records):
         # A dosage depends on the sign of an allele only, so that the cut loses nothing.
         calls[row, :, : record.calls.shape[1]] = record.calls.clip(NOT_CALLED, np.iinfo(np.int8).max)
-        alleles[row, : len(record.alleles)] = record.alleles
+    alleles = np.array([*zip_longest(*(record.alleles for record in records), fillvalue="")], object).T
     path.write_bytes(pa.compress(calls, codec=CODEC, asbytes=True))
     contig, position, names, _, passed, _ = zip(*records, strict=True)
     table = sites(
@@ -210,7 +209,7 @@ def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
     return Block(file, path, contig[0], position[0], position[-1], max(2, alleles.shape[1]), calls.shape)
 
 
-def _records(opened: Any, file: Path, contig: str, said: Callable[[], str]) -> Iterator[Record]:
+def _records(opened: Any, file: Path, contig: str, errors: Callable[[], str]) -> Iterator[Record]:
     """Yield the records of a file, or of a contig of it. Raises InputError, saying which of them cannot be used."""
     declared, count, last = set(opened.seqnames), 0, ""
     filters = {PASS, *(line["ID"] for line in opened.header_iter() if line["HeaderType"] == "FILTER")}
@@ -224,7 +223,7 @@ def _records(opened: Any, file: Path, contig: str, said: Callable[[], str]) -> I
         except Exception as error:  # cyvcf2 raises nothing more specific
             where = f"the record after the one at {last}" if last else "the first record"
             where += "" if indexed else f", in line {len(_header_lines(file)) + count + 1},"
-            raise InputError(f"{file}: {where} cannot be read: {said() or 'it is damaged or incomplete'}. Correct or "
+            raise InputError(f"{file}: {where} cannot be read: {errors() or 'it is damaged or incomplete'}. Correct or "
                              "remove it.") from error  # fmt: skip
         if record is None:
             return
@@ -232,7 +231,7 @@ def _records(opened: Any, file: Path, contig: str, said: Callable[[], str]) -> I
         _check_declared(record, declared, filters, file)
         if contig != record.CHROM:
             raise _fault_of_contigs(file, begun=f"contig {record.CHROM} at {last}")
-        passed = all(each == PASS for each in record.FILTERS)
+        passed = all(name == PASS for name in record.FILTERS)
         yield Record(contig, record.POS, record.ID or "", [record.REF, *record.ALT], passed, calls)
 
 
@@ -248,13 +247,13 @@ def _check_declared(record: Any, contigs: set[str], filters: set[str], file: Pat
 
 def _fault_of_contigs(file: Path, *, begun: str) -> InputError:
     remedy = f"`bgzip {file.name}` and then `bcftools index {file.name}.gz`"
-    told = "has no index"
+    fault = "has no index"
     if _begins_with(file, BGZIP):
         remedy = f"`bcftools index {file.name}`"
     elif _begins_with(file, GZIP):
-        told = "is compressed by gzip, not bgzip, so it can have no index"
+        fault = "is compressed by gzip, not bgzip, so it can have no index"
         remedy = f"`gunzip {file.name}`, `bgzip {file.stem}` and then `bcftools index {file.stem}.gz`"
-    return InputError(f"{file} holds several contigs, such as {begun}, but {told}. Run {remedy}.")
+    return InputError(f"{file} holds several contigs, such as {begun}, but {fault}. Run {remedy}.")
 
 
 @contextmanager
@@ -266,13 +265,13 @@ def _htslib_errors() -> Iterator[Callable[[], str]]:
         def printed() -> bytes:
             return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
 
-        kept = os.dup(2)
+        stderr = os.dup(2)
         os.dup2(file.fileno(), 2)
         try:
             yield lambda: "; ".join(fault.decode(errors="replace") for fault in HTSLIB.findall(printed()))
         finally:
-            os.dup2(kept, 2)
-            os.close(kept)
+            os.dup2(stderr, 2)
+            os.close(stderr)
             os.write(2, printed())
 
 

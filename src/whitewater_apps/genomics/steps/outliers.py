@@ -32,8 +32,8 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
     with run.workers() as workers:
         genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
         for number in range(1, run.settings.iterations + 1):
-            found = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
-            if not _take_out(table, found.scores, limit=run.settings.standard_deviations, number=number):
+            components = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
+            if not _take_out(table, components.scores, limit=run.settings.standard_deviations, number=number):
                 break
     table.to_parquet(selected, index=False)
     run.note(outliers=int(table["reason"].str.startswith("outlier").sum()))

@@ -41,10 +41,10 @@ def pca(
     table = read_samples(samples, folder)
     with run.workers() as workers:
         genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
-        found = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
-        write_loadings(loadings, found, scaling=run.settings.scaling.model_dump())
-    described = _summary(found, run.settings)
-    _score_table(table, found).to_parquet(pcs, index=False)
+        components = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
+        write_loadings(loadings, components, scaling=run.settings.scaling.model_dump())
+    described = _summary(components, run.settings)
+    _score_table(table, components).to_parquet(pcs, index=False)
     table.to_parquet(selected, index=False)
     write_json(eigenvalues, described)
     run.note(
@@ -53,22 +53,22 @@ def pca(
     logger.info("%d of %d components are significant", described["significant_components"], run.settings.components)
 
 
-def _score_table(samples: "pd.DataFrame", found: PrincipalComponents) -> "pd.DataFrame":
-    scores = found.scores
+def _score_table(samples: "pd.DataFrame", components: PrincipalComponents) -> "pd.DataFrame":
+    scores = components.scores
     named = {f"PC{number}": scores[:, number - 1] for number in range(1, scores.shape[1] + 1)}
     return samples.loc[samples["used"], ["sample", "label"]].reset_index(drop=True).assign(**named)
 
 
-def _summary(found: PrincipalComponents, settings: Pca) -> dict[str, Any]:
-    spectrum, test = found.spectrum, found.significance
+def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
+    spectrum, test = components.spectrum, components.significance
     thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
     tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)
     return {
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "explained_variance_ratio": (spectrum.eigenvalues / spectrum.total).tolist(),
         "total_variance": spectrum.total,
-        "samples": found.genotypes.samples,
-        "variants": found.genotypes.varying,
+        "samples": components.genotypes.samples,
+        "variants": components.genotypes.varying,
         "solver": spectrum.solver,
         "passes": spectrum.passes,
         "residuals": None if spectrum.residuals is None else spectrum.residuals.tolist(),

@@ -65,11 +65,11 @@ def plot(
 def _loadings(path: Path, *, components: int) -> "Figure":
     from whitewater.genotypes.pca.loadings import read_loadings
 
-    found = read_loadings(path)
+    loaded = read_loadings(path)
     return figures.loadings_by_position(
-        found.weights,
-        contigs=found.variants["contig"].tolist(),
-        positions=found.variants["position"].to_numpy(),
+        loaded.weights,
+        contigs=loaded.variants["contig"].tolist(),
+        positions=loaded.variants["position"].to_numpy(),
         components=components,
     )
 

@@ -50,8 +50,8 @@ def project(
     import pandas as pd
 
     fitted = read_loadings(loadings)
-    found = pd.read_parquet(samples)
-    tables = [_first(run, open_genotypes(packed), found.loc[~found["used"]], fitted)]
+    selection = pd.read_parquet(samples)
+    tables = [_first(run, open_genotypes(packed), selection.loc[~selection["used"]], fitted)]
     if run.settings.second.source != "none":
         # VCF files are converted in the place of the output, which is cleared whatever happens.
         with refuse_changes(named_places(run.settings.second)):
@@ -139,8 +139,8 @@ def _sums_of_source(
     def sums_of(between: tuple[int, int]) -> Array:
         start, stop = between
         inside = (matches.second >= start) & (matches.second < stop)
-        read, found = source.read_dosages(start, stop)
-        tally.add(found)
+        read, counted = source.read_dosages(start, stop)
+        tally.add(counted)
         dosages = read[matches.second[inside] - start]
         swapped = matches.swapped[inside]
         flipped = dosages[swapped]

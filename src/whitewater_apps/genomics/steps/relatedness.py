@@ -53,12 +53,12 @@ def relatedness(
     called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
     chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
     related = pairs_table(pairs, described["sample"])
-    found = summarize(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
+    counts = summarize(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
     related.to_parquet(kinship, index=False)
     chosen.to_parquet(samples, index=False)
-    write_json(summary, found)
-    run.note(samples=folder.samples, unrelated=found["unrelated"], related_pairs=found["pairs"], **found["degrees"])
-    logger.info("%d of %d samples are used; %d pairs are related", found["unrelated"], folder.samples, found["pairs"])
+    write_json(summary, counts)
+    run.note(samples=folder.samples, unrelated=counts["unrelated"], related_pairs=counts["pairs"], **counts["degrees"])
+    logger.info("%d of %d samples are used; %d pairs are related", counts["unrelated"], folder.samples, counts["pairs"])
 
 
 def kinship_of_strangers(frequencies: npt.NDArray[np.float64]) -> tuple[float, float]:
@@ -93,18 +93,18 @@ def _chance(
             "tell relatives from strangers. Give more samples, or set genomics.relatedness.method to none."
         )
     mean, error = kinship_of_strangers(frequencies)
-    each = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
-    told = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
-    if each > settings.maximum_chance_relatives:
+    expected = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
+    precision = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
+    if expected > settings.maximum_chance_relatives:
         raise InputError(
-            f"{told}: by chance, each of {samples:,} samples would have {each:,.1f} relatives, with a kinship above "
-            f"{limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set genomics.relatedness.method "
+            f"{precision}: by chance, each of {samples:,} samples would have {expected:,.1f} relatives, with a kinship "
+            f"above {limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set genomics.relatedness.method "
             "to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
             f"{settings.maximum_chance_relatives:g}."
         )
-    pairs = samples * each / 2
+    pairs = samples * expected / 2
     if pairs >= FALSE_PAIRS:
-        logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", told, pairs)
+        logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", precision, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
 
 

@@ -66,12 +66,12 @@ def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDAr
     Without a number of components they are the first 10, or all where they are fewer. They keep their scales, so that
     a component of a larger eigenvalue counts more.
     """
-    found = [name for name in table.columns if name.startswith("PC")]
+    computed = [name for name in table.columns if name.startswith("PC")]
     if components is None:
-        components = min(MOST_COMPONENTS, len(found))
-    if len(found) < components:
+        components = min(MOST_COMPONENTS, len(computed))
+    if len(computed) < components:
         raise ConfigError(
-            f"genomics.umap.components is {components}, but only {len(found)} components were computed. "
+            f"genomics.umap.components is {components}, but only {len(computed)} components were computed. "
             "Lower it, or raise genomics.pca.components."
         )
     return np.ascontiguousarray(table[[f"PC{number}" for number in range(1, components + 1)]], dtype=np.float32)
