@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import cycle
+from itertools import combinations, cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,8 +41,6 @@ Tile = tuple[int, int]
 # Smaller tiles would be expanded more often than they are worth; larger ones would fill 0.2 GB a worker.
 SMALLEST_TILE, LARGEST_TILE = 512, 2048
 TILES_ACROSS = 8
-# Products of matrices of a pair of tiles, each a multiplication and an addition a pair of samples and variant.
-OPERATIONS = 3 * 2
 # Two counts in one product: of a slab of fewer than 2^10 variants, one is in the lower 10 bits, one in those above.
 DIGIT_BITS = 10
 SLAB_VARIANTS = 2**DIGIT_BITS - 1
@@ -155,19 +153,12 @@ def cut(samples: int) -> list[Tile]:
 def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
     """List the pairs of tiles, those of a tile with itself last: they are shorter, so that all workers end together."""
     tiles = cut(samples)
-    different = [(first, second) for first in tiles for second in tiles if first < second]
-    return [*different, *((tile, tile) for tile in tiles)]
+    return [*combinations(tiles, 2), *((tile, tile) for tile in tiles)]
 
 
 def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *, variants: int) -> None:
     """Log how much work there is, and refuse what does not fit into memory."""
-    pairs = folder.samples * (folder.samples - 1) // 2
-    logger.info(
-        "%d pairs of samples at %d variants: up to %.1e operations",
-        pairs,
-        variants,
-        float(OPERATIONS * pairs * variants),
-    )
+    logger.info("%d pairs of samples at %d variants", folder.samples * (folder.samples - 1) // 2, variants)
     tiles = cut(folder.samples)
     start, stop = tiles[0]
     cells = min(SLAB_CELLS[run.device.name], SLAB_VARIANTS * (stop - start))

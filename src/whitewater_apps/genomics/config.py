@@ -6,9 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from whitewater.config.base import Section
-from whitewater.genotypes.config import GenotypeSource, Pca, Relatedness
-
-Share = Annotated[float, Field(ge=0, le=1)]
+from whitewater.genotypes.config import GenotypeSource, Pca, Relatedness, Share
 
 
 def _begins_before_it_ends(region: str) -> str:

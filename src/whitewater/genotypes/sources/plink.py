@@ -104,7 +104,9 @@ def open_plink(prefix: str) -> Source:
         raise InputError(f"{redact(prefix)}: PLINK files are read from local paths only. Download them first.")
     _check_there(prefix)
     fam, bim = _read(prefix, ".fam"), _read(prefix, ".bim")
-    samples = _names(fam)
+    # Names of families tell individuals apart where their own do not.
+    names = fam["individual"] if fam["individual"].is_unique else fam["family"] + ":" + fam["individual"]
+    samples = tuple(names)
     check_unique(samples, place=str(_file(prefix, ".fam")))
     bed = Bed(prefix, len(samples), len(bim))
     _check_bed(bed)
@@ -126,13 +128,6 @@ def _check_there(prefix: str) -> None:
     meant = f" Did you mean {' or '.join(str(path.with_name(name)) for name in near)}?" if near else ""
     raise InputError(f"{path}, the prefix of PLINK files, lacks {', '.join(absent)} in {path.parent}.{meant} Give the "
                      "path of three files without their suffixes.")  # fmt: skip
-
-
-def _names(fam: pd.DataFrame) -> tuple[str, ...]:
-    """Return the names of the individuals, with those of their families where they are not unique otherwise."""
-    if fam["individual"].is_unique:
-        return tuple(fam["individual"])
-    return tuple(fam["family"] + ":" + fam["individual"])
 
 
 def _read(prefix: str, suffix: str) -> pd.DataFrame:

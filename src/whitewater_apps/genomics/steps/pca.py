@@ -54,8 +54,7 @@ def pca(
 
 
 def _score_table(samples: "pd.DataFrame", components: PrincipalComponents) -> "pd.DataFrame":
-    scores = components.scores
-    named = {f"PC{number}": scores[:, number - 1] for number in range(1, scores.shape[1] + 1)}
+    named = {f"PC{number}": scores for number, scores in enumerate(components.scores.T, start=1)}
     return samples.loc[samples["used"], ["sample", "label"]].reset_index(drop=True).assign(**named)
 
 

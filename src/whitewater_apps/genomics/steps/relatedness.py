@@ -98,8 +98,8 @@ def _chance(
     if expected > settings.maximum_chance_relatives:
         raise InputError(
             f"{precision}: by chance, each of {samples:,} samples would have {expected:,.1f} relatives, with a kinship "
-            f"above {limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set genomics.relatedness.method "
-            "to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
+            f"above {limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set "
+            "genomics.relatedness.method to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
             f"{settings.maximum_chance_relatives:g}."
         )
     pairs = samples * expected / 2
