@@ -5,13 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.decode_cpu import (
-    count_packed,
-    expand_dosages,
-    expand_packed,
-    lanes_of,
-    whole_words,
-)
+from whitewater.genotypes.decode_cpu import BYTES_A_WORD, count_packed, expand_dosages, expand_packed, lanes_of
 from whitewater.genotypes.genotypes import MISSING_DOSAGE, Genotypes
 
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
@@ -56,7 +50,7 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
 
         gpu_count_genotypes(genotypes, counting, counts)
     else:
-        lanes = lanes_of(counting, codes.shape[1], np)
-        words = whole_words(np.zeros_like(lanes))
-        count_packed(codes, words, whole_words(lanes), int(np.count_nonzero(counting)), counts)
+        row_bytes = -(-codes.shape[1] // BYTES_A_WORD) * BYTES_A_WORD
+        lanes = lanes_of(counting, row_bytes, np).view(np.uint64)
+        count_packed(codes, lanes, int(np.count_nonzero(counting)), counts)
     return counts

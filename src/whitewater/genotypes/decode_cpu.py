@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import kernel, ones, part, uint64
+from whitewater.engines.kernel import kernel, ones, uint64
 
 LANES = 0x5555555555555555
 BYTES_A_WORD = 8
@@ -51,42 +51,30 @@ def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 
 
 @kernel
-def count_packed(codes: Array, words: Array, lanes: Array, samples: int, counts: Array) -> None:
-    """Add to ``counts``, int32 (variants, 4), the genotypes of each code; ``words`` is memory of a row, 0 before."""
-    copied = words.view(np.uint8)
+def count_packed(codes: Array, lanes: Array, samples: int, counts: Array) -> None:
+    """Add to ``counts``, int32 (variants, 4), the genotypes of each code, of ``samples`` lanes, uint64 (words,)."""
+    copied = np.zeros(BYTES_A_WORD * len(lanes), np.uint8)
+    words = copied.view(np.uint64)
     for variant in range(len(codes)):
         row = codes[variant]
         for byte in range(len(row)):
             copied[byte] = row[byte]
-        add_counts(words, lanes, samples, counts[variant])
+        lower, upper, both = 0, 0, 0
+        for word in range(len(words)):
+            low = words[word] & lanes[word]
+            high = (words[word] >> uint64(1)) & lanes[word]
+            lower += ones(low)
+            upper += ones(high)
+            both += ones(low & high)
+        counts[variant, 0] += samples - lower - upper + both
+        counts[variant, 1] += lower - both
+        counts[variant, 2] += upper - both
+        counts[variant, 3] += both
 
 
 def lanes_of(chosen: Array, size: int, xp: ModuleType) -> Array:
-    """Return the lanes of the chosen genotypes, uint8 (size,), of bool (samples,) and as many bytes as hold them."""
+    """Return the lanes of the chosen genotypes, uint8 (size,), of bool (samples,) and at least the bytes of them."""
     places = xp.zeros((size, 4), np.uint8)
     places.reshape(-1)[: len(chosen)] = chosen
     lanes: Array = places[:, 0] | places[:, 1] << 2 | places[:, 2] << 4 | places[:, 3] << 6
     return lanes
-
-
-def whole_words(row: Array) -> Array:
-    """Return a row of bytes, or memory for one, as uint64, with bytes of 0 behind it."""
-    padded = np.zeros(-(-len(row) // BYTES_A_WORD) * BYTES_A_WORD, np.uint8)
-    padded[: len(row)] = row
-    return padded.view(np.uint64)
-
-
-@part
-def add_counts(words: Array, lanes: Array, samples: int, counts: Array) -> None:
-    """Add to ``counts``, int32 (4,), the genotypes of each code, of ``samples`` lanes; all words are uint64."""
-    lower, upper, both = 0, 0, 0
-    for place in range(len(words)):
-        low = words[place] & lanes[place]
-        high = (words[place] >> uint64(1)) & lanes[place]
-        lower += ones(low)
-        upper += ones(high)
-        both += ones(low & high)
-    counts[0] += samples - lower - upper + both
-    counts[1] += lower - both
-    counts[2] += upper - both
-    counts[3] += both
