@@ -1,4 +1,4 @@
-"""What one pass over genotypes makes of them: a matrix of floats, or counts."""
+"""Genotypes expanded to a matrix of floats, or counted, in one pass."""
 
 from __future__ import annotations
 

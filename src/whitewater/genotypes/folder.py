@@ -43,7 +43,7 @@ PIECE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class GenotypeFolder:
-    """An open folder of genotypes: what `genotypes.json` tells of it."""
+    """An open folder of genotypes, as `genotypes.json` describes it."""
 
     path: Path
     encoding: Encoding
@@ -155,7 +155,7 @@ def open_genotypes(path: Path) -> GenotypeFolder:
 
 
 def create_genotypes(path: Path, *, encoding: Encoding, ploidy: int, variants: int, samples: int) -> GenotypeFolder:
-    """Make a folder whose calls are of the final size and not written yet."""
+    """Create a folder with room for all calls, which are written later, and described last."""
     path.mkdir(parents=True, exist_ok=True)
     folder = GenotypeFolder(path, encoding, ploidy, variants, samples)
     np.lib.format.open_memmap(folder._calls, "w+", folder.dtype, (variants, folder.row_bytes), version=(1, 0))

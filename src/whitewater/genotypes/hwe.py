@@ -40,14 +40,10 @@ def hwe_p_values(counts: Array) -> Array:
 def _test(counts: Array, p_values: Array) -> None:
     """Fill ``p_values``, float64 (variants,), from ``counts``, int64 (variants, 3)."""
     for variant in range(len(counts)):
-        p_values[variant] = _p_value(counts[variant, 0], counts[variant, 1], counts[variant, 2])
-
-
-@part
-def _p_value(reference: int, heterozygous: int, alternate: int) -> float:
-    more_all, more_rare = _sums(reference, heterozygous, alternate, -1.0)
-    less_all, less_rare = _sums(reference, heterozygous, alternate, 1.0)
-    return (1.0 + more_rare + less_rare) / (1.0 + more_all + less_all)
+        reference, heterozygous, alternate = counts[variant, 0], counts[variant, 1], counts[variant, 2]
+        more_all, more_rare = _sums(reference, heterozygous, alternate, -1.0)
+        less_all, less_rare = _sums(reference, heterozygous, alternate, 1.0)
+        p_values[variant] = (1.0 + more_rare + less_rare) / (1.0 + more_all + less_all)
 
 
 @part

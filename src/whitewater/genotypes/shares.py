@@ -66,7 +66,7 @@ class SharedGenotypes:
     device: Device  # where tasks compute
     local_device: Device  # of this process, where their results are added up
     workers: Workers
-    # What stands for the shares that workers keep; see `Workers.hold`.
+    # References to the shares that workers keep; see `Workers.hold`.
     _kept: list[Any] = field(default_factory=list)
 
     @property
@@ -79,8 +79,8 @@ class SharedGenotypes:
         if self.device.name == "cpu" or self._kept:
             return
         size = self.folder.variants * self.folder.row_bytes
-        each, room = -(-size // len(self.workers.threads)), self.workers.room_for_a_task(self.device, tasks=1)
-        if each + beside > room:
+        per_worker, room = -(-size // len(self.workers.threads)), self.workers.room_for_a_task(self.device, tasks=1)
+        if per_worker + beside > room:
             logger.info(
                 "the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB more",
                 size / 1e9,
@@ -97,11 +97,11 @@ class SharedGenotypes:
         return self.folder.ranges(at_most=KEPT_SHARES if self._kept else at_most)
 
     def shares(self, *, at_most: int = 64) -> list[Any]:
-        """Return what stands for the shares as tasks."""
+        """Return the shares as tasks, those that workers keep as references to them."""
         return self._kept or [Share(self.folder, *bounds, self.device) for bounds in self.ranges(at_most=at_most)]
 
     def shares_with(self, table: npt.NDArray[np.float32], *, at_most: int) -> list[Any]:
-        """Return what stands for the shares with their rows of a table that their genotypes are looked up in."""
+        """Return `shares` with their rows of a table that their genotypes are looked up in."""
         rows = [table[start:stop] for start, stop in self.ranges(at_most=at_most)]
         return self.workers.hold(_with_table, list(zip(self.shares(at_most=at_most), rows, strict=True)))
 

@@ -1,4 +1,4 @@
-"""What there is of the sources of genotypes, for ``whitewater doctor``."""
+"""Checks of the sources of genotypes, for ``whitewater doctor``."""
 
 from __future__ import annotations
 

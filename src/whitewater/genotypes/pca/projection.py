@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["oadp", "regression", "simple"]
-# Called variants for each component below which they say nothing of a sample.
+# Called variants for each component below which they say nothing about a sample.
 VARIANTS_A_COMPONENT = 10
 # Condition of the least squares above which the rounding of float32 products decides the scores.
 LARGEST_CONDITION = 1e5
@@ -72,7 +72,7 @@ def _sums_of_slab(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadi
 
 
 def called_variants(totals: Floats) -> npt.NDArray[np.int64]:
-    """Return at how many variants that have a scale each sample is called, of its `sums`."""
+    """Return the number of called variants that have a scale, for each sample, from its `sums`."""
     return totals[:, -1].astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The matrix of scaled genotypes as an operator: never made, but looked up slab by slab while it is multiplied.
+"""The matrix of scaled genotypes as an operator: never stored, but expanded slab by slab while it is multiplied.
 
 A dosage g becomes (g - mean) * scale, with mean = ploidy * p and scale = 1 / sqrt(ploidy p (1 - p)): the standard
 deviation that a variant of allele frequency p has under Hardy-Weinberg equilibrium, so that each one counts alike

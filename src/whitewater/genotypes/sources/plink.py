@@ -119,7 +119,7 @@ def _file(prefix: str, suffix: str) -> Path:
 
 
 def _check_there(prefix: str) -> None:
-    """Refuse a prefix of which files are missing, with those prefixes in its folder that look like it."""
+    """Refuse a prefix whose files are missing, and suggest prefixes in its folder that look like it."""
     absent = [file.name for suffix in SUFFIXES if not (file := _file(prefix, suffix)).is_file()]
     if not absent:
         return

@@ -92,12 +92,12 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
 
 
 def check_unique(names: Iterable[str], *, place: str) -> None:
-    """Refuse names of samples of which some occur more than once.
+    """Refuse duplicate names of samples.
 
     Raises
     ------
     InputError
-        Listing these.
+        Listing the duplicates.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:

@@ -31,7 +31,7 @@ Dosages = npt.NDArray[np.int8]
 
 @dataclass(frozen=True)
 class Tally:
-    """What a range of variants holds; counts are added to while it is encoded.
+    """Counts of a range of variants, added to while it is encoded.
 
     ``start`` is its first variant. ``counts``, int32 (variants, ploidy + 2): the samples of each dosage, missing ones
     last. ``missing``, int64 (samples,): missing calls. ``uneven``, int64 (variants,): calls that are missing only
@@ -90,8 +90,8 @@ class Source:
     """Genotypes of many samples.
 
     ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
-    With ``lists_all`` the table of the variants lists every allele that a variant might have, and which of them the
-    calls hold is told by what `encode` returns.
+    With ``lists_all`` the table of the variants lists every allele that a variant might have, and `encode` returns
+    which of them occur in calls.
     """
 
     parts: tuple[Part, ...]

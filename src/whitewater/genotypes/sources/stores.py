@@ -181,7 +181,7 @@ def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequ
 
 
 def _open_store(store: str, settings: Vcz) -> Group:
-    """Open a Zarr store as the settings tell."""
+    """Open a Zarr store as the settings say."""
     from whitewater.io.zarr_arrays import open_group
 
     return open_group(
@@ -209,7 +209,7 @@ def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
 
 
 def _list_arrays(group: Group) -> str:
-    """Tell which arrays a store holds, if it can be listed."""
+    """Say which arrays a store holds, if it can be listed."""
     try:
         names = group.names()
     except InputError:

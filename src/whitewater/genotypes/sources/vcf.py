@@ -156,7 +156,7 @@ def _check_same(first: Sequence[str], samples: Sequence[str], files: Sequence[Pa
 
 
 def _check(regions: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
-    """Refuse files of other records than their index counts, and files that hold the same region."""
+    """Refuse files whose index counts other records than they hold, and files that overlap."""
     read: Counter[Path] = Counter()
     for region in regions:
         read[region[0].file] += sum(block.shape[0] for block in region)
@@ -258,7 +258,7 @@ def _fault_of_contigs(file: Path, *, begun: str) -> InputError:
 
 @contextmanager
 def _htslib_errors() -> Iterator[Callable[[], str]]:
-    """Yield what tells the faults that htslib has printed to the standard error, where they are printed at the end."""
+    """Yield a function that returns the faults that htslib has printed; at the end all goes to the standard error."""
     sys.stderr.flush()
     with tempfile.TemporaryFile() as file:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
@@ -91,8 +90,8 @@ def gamete(
 
 def write_labels(people: Sequence[Person], path: Path) -> None:
     """Write who is who as CSV: sample, population, role, mother and father, the names of the parents or empty."""
+    import pandas as pd
+
     names = [*(person.name for person in people), ""]  # index -1 is the empty name
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("sample", "population", "role", "mother", "father"))
-        writer.writerows((*person[:3], names[person.mother], names[person.father]) for person in people)
+    rows = [(*person[:3], names[person.mother], names[person.father]) for person in people]
+    pd.DataFrame(rows, columns=["sample", "population", "role", "mother", "father"]).to_csv(path, index=False)
