@@ -19,7 +19,7 @@ import platform
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, NewType, TypeVar
@@ -78,40 +78,26 @@ class Run(Generic[Settings_co]):
         ``large`` says that the input is big enough to pay for processes, ``small`` that it is not, whatever the
         settings say: tasks run on threads of this one, unless it has no GPU for them.
         """
-        with (
-            thread_workers(self.threads)
-            if small and self.local_device == self.device
-            else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
-        ) as workers:
-            with self._backend(), self._performance_report(workers):
-                yield workers
+        with ExitStack() as stack:
+            workers: Workers = stack.enter_context(
+                thread_workers(self.threads)
+                if small and self.local_device == self.device
+                else self.device.workers(self.cluster_settings, engine=self.engine, threads=self.threads, large=large)
+            )
+            if self.engine == "dask":
+                import dask
+
+                stack.enter_context(dask.config.set({"dataframe.backend": self.device.frames}))
+            if self.report and self.cluster_settings.performance_report and isinstance(workers, DaskWorkers):
+                from distributed import performance_report
+
+                self.note(performance_report=str(self.report))
+                # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
+                stack.enter_context(performance_report(filename=str(self.report), mode="inline"))
+            yield workers
             self.note(workers=_placement(workers, self.device))
             if self.cluster_settings.attached:
                 self.note(device=workers.call_on_each(self.device.describe)[0])
-
-    @contextmanager
-    def _backend(self) -> Iterator[None]:
-        """Let Dask DataFrame make frames of the device's library."""
-        if self.engine != "dask":
-            yield
-            return
-        import dask
-
-        with dask.config.set({"dataframe.backend": self.device.frames}):
-            yield
-
-    @contextmanager
-    def _performance_report(self, workers: Workers) -> Iterator[None]:
-        if self.report is None or not self.cluster_settings.performance_report or not isinstance(workers, DaskWorkers):
-            yield
-            return
-        from distributed import performance_report
-
-        self.note(performance_report=str(self.report))
-
-        # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
-        with performance_report(filename=str(self.report), mode="inline"):
-            yield
 
 
 def execute(

@@ -22,8 +22,9 @@ from whitewater.errors import ConfigError
 SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
 ENGINES_PAGE = Path("docs/engines.md")
-RECIPES = Path("docs/recipes.md")  # a part of the page, written by hand
-# The page is written by hand as far as this; the rows below it are those of all applications.
+RECIPES = Path("docs/recipes.md")  # a part of that page, written by hand
+# Either page is written by hand as far as this; what is below comes from the models and from the applications.
+CONTENTS = "Contents:\n"
 ENGINES_TABLE = """\
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
 |---|---|---|---|---|
@@ -33,16 +34,6 @@ HEADER = """\
 # yaml-language-server: $schema=schema.json
 # Every key with its default, written by `whitewater config`. Put changes into a file of your own, which needs only the
 # keys that differ, and name it: snakemake --configfile mine.yaml
-"""
-INTRODUCTION = """# Configuration
-
-Made by `whitewater config`; change the models in `src/` instead of this page.
-
-Snakemake merges, weakest first: `config/config.yaml`, `config/<application>.yaml`, each `--configfile FILE`, and
-`--config key=value`. Give nested keys in a file of your own, `--configfile mine.yaml`: Snakemake's `--config` takes
-keys of the top level only. Sections and mappings are merged key by key: a key that is not given keeps its default. A
-list replaces the default. Every error is reported at once, with its file, its key and its value, before any job starts.
-`whitewater config --configfile mine.yaml` checks a file of your own without running anything.
 """
 
 
@@ -80,9 +71,9 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
         Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
     }
     if RECIPES.exists():
-        texts[PAGE] = "\n".join([INTRODUCTION, *_contents(model), RECIPES.read_text(), *_section(model, "")])
-        by_hand = ENGINES_PAGE.read_text().partition(ENGINES_TABLE)[0]
-        texts[ENGINES_PAGE] = by_hand + ENGINES_TABLE + "".join(_operations(known))
+        page, engines = PAGE.read_text().partition(CONTENTS)[0], ENGINES_PAGE.read_text().partition(ENGINES_TABLE)[0]
+        texts[PAGE] = page + "\n".join([*_contents(model), RECIPES.read_text(), *_section(model, "")])
+        texts[ENGINES_PAGE] = engines + ENGINES_TABLE + "".join(_operations(known))
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
     for name, application in known.items():
         if application.steps:
@@ -120,7 +111,7 @@ def _operations(known: Mapping[str, Application]) -> Iterator[str]:
 
 def _contents(model: type[BaseModel]) -> Iterator[str]:
     """Yield links to the sections of the page, two levels deep."""
-    yield "Contents:\n\n- [Recipes](#recipes)"
+    yield f"{CONTENTS}\n- [Recipes](#recipes)"
     for name, section in _nested(model).items():
         steps = ", ".join(f"[{step}](#{name}{step})" for step in _nested(section))
         yield f"- [{name}](#{name}){': ' if steps else ''}{steps}"
