@@ -78,7 +78,9 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
     with logged(log, name=f"{application} {name}", package=_top(module)):
         function = load(location)
         paths = parameters(function)
-        given = _parser(f"{application} {name}", function.__doc__ or "", paths).parse_args(list(arguments))
+        parser = _parser(f"{application} {name}", function.__doc__ or "", paths)
+        _refuse_unknown_flags(parser, arguments)
+        given = parser.parse_args(list(arguments))
         cluster = Cluster.from_option(given.cluster, option="--cluster")
         run = Run(
             application=application,
@@ -172,7 +174,7 @@ def _top(module: str) -> str:
 
 
 def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = argparse.ArgumentParser(
         prog=f"whitewater {command}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -202,21 +204,16 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
     return parser
 
 
+def _refuse_unknown_flags(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """End with an error of usage for a flag that does not exist, before those that are required are missed."""
+    known = parser._option_string_actions
+    for flag in (word.partition("=")[0] for word in arguments):
+        if flag.startswith("-") and flag not in known:
+            parser.error(f"unknown argument {flag}{did_you_mean(flag, known)}")
+
+
 def _usual_paths(application: str) -> dict[str, str]:
     """Return where the rules of an application have the outputs, by their names; nothing outside of a checkout."""
     file = Path("workflows", application, "Snakefile")
     rules = file.read_text(encoding="utf-8") if file.exists() else ""
     return {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', rules)}
-
-
-class _Parser(argparse.ArgumentParser):
-    """Suggests the flag that was meant, before it misses those that are required."""
-
-    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; a flag that does not exist is an error of usage, with the nearest one."""
-        known = self._option_string_actions
-        for word in args or ():
-            flag = word.partition("=")[0]
-            if flag.startswith("-") and flag not in known:
-                self.error(f"unknown argument {flag}{did_you_mean(flag, known)}")
-        return super().parse_args(args, namespace)

@@ -50,17 +50,12 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
     page = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     page.add_argument("--report", type=Path, nargs="?", const=Path("report.html"))
     if report := page.parse_known_args()[0].report:
-        ran = _manifests(resolved, names)
+        run = Path("results", resolved["run"]["name"])
+        manifests = {name: run / name / resolved["device"] / "manifest.json" for name in names}
+        ran = {name: manifest for name, manifest in manifests.items() if manifest.exists()}
         recorded = {name: read_manifest(manifest)["config"] for name, manifest in ran.items()}
         return resolve({**raw, **recorded}, names) | {COVER: covers or _covers(ran, resolved, report)}
     return resolved
-
-
-def _manifests(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Path]:
-    """Return the manifests of the applications that have run."""
-    run = Path("results", config["run"]["name"])
-    manifests = {name: run / name / config["device"] / "manifest.json" for name in names}
-    return {name: manifest for name, manifest in manifests.items() if manifest.exists()}
 
 
 def _covers(manifests: Mapping[str, Path], configured: Mapping[str, Any], report: Path) -> dict[str, str]:

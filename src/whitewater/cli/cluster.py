@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -244,10 +245,7 @@ def _end_group(pid: int) -> None:
 
 
 def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for task in dask_scheduler.tasks.values():
-        counts[task.state] = counts.get(task.state, 0) + 1
-    return counts
+    return dict(Counter(task.state for task in dask_scheduler.tasks.values()))
 
 
 def _of_worker(worker: Mapping[str, Any]) -> str:

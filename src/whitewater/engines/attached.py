@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -26,15 +25,6 @@ RESTART = "Restart the workers (`whitewater cluster stop`, then `start`)"
 WATCH_SECONDS, WORKERLESS_SECONDS = 1.0, 30.0
 
 
-@dataclass(frozen=True)
-class Code:
-    """The code that a worker runs, and the folder that relative paths start from."""
-
-    version: str
-    folder: str
-    changed: tuple[str, ...]
-
-
 def refuse_other_code(client: Client, where: str) -> None:
     """Raise InputError if a worker would not run the code that is here, in this folder, with the same packages."""
     if different := _different_packages(client):
@@ -42,33 +32,33 @@ def refuse_other_code(client: Client, where: str) -> None:
             f"the cluster at {where} has other packages than this process: {shorten_list(different)}. Start its "
             "scheduler and workers in the environment of this one."
         )
-    for address, code in client.run(code_of_worker, on_error="return").items():
+    for address, answer in client.run(code_of_worker, on_error="return").items():
         worker = f"the worker {address} of the cluster at {where}"
-        if isinstance(code, OSError):  # it died meanwhile, and does not run anything
+        if isinstance(answer, OSError):  # it died meanwhile, and does not run anything
             continue
-        if isinstance(code, ModuleNotFoundError):
+        if isinstance(answer, ModuleNotFoundError):
             raise InputError(
-                f"{worker} cannot import whitewater ({code}). Start it in the environment of this process."
+                f"{worker} cannot import whitewater ({answer}). Start it in the environment of this process."
             )
-        if isinstance(code, Exception) or code.version != whitewater.__version__:
+        version, folder, changed = ("unknown", "", []) if isinstance(answer, Exception) else answer
+        if version != whitewater.__version__:
             raise InputError(f"{worker} runs another version of whitewater. {RESTART}.")
-        if code.changed:
-            raise InputError(f"{worker} started before {shorten_list(code.changed)} changed. {RESTART}.")
-        if code.folder != str(Path.cwd()):
+        if changed:
+            raise InputError(f"{worker} started before {shorten_list(changed)} changed. {RESTART}.")
+        if folder != str(Path.cwd()):
             raise InputError(
-                f"{worker} was started in {code.folder}, so that it would not find the files of {Path.cwd()}. Start "
-                "it there."
+                f"{worker} was started in {folder}, and would not find the files of {Path.cwd()}. Start it there."
             )
 
 
-def code_of_worker() -> Code:
-    """Return what this process, a worker, runs: code that changed since it was imported is other code on the disk."""
+def code_of_worker() -> tuple[str, str, list[str]]:
+    """Return the version of this process, a worker, its folder, and the modules that changed since it imported them."""
     files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
     paths = {name: Path(file) for name, file in files.items() if file}
     changed = sorted(
         name for name, path in paths.items() if path.exists() and path.stat().st_mtime > whitewater.imported
     )
-    return Code(whitewater.__version__, str(Path.cwd()), tuple(changed))
+    return whitewater.__version__, str(Path.cwd()), changed
 
 
 @contextmanager
