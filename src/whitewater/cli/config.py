@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
 from whitewater.config_files import read_configuration
-from whitewater.engines.choose import REFUSED
+from whitewater.engines.choose import LOCAL_ON_GPU
 from whitewater.errors import ConfigError
 
 SCHEMA = Path("config/schema.json")
@@ -101,12 +101,11 @@ def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
 
 
 def _operations(known: Mapping[str, Application]) -> Iterator[str]:
-    """Yield the rows of the table of what runs where; at its end the refusals."""
+    """Yield the rows of the table of what runs where; at its end the refusal."""
     for name, application in known.items():
         for step, operation in application.operations.items():
             yield f"| {name} {step} | {operation.cpu} | {operation.dask or 'the same'} | {operation.gpu} | refused |\n"
-    yield "".join(f"\n`{engine}` with `device: {device}` is refused before any job: *{refusal}*\n"
-                  for (engine, device), refusal in REFUSED.items())  # fmt: skip
+    yield f"\n`local` with `device: gpu` is refused before any job: *{LOCAL_ON_GPU}*\n"
 
 
 def _contents(model: type[BaseModel]) -> Iterator[str]:

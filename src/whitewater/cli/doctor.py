@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import math
 import os
 import platform
 import re
@@ -39,7 +38,6 @@ FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
 TLS_FIX = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
-CPU_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -> list[Check]:
@@ -141,20 +139,14 @@ def _installed(package: str) -> str | None:
 
 def check_cores() -> Check:
     """Count the cores that this process may use, by its affinity and its control group's quota."""
+    import dask.system
+
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cpu_quota()
-    if quota < allowed:
-        fix = f"Give Snakemake no more than the quota: --cores {max(1, math.floor(quota))}"
-        return Check("cores", "warn", f"{allowed}, but the control group's quota is {quota:g}", fix)
+    granted = dask.system.cpu_count()
+    if granted < allowed:
+        fix = f"Give Snakemake no more than the quota: --cores {granted}"
+        return Check("cores", "warn", f"{allowed}, but the control group's quota is {granted}", fix)
     return Check("cores", "ok", str(allowed))
-
-
-def _cpu_quota() -> float:
-    """Return the cores that the control group grants, infinite where it sets no limit."""
-    if not CPU_QUOTA.exists():
-        return math.inf
-    quota, period = CPU_QUOTA.read_text().split()
-    return math.inf if quota == "max" else int(quota) / int(period)
 
 
 def check_memory() -> Check:

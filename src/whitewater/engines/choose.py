@@ -9,10 +9,7 @@ from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError
 
 Engine = Literal["dask", "local"]
-# No operation has a body for these engines and devices.
-REFUSED = {
-    ("local", "gpu"): "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
-}
+LOCAL_ON_GPU = "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
 PROCESSES_ON_GPU = (
     "cluster.kind is 'processes', but one GPU is used by one process, the step's own. Set cluster.kind to auto; for "
     "one process a GPU start a cluster, `whitewater cluster start --device gpu`, and set cluster.scheduler_file."
@@ -28,8 +25,8 @@ def choose(config: Mapping[str, Any], device: str) -> Engine:
     is named.
     """
     engine, cluster = config["engine"], Cluster(**config["cluster"])
-    if refusal := REFUSED.get((engine, device)):
-        raise ConfigError(refusal)
+    if engine == "local" and device == "gpu":
+        raise ConfigError(LOCAL_ON_GPU)
     if engine == "local" and cluster.attached:
         raise ConfigError("engine is 'local', but cluster names a scheduler: set engine to auto or dask to use it.")
     if device == "gpu" and cluster.kind == "processes":

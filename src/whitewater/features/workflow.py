@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.engines import Device
-from whitewater.engines.choose import REFUSED
+from whitewater.engines.choose import choose
 from whitewater.errors import ConfigError
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
@@ -178,9 +178,7 @@ def run_on(device: Device | None, step: str, *, threads: int | None = None, engi
     Raises ConfigError if there are to be no threads, or the engine is local on a GPU.
     """
     device = device or Device()
-    engine = engine or ("local" if device == Device() else "dask")
-    if refusal := REFUSED.get((engine, device.name)):
-        raise ConfigError(refusal)
+    engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
     threads = threads or len(os.sched_getaffinity(0))

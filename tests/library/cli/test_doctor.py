@@ -54,13 +54,10 @@ def test_packages_are_compared_with_the_lock(  # noqa: PLR0917, fixtures and wha
     assert status == "ok" or "cpu.lock" in check.fix
 
 
-@pytest.mark.parametrize(
-    ("quota", "status"), [("max 100000", "ok"), ("50000 100000", "warn"), ("9900000 100000", "ok")]
-)
-def test_cores_know_the_quota(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str, status: str) -> None:
-    file = tmp_path / "cpu.max"
-    file.write_text(f"{quota}\n")
-    monkeypatch.setattr(doctor, "CPU_QUOTA", file)
+@pytest.mark.parametrize(("granted", "status"), [(4, "ok"), (1, "warn")])
+def test_cores_know_the_quota(monkeypatch: pytest.MonkeyPatch, granted: int, status: str) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(4))
+    monkeypatch.setattr("dask.system.cpu_count", lambda: granted)
     assert doctor.check_cores().status == status
 
 
