@@ -82,8 +82,8 @@ class LogHandler(LogHandlerBase):
         """Show what went wrong, so that it stands last."""
         # Of a job that was killed only Snakemake can tell; else what it says of failed jobs is in its log.
         by_snakemake = "\n".join(dict.fromkeys(self.errors))
-        told = dict.fromkeys(_failure(each, by_snakemake) for each in self.failed)
-        for message in told or (self.has_failed and _fault_of_configuration()) or self.errors:
+        messages = dict.fromkeys(_failure(each, by_snakemake) for each in self.failed)
+        for message in messages or (self.has_failed and _fault_of_configuration()) or self.errors:
             self._show(f"\n{message}")
         self.has_failed, self.errors, self.failed = False, [], []
         super().close()

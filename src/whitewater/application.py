@@ -110,7 +110,7 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
     Raises ConfigError if no installed package declares one, or its package cannot be imported.
     """
     places = declared()
-    found: dict[str, Application] = {}
+    known: dict[str, Application] = {}
     for name in names:
         if name not in places:
             raise ConfigError(
@@ -119,10 +119,10 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
                 "pyproject.toml, and install the project again."
             )
         try:
-            found[name] = places[name].load()
+            known[name] = places[name].load()
         except ImportError as error:
             raise ConfigError(
                 f"the application {name!r} is declared as {places[name].value}, which cannot be imported: {error}. "
                 "Install what it needs, or remove its folder from workflows/."
             ) from error
-    return found
+    return known

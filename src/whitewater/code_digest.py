@@ -143,8 +143,8 @@ class Source:
 
 
 def _source(module: str, folder: Path) -> Source | None:
-    found = _source_path(module, folder)
-    return _parsed(module, *found) if found else None
+    location = _source_path(module, folder)
+    return _parsed(module, *location) if location else None
 
 
 @cache
@@ -165,7 +165,7 @@ def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
 
 def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
     """Return statements without docstrings and, but where they tell what is imported lazily, imports for types."""
-    kept: list[Any] = []
+    statements: list[Any] = []
     for each in body:
         if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
             continue
@@ -173,10 +173,10 @@ def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
             if isinstance(inner := getattr(each, name, None), list):
                 setattr(each, name, _without_what_is_not_run(inner, lazy=lazy))
         if _is_for_types(each) and not lazy:
-            kept += each.orelse
+            statements += each.orelse
         else:
-            kept.append(each)
-    return kept
+            statements.append(each)
+    return statements
 
 
 def _is_for_types(statement: ast.stmt) -> bool:

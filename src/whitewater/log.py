@@ -42,15 +42,15 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
-        told = absent_package(error, needed_by=name) or error
+        reported = absent_package(error, needed_by=name) or error
         with suppress(OSError):  # the log may be on the disk that is full
-            if log is not None or not isinstance(told, WhitewaterError):
+            if log is not None or not isinstance(reported, WhitewaterError):
                 traceback.print_exc(file=sys.stderr)
             if log is not None:
-                print(f"{FAILED}\n{_message(told, log, name=name)}", file=sys.stderr)
+                print(f"{FAILED}\n{_message(reported, log, name=name)}", file=sys.stderr)
             sys.stderr.flush()
         if not short:
-            print(_message(told, log, name=name), file=terminal)
+            print(_message(reported, log, name=name), file=terminal)
         raise SystemExit(1) from None
     finally:
         with suppress(OSError):

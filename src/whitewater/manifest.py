@@ -82,22 +82,22 @@ def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _read(path: Path, known: int) -> Any:
-    found = read_json(path)
-    version = found.get("format") if isinstance(found, dict) else None
+    value = read_json(path)
+    version = value.get("format") if isinstance(value, dict) else None
     check_format(path, version, known, remedy="Run snakemake again.")
-    return found
+    return value
 
 
 def _commit() -> str | None:
     """Return the commit of the code, or None outside a git checkout."""
     source = Path(__file__).parent
     try:
-        found = subprocess.run(
+        process = subprocess.run(
             ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=True, timeout=10
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 def is_of_last_run(path: Path) -> bool:

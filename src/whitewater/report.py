@@ -110,11 +110,11 @@ def _differences(ran: Mapping[str, Any], configured: Mapping[str, Any]) -> str:
     keys = [key for key in {**ran, **configured} if ran.get(key) != configured.get(key)]
     if not keys:
         return ""
-    told = _list(
+    differences = _list(
         f"<code>{escape(key)}</code>: ran with {_value(ran, key)}, configured is {_value(configured, key)}"
         for key in keys
     )
-    return f"<p><strong>These results are not of the present configuration:</strong></p>{told}"
+    return f"<p><strong>These results are not of the present configuration:</strong></p>{differences}"
 
 
 def _value(settings: Mapping[str, Any], key: str) -> str:

@@ -80,20 +80,20 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
         paths = parameters(function)
         parser = _parser(f"{application} {name}", function.__doc__ or "", paths)
         _refuse_unknown_flags(parser, arguments)
-        given = parser.parse_args(list(arguments))
-        cluster = Cluster.from_option(given.cluster, option="--cluster")
+        options = parser.parse_args(list(arguments))
+        cluster = Cluster.from_option(options.cluster, option="--cluster")
         run = Run(
             application=application,
             step=name,
-            engine=choose({"engine": given.engine, "cluster": cluster.model_dump()}, given.device),
-            device=engines.resolve(given.device, attached=cluster.attached),
-            settings=settings_of(function).from_option(given.settings, option="--settings"),
-            threads=given.threads,
+            engine=choose({"engine": options.engine, "cluster": cluster.model_dump()}, options.device),
+            device=engines.resolve(options.device, attached=cluster.attached),
+            settings=settings_of(function).from_option(options.settings, option="--settings"),
+            threads=options.threads,
             cluster_settings=cluster,
-            refresh=given.refresh,
+            refresh=options.refresh,
             report=_report(log),
         )
-        _execute(run, function, {path.name: getattr(given, path.name) for path in paths}, given.record)
+        _execute(run, function, {path.name: getattr(options, path.name) for path in paths}, options.record)
     return 0
 
 

@@ -41,20 +41,20 @@ def configuration(workflow: Any, raw: Mapping[str, Any], names: Sequence[str]) -
     of each application, and under ``<application>/<table>`` its small tables.
     """
     covers, raw = raw.get(COVER), {key: value for key, value in raw.items() if key != COVER}
-    given = workflow.config_settings
-    named = [str(path) for path in given.configfiles]
+    settings = workflow.config_settings
+    named = [str(path) for path in settings.configfiles]
     own = [str(path) for path in workflow.configfiles if str(path) not in named]
     files = [read_source(Path(os.path.relpath(path))) for path in own + named]
-    resolved = resolve(raw, names, sources=[*files, Source("--config", given.config)])
+    resolved = resolve(raw, names, sources=[*files, Source("--config", settings.config)])
     # Snakemake does not tell its Snakefiles that it makes a report. Its captions say what ran, whatever would run now.
     page = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     page.add_argument("--report", type=Path, nargs="?", const=Path("report.html"))
     if report := page.parse_known_args()[0].report:
         run = Path("results", resolved["run"]["name"])
         manifests = {name: run / name / resolved["device"] / "manifest.json" for name in names}
-        ran = {name: manifest for name, manifest in manifests.items() if manifest.exists()}
-        recorded = {name: read_manifest(manifest)["config"] for name, manifest in ran.items()}
-        return resolve({**raw, **recorded}, names) | {COVER: covers or _covers(ran, resolved, report)}
+        finished = {name: manifest for name, manifest in manifests.items() if manifest.exists()}
+        recorded = {name: read_manifest(manifest)["config"] for name, manifest in finished.items()}
+        return resolve({**raw, **recorded}, names) | {COVER: covers or _covers(finished, resolved, report)}
     return resolved
 
 

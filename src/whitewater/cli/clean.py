@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     """Clean the current folder and say what stays."""
     parser = argparse.ArgumentParser(prog="whitewater clean", description=__doc__)
     parser.add_argument("--downloads", action="store_true", help="remove downloads, their pins, and crawls, too")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     if not Path("workflows").is_dir():
         raise InputError("There is no folder workflows here. Run this where the repository is.")
     recorded = _recorded()
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
     changed = [path for path in present if hashes[path] != recorded[path][0]]
     # With its record, by which the next call knows it, too.
     spared = {*changed, *(recorded[path][1] for path in changed)}
-    doomed = {*recorded, *_of_runs(), *_traces(), *_caches(), *(_downloads() if given.downloads else ())}
+    doomed = {*recorded, *_of_runs(), *_traces(), *_caches(), *(_downloads() if options.downloads else ())}
     for path in sorted(doomed - spared):
         _remove(path)
     _remove_empty_folders()
@@ -143,8 +143,8 @@ def _say_what_stays(changed: Collection[Path], spared: set[Path]) -> None:
     if changed:
         print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
     names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
-    kept = [path for path in names if path.is_symlink() or not path.is_dir()]
-    others = [path for path in kept if not spared & {path, *path.parents}]
+    remaining = [path for path in names if path.is_symlink() or not path.is_dir()]
+    others = [path for path in remaining if not spared & {path, *path.parents}]
     if others:
         print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, others)))}.")
 

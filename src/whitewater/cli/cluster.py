@@ -34,9 +34,9 @@ START_SECONDS, END_SECONDS, ANSWER_SECONDS, POLL = 180.0, 20.0, 5.0, 0.05
 
 def main(arguments: Sequence[str]) -> int:
     """Do what is asked and return the exit status."""
-    given = _parser().parse_args(list(arguments))
-    run = {"start": start, "stop": stop, "status": status}[given.command]
-    return run(given)
+    options = _parser().parse_args(list(arguments))
+    run = {"start": start, "stop": stop, "status": status}[options.command]
+    return run(options)
 
 
 def log_of(file: Path) -> Path:
@@ -56,80 +56,80 @@ def runs(file: Path) -> bool:
     return False
 
 
-def start(given: argparse.Namespace) -> int:
+def start(options: argparse.Namespace) -> int:
     """Start a cluster in a session of its own, wait until all of its workers answer, and say how to use it."""
-    asked = _requested_cluster(given)
-    log = log_of(asked.file)
-    asked.file.parent.mkdir(parents=True, exist_ok=True)
+    request = _requested_cluster(options)
+    log = log_of(request.file)
+    request.file.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         try:
             fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                f"the cluster of {asked.file} runs already. Use it, end it by `{_command('stop', asked.file)}`, or "
+                f"the cluster of {request.file} runs already. Use it, end it by `{_command('stop', request.file)}`, or "
                 "give another --file."
             ) from None
         output.truncate(0)
-        asked.file.unlink(missing_ok=True)
-        process = _background(asked, output.fileno())
+        request.file.unlink(missing_ok=True)
+        process = _background(request, output.fileno())
     try:
         process.wait()  # until it has left the cluster's own process behind
-        _wait_until_started(asked.file)
+        _wait_until_started(request.file)
     except BaseException as error:
         _end_group(process.pid)
         if isinstance(error, KeyboardInterrupt):
             raise ResourceError("the start was interrupted, and nothing was left running.") from None
         raise
-    _say_how_to_use(asked)
+    _say_how_to_use(request)
     return 0
 
 
-def stop(given: argparse.Namespace) -> int:
+def stop(options: argparse.Namespace) -> int:
     """End the cluster of a file, and wait until all of its processes are gone."""
-    file: Path = given.file
-    found = _read(file)
-    if "pid" not in found:
+    file: Path = options.file
+    cluster = _read(file)
+    if "pid" not in cluster:
         raise InputError(
             f"{file} was not written by `whitewater cluster start`: end that cluster where you started it."
         )
-    if found["machine"] != socket.gethostname():
-        raise InputError(f"the cluster of {file} runs on {found['machine']}: end it there.")
+    if cluster["machine"] != socket.gethostname():
+        raise InputError(f"the cluster of {file} runs on {cluster['machine']}: end it there.")
     if not runs(file):
         file.unlink()
         raise InputError(f"the cluster of {file} had ended already; its log is {log_of(file)}.")
     with suppress(ProcessLookupError):
-        os.kill(found["pid"], signal.SIGTERM)
+        os.kill(cluster["pid"], signal.SIGTERM)
     if not _gone(file):
         # While one of its processes is alive, no other group can have its number.
-        _end_group(found["group"])
+        _end_group(cluster["group"])
         if not _gone(file):
-            raise ResourceError(f"processes of the cluster of {file} do not end, of the group {found['group']}.")
+            raise ResourceError(f"processes of the cluster of {file} do not end, of the group {cluster['group']}.")
     file.unlink(missing_ok=True)
-    print(f"Ended the cluster at {found['address']}.")
+    print(f"Ended the cluster at {cluster['address']}.")
     return 0
 
 
-def status(given: argparse.Namespace) -> int:
+def status(options: argparse.Namespace) -> int:
     """Say where the cluster of a file is, and what each of its workers holds."""
     from distributed import Client
 
     from whitewater.engines.cluster import security
     from whitewater.engines.workers import workers_of
 
-    found = _read(given.file)
-    if "pid" in found and found["machine"] == socket.gethostname() and not runs(given.file):
-        raise InputError(f"the cluster of {given.file} has ended; its log is {log_of(given.file)}.")
+    cluster = _read(options.file)
+    if "pid" in cluster and cluster["machine"] == socket.gethostname() and not runs(options.file):
+        raise InputError(f"the cluster of {options.file} has ended; its log is {log_of(options.file)}.")
     try:
-        client = Client(found["address"], timeout=ANSWER_SECONDS, security=security(found.get("tls", {})))
+        client = Client(cluster["address"], timeout=ANSWER_SECONDS, security=security(cluster.get("tls", {})))
     except (OSError, TimeoutError) as error:
-        raise InputError(f"no Dask scheduler answers at {found['address']} ({error}).") from error
+        raise InputError(f"no Dask scheduler answers at {cluster['address']} ({error}).") from error
     with client:
         tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
         workers = workers_of(client)
-    print(f"address    {found['address']}")
-    print(f"since      {found.get('since', 'unknown')}")
-    if found.get("dashboard"):
-        print(f"dashboard  {found['dashboard']}")
+    print(f"address    {cluster['address']}")
+    print(f"since      {cluster.get('since', 'unknown')}")
+    if cluster.get("dashboard"):
+        print(f"dashboard  {cluster['dashboard']}")
     print(f"tasks      {', '.join(f'{count} {state}' for state, count in tasks.items()) or 'none'}")
     print(f"workers    {len(workers)}")
     for address, worker in workers.items():
@@ -158,25 +158,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _requested_cluster(given: argparse.Namespace) -> ClusterRequest:
+def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
     """Return what is asked for; what cannot be had is refused here, where it is read."""
     from whitewater.engines.gpu_check import require_device
     from whitewater.engines.start import ClusterRequest
 
-    values = {name: value for name, value in vars(given).items() if name != "command"}
-    asked = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
-    if len(asked.tls) not in (0, 3):
+    values = {name: value for name, value in vars(options).items() if name != "command"}
+    request = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
+    if len(request.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
-    if not asked.tls and not _is_loopback(asked.host):
+    if not request.tls and not _is_loopback(request.host):
         raise ConfigError(
-            f"--host {asked.host} lets other machines in, which could run anything as you: give --tls-ca-file, "
+            f"--host {request.host} lets other machines in, which could run anything as you: give --tls-ca-file, "
             "--tls-cert and --tls-key as well."
         )
-    for file in asked.tls.values():
+    for file in request.tls.values():
         if not Path(file).is_file():
             raise InputError(f"{file} does not exist.")
-    require_device(asked.device)
-    return asked
+    require_device(request.device)
+    return request
 
 
 def _is_loopback(host: str) -> bool:
@@ -186,11 +186,11 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _background(asked: ClusterRequest, log: int) -> subprocess.Popen[bytes]:
+def _background(request: ClusterRequest, log: int) -> subprocess.Popen[bytes]:
     """Start the cluster in a session of its own, which the end of this terminal does not reach."""
     from whitewater.script import ONE_THREAD
 
-    command = [sys.executable, "-m", "whitewater.engines.start", asked.model_dump_json()]
+    command = [sys.executable, "-m", "whitewater.engines.start", request.model_dump_json()]
     return subprocess.Popen(
         command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
     )
@@ -207,15 +207,17 @@ def _wait_until_started(file: Path) -> None:
         time.sleep(POLL)
 
 
-def _say_how_to_use(asked: ClusterRequest) -> None:
-    found = _read(asked.file)
-    settings = ", ".join(f"{name}: {value}" for name, value in {"scheduler_file": str(asked.file), **asked.tls}.items())
-    print(f"Started {asked.device} workers at {found['address']}; log: {log_of(asked.file)}")
-    if found["dashboard"]:
-        print(f"Dashboard: {found['dashboard']}")
+def _say_how_to_use(request: ClusterRequest) -> None:
+    cluster = _read(request.file)
+    settings = ", ".join(
+        f"{name}: {value}" for name, value in {"scheduler_file": str(request.file), **request.tls}.items()
+    )
+    print(f"Started {request.device} workers at {cluster['address']}; log: {log_of(request.file)}")
+    if cluster["dashboard"]:
+        print(f"Dashboard: {cluster['dashboard']}")
     print("Use them in each run, and start them again when code has changed:")
     print(f"  snakemake --cores all --config {shlex.quote(f'cluster={{{settings}}}')}")
-    print(f"End them: {_command('stop', asked.file)}")
+    print(f"End them: {_command('stop', request.file)}")
 
 
 def _command(name: str, file: Path) -> str:
@@ -224,12 +226,12 @@ def _command(name: str, file: Path) -> str:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, Any] = json.loads(file.read_bytes())
+        cluster: Mapping[str, Any] = json.loads(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"no cluster was started: {file} does not exist.") from None
     except ValueError as error:
         raise InputError(f"{file} was not written by a Dask scheduler: {error}.") from None
-    return found
+    return cluster
 
 
 def _gone(file: Path) -> bool:

@@ -23,12 +23,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="whitewater compare", description=__doc__)
     parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the unnamed run")
     parser.add_argument("--json", action="store_true", help="print JSON, a value of each run for each item")
-    given = parser.parse_args(arguments)
-    compared = compare(*given.runs)
-    if given.json:
-        print(json.dumps({"runs": given.runs, "applications": compared}, indent=2))
+    options = parser.parse_args(arguments)
+    compared = compare(*options.runs)
+    if options.json:
+        print(json.dumps({"runs": options.runs, "applications": compared}, indent=2))
     else:
-        _print(given.runs, compared)
+        _print(options.runs, compared)
     return 0
 
 
@@ -89,9 +89,9 @@ def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None
 
     console = terminal()
     for place, kinds in compared.items():
-        ran = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]
-        if ran.count(True) == 1:
-            console.print(f"{place}: only in {runs[ran.index(True)]}", markup=False)
+        has_run = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]
+        if has_run.count(True) == 1:
+            console.print(f"{place}: only in {runs[has_run.index(True)]}", markup=False)
             continue
         table = Table(title=place, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("", "", *runs):

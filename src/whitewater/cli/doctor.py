@@ -71,13 +71,13 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
     """Try what an application would read, by the function that it declares for it."""
     name = f"sources of {application.name}"
     try:
-        found = load(application.check)(application.settings.model_validate(section), Downloads(downloads))
+        sources = load(application.check)(application.settings.model_validate(section), Downloads(downloads))
     except ImportError as error:
         return Check(name, "fail", str(error), f"Install what it needs: pip install 'whitewater[{application.name}]'")
     except WhitewaterError as error:
         fix = f"Correct the section `{application.name}` of the configuration, or bring what it names."
         return Check(name, "fail", str(error), fix)
-    return Check(name, "ok", found) if found else Check(name, "skip", "simulated, nothing is read")
+    return Check(name, "ok", sources) if sources else Check(name, "skip", "simulated, nothing is read")
 
 
 def check_packages(lock: Path) -> Check:

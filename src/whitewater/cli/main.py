@@ -32,18 +32,18 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    command = given[0] if given else "--help"
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command = words[0] if words else "--help"
     try:
         if command == "--version":
             print(f"whitewater {whitewater.__version__}")
             return 0
         if command in COMMANDS:
             run: Callable[[list[str]], int] = load(f"whitewater.cli.{command}:main")
-            return run(given[1:])
+            return run(words[1:])
         known = in_project()
         if command in known:
-            return _of_application(applications([command])[command], given[1:])
+            return _of_application(applications([command])[command], words[1:])
         return _usage(command, applications(known).values())
     except WhitewaterError as error:
         print(error.with_kind(), file=sys.stderr)
@@ -60,13 +60,13 @@ def _usage(command: str, known: Iterable[Application]) -> int:
     lines = [f"  {each.name + ' <step>':17} one of {', '.join(_names(each))}" for each in with_steps]
     lines += ["", *(f"  {name:17} {what}" for name, what in COMMANDS.items()), "  --version"]
     text = "usage: whitewater <command> [options]\n\n" + "\n".join(lines).lstrip("\n")
-    asked = command in {"-h", "--help", "help"}
-    if not asked:
+    is_help = command in {"-h", "--help", "help"}
+    if not is_help:
         text = (
             f"no command {command!r}{did_you_mean(command, [*COMMANDS, *(each.name for each in with_steps)])}\n{text}"
         )
-    print(text, file=sys.stdout if asked else sys.stderr)
-    return 0 if asked else 2
+    print(text, file=sys.stdout if is_help else sys.stderr)
+    return 0 if is_help else 2
 
 
 def _names(application: Application) -> list[str]:
@@ -91,7 +91,7 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
         print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
         return INTERRUPTED
     except ModuleNotFoundError as error:
-        if told := absent_package(error, needed_by=f"{application.name} {name}"):
-            raise told from error
+        if missing := absent_package(error, needed_by=f"{application.name} {name}"):
+            raise missing from error
         raise
     return status

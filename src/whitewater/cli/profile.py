@@ -54,8 +54,8 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
             yield Check("executor plugin", "fail", f"{package} is not installed", fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
-    asked = options.get("software-deployment-method", options.get("sdm", []))
-    for method in [asked] if isinstance(asked, str) else asked:
+    methods = options.get("software-deployment-method", options.get("sdm", []))
+    for method in [methods] if isinstance(methods, str) else methods:
         if method in DEPLOYMENT:
             file = folder / "config.yaml"
             yield check_command(method, fix=f"Install {DEPLOYMENT[method]}, or remove `{method}` from {file}.")
@@ -67,15 +67,15 @@ def check_slurm(*, device: str, cores: int) -> Check:
         fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
         return Check("SLURM", "fail", f"not on the PATH: {', '.join(missing)}", fix)
     try:
-        said = subprocess.run(
+        partitions = subprocess.run(
             ["sinfo", "--noheader", "--format=%P %a %D %c %G"],
             capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True,
         ).stdout  # fmt: skip
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        found = text.strip().rpartition("\n")[2]
-        return Check("SLURM", "fail", found, "See whether its controller runs: scontrol ping")
-    up = [fields for fields in map(str.split, said.splitlines()) if fields[1] == "up"]
+        problem = text.strip().rpartition("\n")[2]
+        return Check("SLURM", "fail", problem, "See whether its controller runs: scontrol ping")
+    up = [fields for fields in map(str.split, partitions.splitlines()) if fields[1] == "up"]
     if not up:
         return Check("SLURM", "fail", "no partition is up", "See why: sinfo --list-reasons")
     if device == "gpu" and not any("gpu" in fields[4] for fields in up):
@@ -92,7 +92,7 @@ def check_command(name: str, *, fix: str) -> Check:
     path = shutil.which(name)
     if path is None:
         return Check(name, "fail", "not on the PATH", fix)
-    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    if said.returncode:
-        return Check(name, "fail", f"{path} --version fails: {said.stderr.strip()}", fix)
-    return Check(name, "ok", said.stdout.strip())
+    process = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    if process.returncode:
+        return Check(name, "fail", f"{path} --version fails: {process.stderr.strip()}", fix)
+    return Check(name, "ok", process.stdout.strip())

@@ -162,8 +162,8 @@ def found_in(place: Path) -> list[str]:
     try:
         sentences: list[str] = load(location)(place) if location else []
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise InputError(f"What these results say cannot be told: {told}. Make them again.") from error
+        problem = f"{type(error).__name__}: {error}"
+        raise InputError(f"What these results say cannot be told: {problem}. Make them again.") from error
     return sentences
 
 

@@ -96,8 +96,8 @@ def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     # A tuple is what Python has; who writes YAML knows lists.
     message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list").replace("Tuple", "List")
     shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
-    said = f"{message[0].lower()}{message[1:]}{_nearest_value(fault)}"
-    return f"{path}{shown}: {said}" if path else said
+    text = f"{message[0].lower()}{message[1:]}{_nearest_value(fault)}"
+    return f"{path}{shown}: {text}" if path else text
 
 
 def _hint(keys: Sequence[str], model: type[BaseModel]) -> str:

@@ -48,14 +48,14 @@ def missing_gpu() -> str | None:
     count, version = ctypes.c_int(0), ctypes.c_int(0)
     status = driver.cuInit(0)
     driver.cuDriverGetVersion(ctypes.byref(version))
-    found = f"driver for CUDA {cuda_version(version.value)}"
+    description = f"driver for CUDA {cuda_version(version.value)}"
     if status != 0:
-        return f"{looked}: {found}, but it does not start (cuInit gives error {status}); {_packages()}."
+        return f"{looked}: {description}, but it does not start (cuInit gives error {status}); {_packages()}."
     driver.cuDeviceGetCount(ctypes.byref(count))
     if count.value == 0:
-        return f"{looked}: {found}, but it lists no device (is CUDA_VISIBLE_DEVICES empty?); {_packages()}."
+        return f"{looked}: {description}, but it lists no device (is CUDA_VISIBLE_DEVICES empty?); {_packages()}."
     if _version("cudf-cu13", "cudf") is None:
-        return f"{looked}: {found} with {count.value} device(s); {_packages()}."
+        return f"{looked}: {description} with {count.value} device(s); {_packages()}."
     return None
 
 

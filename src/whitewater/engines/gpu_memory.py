@@ -49,8 +49,8 @@ def free_memory() -> int:
 
     free, _ = cupy.cuda.runtime.memGetInfo()
     counting = _statistics()
-    kept = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
-    return int(free + kept)
+    pooled = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
+    return int(free + pooled)
 
 
 def peak_memory() -> int | None:

@@ -91,11 +91,11 @@ def _groups() -> Iterator[Path]:
 
 
 def _left_of_process() -> Iterator[int]:
-    taken = _entries(PROCESS / "status")
+    usage = _entries(PROCESS / "status")
     for entry, limit in _PROCESS_LIMITS.items():
         most, _ = resource.getrlimit(limit)
-        if most != resource.RLIM_INFINITY and entry in taken:
-            yield most - taken[entry]
+        if most != resource.RLIM_INFINITY and entry in usage:
+            yield most - usage[entry]
 
 
 def _entries(path: Path) -> dict[str, int]:

@@ -52,7 +52,7 @@ class ClusterRequest(Section):
         return {name: value for name, value in values.items() if value}
 
 
-def serve(asked: ClusterRequest) -> None:
+def serve(request: ClusterRequest) -> None:
     """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by.
 
     Raises
@@ -64,22 +64,22 @@ def serve(asked: ClusterRequest) -> None:
 
     ended = Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    with open_cluster(asked) as cluster, Client(cluster) as client:
+    with open_cluster(request) as cluster, Client(cluster) as client:
         client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
-        if asked.device == "gpu":
+        if request.device == "gpu":
             from whitewater.engines.gpu_cluster import PrepareMemory
 
             client.register_plugin(PrepareMemory())
         client.run(os.getpid)  # all answer
-        write_json(asked.file, _describe(asked, client))
+        write_json(request.file, _describe(request, client))
         try:
             ended.wait()
         finally:
-            asked.file.unlink(missing_ok=True)
+            request.file.unlink(missing_ok=True)
 
 
 @contextmanager
-def open_cluster(asked: ClusterRequest) -> Iterator[LocalCluster]:
+def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
     """Start worker processes: as many as are asked for, or as there are cores for, or visible GPUs.
 
     GPU memory comes from CUDA's asynchronous pool through RMM, for CuPy and cuDF alike. cuDF spills to the host when
@@ -88,20 +88,20 @@ def open_cluster(asked: ClusterRequest) -> Iterator[LocalCluster]:
     import dask
 
     options: dict[str, Any] = {
-        "memory_limit": asked.memory_limit,
-        "host": asked.host,
-        "security": security(asked.tls),
+        "memory_limit": request.memory_limit,
+        "host": request.host,
+        "security": security(request.tls),
         # The dashboard has no password, so that it is for this machine only.
-        **serve_http_to_this_machine(dashboard=asked.dashboard),
+        **serve_http_to_this_machine(dashboard=request.dashboard),
     }
     # Workers take these over from the process that starts them.
-    settings: dict[str, Any] = {"distributed.worker.profile.enabled": asked.dashboard}
-    if asked.device == "cpu":
+    settings: dict[str, Any] = {"distributed.worker.profile.enabled": request.dashboard}
+    if request.device == "cpu":
         from distributed import LocalCluster
 
         kind: Any = LocalCluster
-        threads = asked.threads_per_worker or 1
-        options |= {"n_workers": asked.workers or max(1, CPU_COUNT // threads), "threads_per_worker": threads}
+        threads = request.threads_per_worker or 1
+        options |= {"n_workers": request.workers or max(1, CPU_COUNT // threads), "threads_per_worker": threads}
     else:
         from dask_cuda import LocalCUDACluster
 
@@ -109,13 +109,14 @@ def open_cluster(asked: ClusterRequest) -> Iterator[LocalCluster]:
 
         kind = LocalCUDACluster
         os.environ.update(ENVIRONMENT)  # which workers import cuDF with
-        settings["distributed.worker.resources"] = {"GPU": asked.gpu_tasks}
+        settings["distributed.worker.resources"] = {"GPU": request.gpu_tasks}
         options |= {
-            "n_workers": asked.workers,
+            "n_workers": request.workers,
             # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
-            "threads_per_worker": asked.threads_per_worker or max(1, CPU_COUNT // (asked.workers or len(gpu_names()))),
-            "device_memory_limit": asked.device_memory_limit,
-            "protocol": "tls" if asked.tls else "tcp",
+            "threads_per_worker": request.threads_per_worker
+            or max(1, CPU_COUNT // (request.workers or len(gpu_names()))),
+            "device_memory_limit": request.device_memory_limit,
+            "protocol": "tls" if request.tls else "tcp",
             "rmm_async": True,
             "rmm_allocator_external_lib_list": ["cupy"],
             "enable_cudf_spill": True,
@@ -125,17 +126,17 @@ def open_cluster(asked: ClusterRequest) -> Iterator[LocalCluster]:
         yield cluster
 
 
-def _describe(asked: ClusterRequest, client: Client) -> dict[str, object]:
-    found = client.scheduler_info(n_workers=0)
+def _describe(request: ClusterRequest, client: Client) -> dict[str, object]:
+    scheduler = client.scheduler_info(n_workers=0)
     return {
-        "address": found["address"],
-        "device": asked.device,
+        "address": scheduler["address"],
+        "device": request.device,
         "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "machine": socket.gethostname(),
         "pid": os.getpid(),
         "group": os.getpgrp(),
-        "dashboard": f"http://{LOOPBACK}:{found['services']['dashboard']}/status" if asked.dashboard else None,
-        "tls": asked.tls,
+        "dashboard": f"http://{LOOPBACK}:{scheduler['services']['dashboard']}/status" if request.dashboard else None,
+        "tls": request.tls,
     }
 
 

@@ -301,8 +301,8 @@ def workers_of(client: Client) -> Mapping[str, Any]:
     `Client.scheduler_info` returns what the client also refreshes in the background without the workers.
     """
     scheduler: Any = client.scheduler
-    found: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
-    workers: Mapping[str, Any] = found["workers"]
+    identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
+    workers: Mapping[str, Any] = identity["workers"]
     return workers
 
 

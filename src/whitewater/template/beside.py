@@ -36,8 +36,8 @@ def add_application(name: str, template: str) -> list[Path]:
     with tempfile.TemporaryDirectory(dir=".") as scratch:
         render_application(Project(name, package, template), Path(scratch))
         places = [path.relative_to(scratch) for path in files_below(Path(scratch))]
-        if taken := [str(path) for path in places if path.exists()]:
-            raise ConfigError(f"{', '.join(taken)} exists already. Choose another name.")
+        if existing := [str(path) for path in places if path.exists()]:
+            raise ConfigError(f"{', '.join(existing)} exists already. Choose another name.")
         for path in places:
             path.parent.mkdir(parents=True, exist_ok=True)
             Path(scratch, path).rename(path)

@@ -135,8 +135,8 @@ class Renaming:
         """Return a Python module with the application's new name; its imports are not sorted again."""
         lines = source.splitlines(keepends=True)
         tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        found = [each for each in tokens if each.type == tokenize.NAME and each.string in self.identifiers]
-        for token in reversed(found):
+        identifiers = [each for each in tokens if each.type == tokenize.NAME and each.string in self.identifiers]
+        for token in reversed(identifiers):
             row, column = token.start
             line = lines[row - 1]
             lines[row - 1] = line[:column] + self.identifiers[token.string] + line[token.end[1] :]

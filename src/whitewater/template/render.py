@@ -143,7 +143,7 @@ def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
 def _alone(tests: Path) -> list[Path]:
     """Return the tests of an application that need none of the modules that all tests share, and what they import."""
     own = f"tests.apps.{tests.name}"
-    found = set[Path]()
+    alone = set[Path]()
     for path in tests.glob("test_*.py"):
         reached, waiting = {path}, [path]
         while waiting:
@@ -151,8 +151,8 @@ def _alone(tests: Path) -> list[Path]:
                 place = tests / f"{module.rpartition('.')[2]}.py" if module.startswith(f"{own}.") else tests
                 waiting += {place} - reached - {tests}
                 reached.add(place)
-        found |= reached if tests not in reached else set()
-    return sorted(found)
+        alone |= reached if tests not in reached else set()
+    return sorted(alone)
 
 
 def _imported_tests(path: Path, own: str) -> Iterator[str]:
@@ -181,8 +181,12 @@ def _write_packages(project: Project, folder: Path) -> None:
     # What builds packages is installed before, by a lock of its own.
     before = (root() / "envs/bootstrap.lock").read_text()
     for lock, more in LOCKS.items():
-        asked = [line for extra in more for line in extras[extra] if f"\n{next(iter(names([line])))}==" not in before]
-        _write(folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), [*needed, *asked]))
+        requirements = [
+            line for extra in more for line in extras[extra] if f"\n{next(iter(names([line])))}==" not in before
+        ]
+        _write(
+            folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), [*needed, *requirements])
+        )
     name, content = library_wheel()
     (folder / "vendor").mkdir()
     (folder / "vendor" / name).write_bytes(content)

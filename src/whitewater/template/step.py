@@ -114,13 +114,13 @@ def step_files(application: Application, step: str) -> dict[Path, str]:
 def _with_settings(path: Path, section: str, model: str, field: str) -> str:
     """Put a model before the section of the application, and a field at that section's end."""
     text = path.read_text()
-    found = [each for each in ast.parse(text).body if isinstance(each, ast.ClassDef) and each.name == section]
-    fields = [each for each in found[0].body if isinstance(each, ast.AnnAssign)] if found else []
+    classes = [each for each in ast.parse(text).body if isinstance(each, ast.ClassDef) and each.name == section]
+    fields = [each for each in classes[0].body if isinstance(each, ast.AnnAssign)] if classes else []
     if not fields:
         raise ConfigError(f"{path} has no class {section} with fields. Write the settings of the step by hand.")
     lines = text.splitlines(keepends=True)
     lines.insert(fields[-1].end_lineno or 0, field)
-    start = min([found[0].lineno, *(each.lineno for each in found[0].decorator_list)]) - 1
+    start = min([classes[0].lineno, *(each.lineno for each in classes[0].decorator_list)]) - 1
     lines.insert(start, model)
     text = "".join(lines)
     return (
@@ -132,10 +132,10 @@ def _with_settings(path: Path, section: str, model: str, field: str) -> str:
 
 def _with_name(path: Path, text: str, pattern: str, form: str, step: str) -> str:
     """Add a step to a list of names, before the manifest, which comes last."""
-    found = re.search(pattern, text)
-    if not found:
+    match = re.search(pattern, text)
+    if not match:
         raise ConfigError(f"{path} has nothing like {pattern}. Add the step by hand: docs/architecture.md.")
-    return text[: found.start()] + _listed(form, found[1], step) + text[found.end() :]
+    return text[: match.start()] + _listed(form, match[1], step) + text[match.end() :]
 
 
 def _listed(form: str, inside: str, step: str) -> str:

@@ -75,9 +75,9 @@ class Case:
         """Return the raw files of a run, relative to its clone."""
         if not self.files:
             pytest.skip("no files are named that say all that is generated")
-        found = sorted((clone / f"data/{self.application}").glob(self.files))
-        assert found, f"data/{self.application}/{self.files} matches no file of a run"
-        return [str(path.relative_to(clone.folder)) for path in found]
+        paths = sorted((clone / f"data/{self.application}").glob(self.files))
+        assert paths, f"data/{self.application}/{self.files} matches no file of a run"
+        return [str(path.relative_to(clone.folder)) for path in paths]
 
     def run(self, clone: Clone, section: Mapping[str, Any], *arguments: str) -> Ended:
         """Run the application to its end, with a section over the tiny one."""

@@ -123,8 +123,8 @@ def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
     """Look again and again until something is there."""
     limit = time.monotonic() + DEADLINE
     while time.monotonic() < limit:
-        if found := look():
-            return found
+        if value := look():
+            return value
         time.sleep(POLL)
     raise AssertionError(f"{what} did not come within {DEADLINE:.0f} s")
 
@@ -263,8 +263,8 @@ def staging(clone: Clone, output: str) -> Path:
 
 def leftovers(clone: Clone) -> list[str]:
     """Return the hidden files and directories that a run should have removed: unfinished outputs, signs of life."""
-    found = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
-    return sorted(str(path.relative_to(clone.folder)) for path in found if not KEPT.fullmatch(path.name))
+    hidden = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
+    return sorted(str(path.relative_to(clone.folder)) for path in hidden if not KEPT.fullmatch(path.name))
 
 
 def contents(directory: Path) -> dict[str, bytes]:
