@@ -184,9 +184,8 @@ def _write_packages(project: Project, folder: Path) -> None:
         requirements = [
             line for extra in more for line in extras[extra] if f"\n{next(iter(names([line])))}==" not in before
         ]
-        _write(
-            folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), [*needed, *requirements])
-        )
+        whole = (root() / f"envs/{lock}.lock").read_text()
+        _write(folder / f"envs/{lock}.lock", lock_of(whole, [*needed, *requirements]))
     name, content = library_wheel()
     (folder / "vendor").mkdir()
     (folder / "vendor" / name).write_bytes(content)
