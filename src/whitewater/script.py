@@ -78,9 +78,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
     with logged(log, name=f"{application} {name}", package=_top(module)):
         function = load(location)
         paths = parameters(function)
-        parser = _parser(f"{application} {name}", function.__doc__ or "", paths)
-        _refuse_unknown_flags(parser, arguments)
-        options = parser.parse_args(list(arguments))
+        options = _parse_flags(_parser(f"{application} {name}", function.__doc__ or "", paths), arguments)
         cluster = Cluster.from_option(options.cluster, option="--cluster")
         run = Run(
             application=application,
@@ -204,12 +202,13 @@ def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argpa
     return parser
 
 
-def _refuse_unknown_flags(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
-    """End with an error of usage for a flag that does not exist, before those that are required are missed."""
+def _parse_flags(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse flags; one that does not exist is an error of usage, before those that are required are missed."""
     known = parser._option_string_actions
     for flag in (word.partition("=")[0] for word in arguments):
         if flag.startswith("-") and flag not in known:
             parser.error(f"unknown argument {flag}{did_you_mean(flag, known)}")
+    return parser.parse_args(list(arguments))
 
 
 def _usual_paths(application: str) -> dict[str, str]:

@@ -24,7 +24,7 @@ from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import gather
-from whitewater.script import Parameter, _parser, _refuse_unknown_flags, parameters
+from whitewater.script import Parameter, _parse_flags, _parser, parameters
 from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 
 LAST_ENDED = threading.Event()
@@ -91,7 +91,7 @@ def test_a_wrong_flag_is_told_before_those_that_are_missing(
 ) -> None:
     parser = _parser("tiny example", "", [Parameter("trips", False, False), Parameter("model", True, False)])
     with pytest.raises(SystemExit, match="2"):
-        _refuse_unknown_flags(parser, flags)
+        _parse_flags(parser, flags)
     assert f"whitewater tiny example: error: {told}" in capsys.readouterr().err
 
 
