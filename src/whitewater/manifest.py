@@ -59,12 +59,6 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def read_outputs(manifest: Path) -> list[dict[str, Any]]:
-    """Return what a manifest says of each output. Raises InputError as `read_manifest`."""
-    outputs: list[dict[str, Any]] = read_manifest(manifest)["outputs"]
-    return outputs
-
-
 def read_performance_reports(manifest: Path) -> dict[str, Path]:
     """Return Dask's performance report of each step that left one. Raises InputError as `read_manifest`."""
     steps: dict[str, Any] = read_manifest(manifest).get("steps", {})
@@ -106,4 +100,6 @@ def is_of_last_run(path: Path) -> bool:
     A run of another source leaves what it does not make, such as an index. Without a manifest all may be of that run.
     """
     manifest = path.parent / "manifest.json"
-    return not manifest.exists() or path.name in {Path(each["path"]).name for each in read_outputs(manifest)}
+    return not manifest.exists() or path.name in {
+        Path(each["path"]).name for each in read_manifest(manifest)["outputs"]
+    }

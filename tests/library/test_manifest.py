@@ -8,7 +8,7 @@ import pytest
 from whitewater.config.base import Section
 from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater.manifest import FORMAT, gather, is_of_last_run, read_outputs
+from whitewater.manifest import FORMAT, gather, is_of_last_run, read_manifest
 from whitewater.step import Inputs, Output, Run
 
 REFUSALS = [
@@ -30,6 +30,6 @@ def test_a_record_of_another_format_is_not_gathered(tmp_path: Path, version: int
 @pytest.mark.parametrize(("version", "message"), REFUSALS)
 def test_a_manifest_of_another_format_is_refused(tmp_path: Path, version: int | None, message: str) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": version, "outputs": []}))
-    for read in (read_outputs, lambda path: is_of_last_run(path.with_name("index"))):
+    for read in (read_manifest, lambda path: is_of_last_run(path.with_name("index"))):
         with pytest.raises(InputError, match=message):
             read(tmp_path / "manifest.json")

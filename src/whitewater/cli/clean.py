@@ -71,7 +71,8 @@ def _recorded() -> dict[Path, tuple[str, Path]]:
 def _of_runs() -> Iterator[Path]:
     """Yield what the rules name, with all that a step leaves beside its log, and reports; of runs of all names."""
     snakefiles = {file.parent.name: file for file in Path("workflows").glob("*/Snakefile")}
-    for run in _names_of_runs(snakefiles):
+    logs = [path.parent.name for name in snakefiles for path in Path("logs").glob(f"*/{name}") if path.is_dir()]
+    for run in {"", *logs} - set(snakefiles):  # the plain run has no name
         for name, file in snakefiles.items():
             for top, path in OUTPUT.findall(file.read_text(encoding="utf-8")):
                 pattern = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
@@ -81,12 +82,6 @@ def _of_runs() -> Iterator[Path]:
                 yield from Path("data", run, name).glob(each)
         for folder in ("", *snakefiles):
             yield from (Path("results", run, folder, report) for report in REPORTS)
-
-
-def _names_of_runs(applications: Collection[str]) -> set[str]:
-    """Return the names of all runs; that of the plain one is empty."""
-    return {"", *(path.parent.name for name in applications for path in Path("logs").glob(f"*/{name}") if path.is_dir()
-                  and path.parent.name not in applications)}  # fmt: skip
 
 
 def _traces() -> Iterator[Path]:

@@ -58,6 +58,8 @@ def runs(file: Path) -> bool:
 
 def start(options: argparse.Namespace) -> int:
     """Start a cluster in a session of its own, wait until all of its workers answer, and say how to use it."""
+    from whitewater.script import ONE_THREAD
+
     request = _requested_cluster(options)
     log = log_of(request.file)
     request.file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +73,12 @@ def start(options: argparse.Namespace) -> int:
             ) from None
         output.truncate(0)
         request.file.unlink(missing_ok=True)
-        process = _background(request, output.fileno())
+        command = [sys.executable, "-m", "whitewater.engines.start", request.model_dump_json()]
+        # In a session of its own, which the end of this terminal does not reach.
+        process = subprocess.Popen(
+            command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=True,
+        )  # fmt: skip
     try:
         process.wait()  # until it has left the cluster's own process behind
         _wait_until_started(request.file)
@@ -184,16 +191,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _background(request: ClusterRequest, log: int) -> subprocess.Popen[bytes]:
-    """Start the cluster in a session of its own, which the end of this terminal does not reach."""
-    from whitewater.script import ONE_THREAD
-
-    command = [sys.executable, "-m", "whitewater.engines.start", request.model_dump_json()]
-    return subprocess.Popen(
-        command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-    )
 
 
 def _wait_until_started(file: Path) -> None:

@@ -218,7 +218,16 @@ def check_tls(tls: Mapping[str, str]) -> Check:
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
     """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
     if settings.attached:
-        return _check_attached_scheduler(settings)
+        from whitewater.engines.cluster import attach
+        from whitewater.engines.workers import workers_of
+
+        try:
+            with attach(settings) as client:
+                workers = len(workers_of(client))
+        except WhitewaterError as error:
+            fix = "Start it, or empty cluster.address and cluster.scheduler_file."
+            return Check("scheduler", "fail", str(error), fix)
+        return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
     if engine == "local" and settings.kind == "threads" and not (settings.performance_report or settings.dashboard):
         return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
     try:
@@ -228,19 +237,6 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
         fix = "Let local programs listen on 127.0.0.1, or set cluster.kind to threads."
         return Check("scheduler port", "fail", f"127.0.0.1: {error}", fix)
     return Check("scheduler port", "ok", f"listened and connected on 127.0.0.1:{port}")
-
-
-def _check_attached_scheduler(settings: Cluster) -> Check:
-    """Connect to the scheduler that is configured, and count its workers."""
-    from whitewater.engines.cluster import attach
-    from whitewater.engines.workers import workers_of
-
-    try:
-        with attach(settings) as client:
-            workers = len(workers_of(client))
-    except WhitewaterError as error:
-        return Check("scheduler", "fail", str(error), "Start it, or empty cluster.address and cluster.scheduler_file.")
-    return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
 
 
 def main(arguments: list[str]) -> int:

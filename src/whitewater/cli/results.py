@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from whitewater.application import Application, applications, declared, load
 from whitewater.errors import InputError
 from whitewater.io.store import size_of
-from whitewater.manifest import read_outputs, read_performance_reports
+from whitewater.manifest import read_manifest, read_performance_reports
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,9 @@ def main(arguments: list[str]) -> int:
             sentences = [str(error)]
         for sentence in sentences:
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    reports = [path for folder in _folders(places) if (path := folder / REPORT).exists()]
+    # Of all applications of a run, and of one of them.
+    folders = [*(place.parents[1] for place in places), *(place.parent for place in places)]
+    reports = [path for folder in dict.fromkeys(folders) if (path := folder / REPORT).exists()]
     console.print(f"\nReport with all pictures: {', '.join(map(str, reports)) or REPORT_NOT_MADE}")
     return failed
 
@@ -96,12 +98,6 @@ def _places(name: str | None) -> list[Path]:
     patterns = [f"{name}/*/[cg]pu"] if name else ["*/[cg]pu", "*/*/[cg]pu"]
     known = declared()
     return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
-
-
-def _folders(places: Iterable[Path]) -> list[Path]:
-    """Return the folders that may hold a report: of all applications of a run, and of one of them."""
-    applications_of_runs = [place.parent for place in places]
-    return list(dict.fromkeys([*(each.parent for each in applications_of_runs), *applications_of_runs]))
 
 
 def results_by_step(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Result]:
@@ -146,7 +142,11 @@ def _table(place: Path) -> Table:
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
     reports = [Result(step, (path,)) for step, path in read_performance_reports(manifest).items()]
-    for each in (*results_by_step(read_outputs(manifest), place), Result("manifest", (manifest,)), *reports):
+    for each in (
+        *results_by_step(read_manifest(manifest)["outputs"], place),
+        Result("manifest", (manifest,)),
+        *reports,
+    ):
         if all(path.exists() for path in each.paths):
             counts = [count for count in map(rows, each.paths) if count is not None]
             number = f"{counts[0]:,}" if counts else ""

@@ -16,8 +16,6 @@ from whitewater.engines.workers import DaskWorkers, workers_of
 from whitewater.errors import DeviceError
 
 if TYPE_CHECKING:
-    from distributed import Client
-
     from whitewater.engines.config import Cluster
 
 # Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
@@ -33,9 +31,15 @@ def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
     Raises DeviceError if a worker cannot compute on a GPU, with the reason.
     """
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:
-        _refuse_workers_without_gpu(client)
+        problems: dict[str, str | None] = client.run(problem_of_gpu)
+        if lacking := [f"{address} ({problem})" for address, problem in problems.items() if problem]:
+            raise DeviceError(
+                f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
+                "`whitewater cluster start --device gpu` or `dask cuda worker`, or set device=cpu."
+            )
         client.register_plugin(PrepareMemory())
-        yield DaskWorkers(client, resources=_resources(client))
+        counts_tasks = all(GPU_RESOURCE in worker["resources"] for worker in workers_of(client).values())
+        yield DaskWorkers(client, resources={GPU_RESOURCE: 1} if counts_tasks else {})
 
 
 class PrepareMemory(WorkerPlugin):
@@ -47,19 +51,3 @@ class PrepareMemory(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         """Prepare it."""
         prepare_memory()
-
-
-def _resources(client: Client) -> dict[str, float]:
-    """Return what a task takes of its worker: one of the tasks that may use its GPU, if all workers say how many."""
-    workers = workers_of(client).values()
-    return {GPU_RESOURCE: 1} if all(GPU_RESOURCE in worker["resources"] for worker in workers) else {}
-
-
-def _refuse_workers_without_gpu(client: Client) -> None:
-    problems: dict[str, str | None] = client.run(problem_of_gpu)
-    lacking = [f"{address} ({problem})" for address, problem in problems.items() if problem]
-    if lacking:
-        raise DeviceError(
-            f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
-            "`whitewater cluster start --device gpu` or `dask cuda worker`, or set device=cpu."
-        )
