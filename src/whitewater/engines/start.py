@@ -18,7 +18,7 @@ from pydantic import Field
 
 from whitewater.config.base import Section
 from whitewater.engines.cluster import LOOPBACK, security, serve_http_to_this_machine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import TLS, Cluster
 from whitewater.engines.gpu_check import gpu_names
 from whitewater.io.store import write_json
 from whitewater.process import exit_fast, exit_status
@@ -48,8 +48,7 @@ class ClusterRequest(Section):
     @property
     def tls(self) -> dict[str, str]:
         """The settings of `cluster` by which a step gets in; none without TLS."""
-        values = {"tls_ca_file": self.tls_ca_file, "tls_cert": self.tls_cert, "tls_key": self.tls_key}
-        return {name: value for name, value in values.items() if value}
+        return {name: path for name in TLS if (path := getattr(self, name))}
 
 
 def serve(request: ClusterRequest) -> None:

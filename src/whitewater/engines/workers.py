@@ -184,21 +184,19 @@ class Threads(Workers):
     def completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
-        finished: SimpleQueue[int] = SimpleQueue()
-        futures: dict[int, Future[Result]] = {}
-
-        def announce(_: Future[Result], place: int) -> None:
-            finished.put(place)
-
+        finished: SimpleQueue[Future[Result]] = SimpleQueue()
+        places: dict[Future[Result], int] = {}
         try:
             for place, task in enumerate(tasks):
-                futures[place] = self.pool.submit(function, task, **shared)
-                futures[place].add_done_callback(partial(announce, place=place))
-            while futures:
-                place = finished.get()
-                yield place, futures.pop(place).result()
+                future = self.pool.submit(function, task, **shared)
+                places[future] = place
+                future.add_done_callback(finished.put)
+            while places:
+                future = finished.get()
+                yield places.pop(future), future.result()
+                del future  # and its result, before the next is waited for
         finally:
-            for future in futures.values():
+            for future in places:
                 future.cancel()
 
     def compute(self, *collections: Any) -> tuple[Any, ...]:
@@ -244,9 +242,7 @@ class DaskWorkers(Workers):
     @property
     def threads(self) -> Sequence[int]:
         return [
-            min(worker["nthreads"], *(int(worker["resources"][name] / each) for name, each in self.resources.items()))
-            if self.resources
-            else worker["nthreads"]
+            min([worker["nthreads"], *(int(worker["resources"][name] / each) for name, each in self.resources.items())])
             for worker in workers_of(self.client).values()
         ]
 
