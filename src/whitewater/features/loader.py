@@ -283,13 +283,10 @@ def _pieces(blocks: Array, span: range) -> Iterator[tuple[int, int, int]]:
 def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, threads: int) -> Iterator[Batch]:
     """Yield what is made of each span, in order, while each thread makes another one."""
     pending: deque[Future[Batch]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="batches")
-    try:
+    with ThreadPoolExecutor(threads, thread_name_prefix="batches") as pool:
         for span in spans:
             pending.append(pool.submit(make, span))
             if len(pending) > threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)

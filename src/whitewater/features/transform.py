@@ -277,18 +277,18 @@ def _scatter(
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
     bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
-    rows = as_table(block, shuffle.schema.types).take(to_arrow(order))
-    rows = rows.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks()
+    table = as_table(block, shuffle.schema.types).take(to_arrow(order)).append_column(_HASH, to_arrow(sorted_hashes))
+    (rows,) = table.combine_chunks().to_batches()
     path = shuffle.scratch / f"{number:06d}.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-        for start, stop in pairwise(bounds):
-            writer.write_batch(_one_batch(rows.slice(int(start), int(stop - start))))
+        for start, stop in pairwise(bounds.tolist()):
+            writer.write_batch(rows.slice(start, stop - start))
     return path
 
 
 def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, folder: Path) -> FeatureFile:
     """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
-    rows = pa.Table.from_batches([_batch(path, bucket) for path in paths])
+    rows = pa.Table.from_batches([pa.ipc.open_file(pa.memory_map(str(path))).get_batch(bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
     order = np.argsort(hashes)
     if len(order) > 1 and not np.diff(hashes[order]).all():
@@ -303,13 +303,3 @@ def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, folder: Pat
 def _bucket(hashes: Array, buckets: int) -> Array:
     """Return the bucket of each hash; it ascends with the hash."""
     return (hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
-
-
-def _one_batch(rows: pa.Table) -> pa.RecordBatch:
-    batches = rows.to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
-
-
-def _batch(path: Path, number: int) -> pa.RecordBatch:
-    with pa.ipc.open_file(pa.memory_map(str(path))) as file:
-        return file.get_batch(number)

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.engines.device import Array
-from whitewater.features.categories.byte_strings import ByteStrings
-from whitewater.features.categories.kernels import HEAD_BYTES, write_parts
+from whitewater.features.categories.byte_strings import HEAD_BYTES, ByteStrings, write_parts
 from whitewater.features.columns.codes import factorize
 from whitewater.features.columns.column import Categories
 from whitewater.tables.arrow_arrays import to_numpy

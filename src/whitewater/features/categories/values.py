@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater.errors import ConfigError, InputError, ResourceError
-from whitewater.features.categories.byte_strings import ByteStrings
+from whitewater.features.categories.byte_strings import ByteStrings, find, place_slots
 from whitewater.features.categories.combinations import split
-from whitewater.features.categories.kernels import find, place_slots
 from whitewater.features.columns.codes import factorize
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 from whitewater.features.frames import frame_of, is_integer, look_up
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
 # A slot has room for a number of 32 bits.
 MOST_VALUES = 1 << 31
-# The half of a hash that a slot keeps, see `whitewater.features.categories.kernels`.
+# The half of a hash that a slot keeps, see `whitewater.features.categories.byte_strings`.
 _TAG = np.uint64(0xFFFFFFFF00000000)
 
 

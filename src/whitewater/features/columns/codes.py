@@ -1,4 +1,4 @@
-"""Integers as categories, and counts and sums of rows by their codes."""
+"""Integers as categories; counts and sums of rows by their codes, or in runs."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def count_codes(codes: Array, size: int) -> Array:
 
 
 def sum_by_code(codes: Array, weights: Array, size: int) -> Array:
-    """Add up float64 (rows,) by code, in the order of the rows, as `count_codes` counts: float64 (size,)."""
-    sums = np.zeros(size)
-    _check(fill_sums(_input(codes), _input(weights), sums), size)
-    return sums
+    """Add up float64 (rows,) by code, in the order of the rows, as `count_codes` counts them."""
+    _check(int(np.count_nonzero(codes >= size)), size)
+    # The first sum is that of -1.
+    return np.bincount(codes + 1, weights, size + 1)[1:]
 
 
 def _input(values: Array) -> Array:
@@ -96,13 +96,14 @@ def fill_counts(codes: Array, counts: Array) -> int:
 
 
 @kernel
-def fill_sums(codes: Array, weights: Array, sums: Array) -> int:
-    """Add up float64 weights by code, as `fill_counts` counts."""
-    outside = int64(0)
-    for row in range(len(codes)):
-        code = codes[row]
-        if code >= len(sums):
-            outside += 1
-        elif code >= 0:
-            sums[code] += weights[row]
-    return outside
+def add_up_runs(values: Array, starts: Array, totals: Array) -> None:
+    """Add up the values of each run from its first on, so that nothing of another run, or of later, is in a total.
+
+    Run *i* is ``values[starts[i]:starts[i + 1]]``; ``totals``, float64 (values,), are filled with the sum of the run up
+    to and with the value.
+    """
+    for run in range(len(starts) - 1):
+        total = 0.0
+        for place in range(starts[run], starts[run + 1]):
+            total += values[place]
+            totals[place] = total

@@ -19,9 +19,8 @@ from pydantic import Field as Setting
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, read_numbers
-from whitewater.features.categories.kernels import add_up_runs
 from whitewater.features.categories.values import as_floats
-from whitewater.features.columns.codes import count_codes, sum_by_code
+from whitewater.features.columns.codes import add_up_runs, count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, whole
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
