@@ -1,9 +1,11 @@
-"""A copy of this repository from which applications were deleted: the tests that need them are skipped, and say so."""
+"""Tests of this repository alone: how long one may take, and those of applications that a copy deleted are skipped."""
 
+import os
 import re
 import sys
+import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -49,3 +51,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for name in sorted(DELETED):
                 if item.path.name in OF_ALL or re.search(rf"[\"'/> ]{name}\b", text, re.IGNORECASE):
                     item.add_marker(pytest.mark.skip(reason=reason(name)))
+
+
+MOST_SECONDS_UNMARKED = 10
+# A machine whose cores are shared with others is at times half as fast, in processor time, too.
+SLOWNESS = 2
+
+
+def seconds_so_far() -> tuple[float, float]:
+    """Return seconds of the clock, and processor seconds of this process and of the children it has waited for."""
+    used = os.times()
+    return time.monotonic(), used.user + used.system + used.children_user + used.children_system
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Fail a test in CI that takes more than ten seconds and is not marked slow, so that `make test` stays short.
+
+    The lesser of time and processor time counts, for neither a loaded machine nor many cores to matter, and twice as
+    much is allowed.
+    """
+    before = seconds_so_far()
+    yield
+    seconds = min(after - start for start, after in zip(before, seconds_so_far(), strict=True))
+    if "CI" in os.environ and seconds > SLOWNESS * MOST_SECONDS_UNMARKED and not item.get_closest_marker("slow"):
+        pytest.fail(
+            f"{seconds:.0f} s: mark a test above {MOST_SECONDS_UNMARKED} s with pytest.mark.slow, or shorten it"
+        )

@@ -1,9 +1,6 @@
-"""The devices that tests run on, servers that answer and that do not, and how long a test may take."""
+"""The devices that tests run on, and a server that answers."""
 
-import os
-import socket
-import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -69,37 +66,3 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
         yield f"http://127.0.0.1:{server.server_port}", tmp_path
         server.shutdown()
         thread.join()
-
-
-@pytest.fixture
-def unused_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
-MOST_SECONDS_UNMARKED = 10
-# A machine whose cores are shared with others is at times half as fast, in processor time, too.
-SLOWNESS = 2
-
-
-def seconds_so_far() -> tuple[float, float]:
-    """Return seconds of the clock, and processor seconds of this process and of the children it has waited for."""
-    used = os.times()
-    return time.monotonic(), used.user + used.system + used.children_user + used.children_system
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Fail a test in CI that takes more than ten seconds and is not marked slow, so that `make test` stays short.
-
-    The lesser of time and processor time counts, for neither a loaded machine nor many cores to matter, and twice as
-    much is allowed.
-    """
-    before = seconds_so_far()
-    yield
-    seconds = min(after - start for start, after in zip(before, seconds_so_far(), strict=True))
-    if "CI" in os.environ and seconds > SLOWNESS * MOST_SECONDS_UNMARKED and not item.get_closest_marker("slow"):
-        pytest.fail(
-            f"{seconds:.0f} s: mark a test above {MOST_SECONDS_UNMARKED} s with pytest.mark.slow, or shorten it"
-        )

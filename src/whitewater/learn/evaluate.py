@@ -7,7 +7,7 @@ The percentile bootstrap resamples rows: B. Efron and R. Tibshirani, "An Introdu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,20 @@ NO_SPREAD = 1e-20
 _BLOCK_BYTES = 32_000_000
 
 
-def scores(observed: Array, predicted: Array) -> tuple[float, float | None, float]:
-    """Return the mean squared error, R2 and the mean absolute error; R2 is None where the observed do not vary."""
+class Scores(NamedTuple):
+    """The mean squared error, R2, which is None where the observed do not vary, and the mean absolute error."""
+
+    squared_error: float
+    r2: float | None
+    mae: float
+
+
+def scores(observed: Array, predicted: Array) -> Scores:
+    """Return how far predictions are from what was observed, both (rows,)."""
     squared_error = float(((observed - predicted) ** 2).mean())
     spread = float(((observed - observed.mean()) ** 2).mean())
     r2 = 1 - squared_error / spread if spread > NO_SPREAD else None
-    return squared_error, r2, float(abs(observed - predicted).mean())
+    return Scores(squared_error, r2, float(abs(observed - predicted).mean()))
 
 
 def evaluate(

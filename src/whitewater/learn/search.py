@@ -8,30 +8,27 @@ picks its fold there, fits, predicts and scores with arrays of its device, and t
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial
 from itertools import pairwise
 from statistics import fmean
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.learn.config import Search
 from whitewater.learn.estimators import Regressor, forest_from_treelite, random_forest, ridge
-from whitewater.learn.evaluate import scores
+from whitewater.learn.evaluate import Scores, scores
 from whitewater.learn.features import Features
 
 # Loading a forest takes seconds, and memory of the device: of several threads that want it, one loads it.
 _LOADING = Lock()
 # A column that varies less than this, relative to its mean, is constant but for rounding.
 _CONSTANT = 1e-9
-
-# Applies a function to tasks, on workers or here, under a label, and yields the results in any order.
-RunTasks = Callable[..., Iterator[Any]]
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,12 @@ class ForestCandidate:
 
 
 Candidate = RidgeCandidate | ForestCandidate
-Chosen = tuple[RidgeCandidate, ForestCandidate]
-# A group, a candidate, a fold, and the features and target of the training rows of the group: a tuple, because Dask
-# puts data in the place of futures within tuples.
-FoldTask = tuple[str, Candidate, int, Array, Array]
+Kind = TypeVar("Kind", RidgeCandidate, ForestCandidate)
+# The scores of each candidate on each fold, in the order of the grid.
+GridScores = Mapping[Candidate, Sequence[Scores]]
+# A candidate, a fold, and the features and target of the training rows: a tuple, because Dask puts data in the place of
+# futures within tuples.
+FoldTask = tuple[Candidate, int, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,13 @@ def _loaded(serialized: bytes, device: Device) -> Callable[[Array], Array]:
     return forest_from_treelite(serialized, device)
 
 
-@dataclass(frozen=True)
-class FoldScore:
-    """How well a candidate predicted a fold; ``r2`` is None where the fold's target does not vary."""
-
-    group: str
-    candidate: Candidate
-    fold: int
-    squared_error: float
-    r2: float | None
-    mae: float
+def grid(settings: Search) -> list[Candidate]:
+    """Return the candidates, from the most to the least regular, which is also from the cheapest to the dearest."""
+    forest = settings.forest
+    return [
+        *(RidgeCandidate(alpha) for alpha in sorted(settings.ridge_alphas, reverse=True)),
+        *(ForestCandidate(trees, depth) for depth in sorted(forest.depths) for trees in sorted(forest.trees)),
+    ]
 
 
 def search(
@@ -106,28 +102,22 @@ def search(
     forms: Features,
     settings: Search,
     device: Device,
-    run_tasks: RunTasks,
-) -> dict[str, list[FoldScore]]:
+    workers: Workers,
+) -> dict[str, GridScores]:
     """Score each candidate of the grid on each fold, for each group of rows.
 
     ``training`` are features and target of the rows of each group, in random order, or what stands for them in a task.
     The most expensive tasks come first, so that no worker is left with one at the end.
     """
-    forests: list[Candidate] = [
-        ForestCandidate(trees, depth)
-        for trees in sorted(settings.forest.trees, reverse=True)
-        for depth in sorted(settings.forest.depths, reverse=True)
-    ]
-    tasks = [
-        (group, candidate, fold, *data)
-        for candidate in [*forests, *map(RidgeCandidate, sorted(settings.ridge_alphas))]
-        for fold in range(settings.folds)
-        for group, data in training.items()
-    ]
-    found: dict[str, list[FoldScore]] = {group: [] for group in training}
-    for score in run_tasks(partial(score_fold, forms=forms, settings=settings, device=device), tasks, label="search"):
-        found[score.group].append(score)
-    return found
+    candidates = grid(settings)
+    found: dict[str, dict[Candidate, list[Scores]]] = {group: {each: [] for each in candidates} for group in training}
+    tasks = [(each, fold, group) for each in candidates[::-1] for fold in range(settings.folds) for group in training]
+    work = partial(score_fold, forms=forms, settings=settings, device=device)
+    data = [(candidate, fold, *training[group]) for candidate, fold, group in tasks]
+    results = workers.map(work, data, label="search", ordered=True)
+    for (candidate, _, group), result in zip(tasks, results, strict=True):
+        found[group][candidate].append(result)
+    return {**found}
 
 
 def fold_bounds(rows: int, folds: int) -> list[tuple[int, int]]:
@@ -138,58 +128,42 @@ def fold_bounds(rows: int, folds: int) -> list[tuple[int, int]]:
     return list(pairwise(rows * fold // folds for fold in range(folds + 1)))
 
 
-def score_fold(task: FoldTask, *, forms: Features, settings: Search, device: Device) -> FoldScore:
+def score_fold(task: FoldTask, *, forms: Features, settings: Search, device: Device) -> Scores:
     """Fit a candidate on the rows outside a fold, and score it on those inside."""
-    group, candidate, fold, *data = task
+    candidate, fold, *data = task
     features, target = map(device.to_device, data)
     first, last = fold_bounds(len(target), settings.folds)[fold]
     inside, observed = features[first:last], target[first:last]
     features, target = (device.xp.concatenate([each[:first], each[last:]]) for each in (features, target))
     if isinstance(candidate, RidgeCandidate):
         linear, _ = fit_ridge(features, target, candidate, forms=forms, device=device)
-        predicted = linear.predict(inside, forms, device)
-    else:
-        forest = fit_forest(features, target, candidate, forms=forms, settings=settings, device=device)
-        predicted = forest.predict(forms.tree(inside, device))
-    return FoldScore(group, candidate, fold, *scores(observed, predicted))
+        return scores(observed, linear.predict(inside, forms, device))
+    forest = fit_forest(features, target, candidate, forms=forms, settings=settings, device=device)
+    return scores(observed, forest.predict(forms.tree(inside, device)))
 
 
-def choose(found: Iterable[FoldScore]) -> Chosen:
-    """Return the candidates with the smallest squared error over the folds; of equals, the most regular one."""
-    folds = _by_candidate(found)
-    errors = {candidate: fmean(score.squared_error for score in each) for candidate, each in folds.items()}
-    return (
-        min((each for each in errors if isinstance(each, RidgeCandidate)), key=errors.__getitem__),
-        min((each for each in errors if isinstance(each, ForestCandidate)), key=errors.__getitem__),
-    )
+def choose(found: GridScores, kind: type[Kind]) -> Kind:
+    """Return the candidate of a kind with the smallest squared error over the folds; of equals, the most regular."""
+    errors = {each: _squared_error(folds) for each, folds in found.items() if isinstance(each, kind)}
+    return min(errors, key=errors.__getitem__)
 
 
-def report(found: Iterable[FoldScore]) -> list[dict[str, Any]]:
+def report(found: GridScores) -> list[dict[str, Any]]:
     """Return the scores of every candidate and fold, for `metrics.json`."""
     return [
         {
             "model": "ridge" if isinstance(candidate, RidgeCandidate) else "forest",
             "parameters": asdict(candidate),
-            "folds": [{"r2": score.r2, "mae": score.mae} for score in folds],
-            "rmse": math.sqrt(fmean(score.squared_error for score in folds)),
-            "mae": fmean(score.mae for score in folds),
+            "folds": [{"r2": fold.r2, "mae": fold.mae} for fold in folds],
+            "rmse": math.sqrt(_squared_error(folds)),
+            "mae": fmean(fold.mae for fold in folds),
         }
-        for candidate, folds in _by_candidate(found).items()
+        for candidate, folds in found.items()
     ]
 
 
-def _by_candidate(found: Iterable[FoldScore]) -> dict[Candidate, list[FoldScore]]:
-    """Return candidates from the most to the least regular, each with its folds in order, however tasks completed."""
-    folds: dict[Candidate, list[FoldScore]] = defaultdict(list)
-    for score in sorted(found, key=lambda score: (_freedom(score.candidate), score.fold)):
-        folds[score.candidate].append(score)
-    return folds
-
-
-def _freedom(candidate: Candidate) -> tuple[int, float, float]:
-    if isinstance(candidate, RidgeCandidate):
-        return 0, -candidate.alpha, 0
-    return 1, candidate.depth, candidate.trees
+def _squared_error(folds: Sequence[Scores]) -> float:
+    return fmean(fold.squared_error for fold in folds)
 
 
 def fit_ridge(

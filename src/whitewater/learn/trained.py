@@ -16,24 +16,39 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.config import Search
 from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.evaluate import evaluate
 from whitewater.learn.features import Features
-from whitewater.learn.search import Chosen, ForestModel, LinearModel, fit_forest, fit_ridge
+from whitewater.learn.sample import Split
+from whitewater.learn.search import (
+    ForestCandidate,
+    ForestModel,
+    GridScores,
+    LinearModel,
+    RidgeCandidate,
+    choose,
+    fit_forest,
+    fit_ridge,
+    search,
+)
+from whitewater.step import Run
 
+Group = TypeVar("Group", bound=str)
 HOUR = 3_600_000_000  # microseconds
 # The baseline: the mean of the hour.
 REFERENCE = "hour_mean"
-# A group, its candidates, and features, target and time of its training rows and of its held-out rows: a
-# tuple, because Dask puts data in the place of futures within tuples.
-TrainTask = tuple[str, Chosen, Array, Array, Array, Array, Array, Array]
+# The scores of the candidates of a group, and features, target and time of its training rows and of its held-out rows:
+# a tuple, because Dask puts data in the place of futures within tuples.
+TrainTask = tuple[GridScores, Array, Array, Array, Array, Array, Array]
 
 
 @dataclass(frozen=True)
@@ -48,13 +63,14 @@ class Models:
 class Trained:
     """The models of a group, and how they predict its held-out rows.
 
-    ``effects``: what a standard deviation of each column adds to the ridge's prediction; ``importances``: the share of
-    each feature in what the forest's splits explain; ``scores``: see `whitewater.learn.evaluate.evaluate`;
-    ``ridge`` and ``forest``: predictions of the held-out rows, float64 (rows,) on the host.
+    ``search``: the scores of the candidates that they were chosen from; ``effects``: what a standard deviation of each
+    column adds to the ridge's prediction; ``importances``: the share of each feature in what the forest's splits
+    explain; ``scores``: see `whitewater.learn.evaluate.evaluate`; ``ridge`` and ``forest``: predictions of the held-out
+    rows, float64 (rows,) on the host.
     """
 
-    group: str
     model: Models
+    search: GridScores
     effects: dict[str, float]
     importances: dict[str, float]
     scores: dict[str, Any]
@@ -62,15 +78,38 @@ class Trained:
     forest: Array
 
 
+def fit_groups(
+    splits: Mapping[Group, Split], run: Run[Search], *, forms: Features, workers: Workers
+) -> dict[Group, Trained]:
+    """Choose the models of each group by cross-validation, fit them on its training rows, test them on those held out.
+
+    The rows are placed on the workers once.
+    """
+    placed: dict[Group, tuple[Any, ...]] = {
+        group: tuple(
+            workers.place(run.local_device.to_device(array))
+            for part in (split.training, split.held_out)
+            for array in (part.features, part.target, part.time)
+        )
+        for group, split in splits.items()
+    }
+    training: dict[str, tuple[Any, Any]] = {group: data[:2] for group, data in placed.items()}
+    found = search(training, forms=forms, settings=run.settings, device=run.device, workers=workers)
+    tasks = [(found[group], *data) for group, data in placed.items()]
+    work = partial(train, forms=forms, settings=run.settings, device=run.device)
+    return dict(zip(placed, workers.map(work, tasks, label="train", ordered=True), strict=True))
+
+
 def train(task: TrainTask, *, forms: Features, settings: Search, device: Device) -> Trained:
-    """Fit the chosen candidates on all training rows of a group, and test them on its held-out rows.
+    """Fit the best candidates on all training rows of a group, and test them on its held-out rows.
 
     The scores are those of the models as they are stored.
     """
-    group, chosen, *data = task
+    found, *data = task
     features, target, time, later_features, observed, later_time = map(device.to_device, data)
-    ridge, effects = fit_ridge(features, target, chosen[0], forms=forms, device=device)
-    fitted: Any = fit_forest(features, target, chosen[1], forms=forms, settings=settings, device=device)
+    ridge, effects = fit_ridge(features, target, choose(found, RidgeCandidate), forms=forms, device=device)
+    best = choose(found, ForestCandidate)
+    fitted: Any = fit_forest(features, target, best, forms=forms, settings=settings, device=device)
     forest = ForestModel(forest_as_treelite(fitted, device))
     predictions = {
         "constant": device.xp.full(len(observed), target.mean()),
@@ -80,8 +119,8 @@ def train(task: TrainTask, *, forms: Features, settings: Search, device: Device)
     }
     importances = device.to_host(fitted.feature_importances_).tolist()
     return Trained(
-        group,
         Models(ridge, forest),
+        found,
         dict(zip(forms.linear_columns(), device.to_host(effects).tolist(), strict=True)),
         dict(zip(forms.features, importances, strict=True)),
         evaluate(

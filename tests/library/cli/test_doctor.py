@@ -1,6 +1,7 @@
 """Each line of the doctor is something that was tried, so these tests break the thing itself."""
 
 import json
+import socket
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -113,11 +114,13 @@ def test_an_engine_that_does_not_run_on_the_device_fails(
     assert "mine.yaml: engine is 'local', which runs on the CPU only" in capsys.readouterr().out
 
 
-def test_scheduler_to_attach_to_that_does_not_answer_fails(unused_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scheduler_to_attach_to_that_does_not_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whitewater.engines.cluster.CONNECT_SECONDS", 1)
-    check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{unused_port}"), "dask")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    check = doctor.check_scheduler(Cluster(kind="attach", address=f"tcp://127.0.0.1:{port}"), "dask")
     assert check.status == "fail"
-    assert str(unused_port) in check.found
+    assert str(port) in check.found
 
 
 def test_scheduler_to_attach_to_that_answers_passes() -> None:

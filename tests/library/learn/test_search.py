@@ -1,8 +1,5 @@
 """Searches, splits and scores are those of scikit-learn, and none depends on the order in which tasks end."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
-
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
@@ -13,15 +10,17 @@ from sklearn.preprocessing import StandardScaler
 
 from tests.library.learn.rows import FORMS, sample_of
 from whitewater.engines import Array, resolve
+from whitewater.engines.workers import thread_workers
 from whitewater.learn.config import Forest, Search
-from whitewater.learn.evaluate import evaluate
+from whitewater.learn.evaluate import Scores, evaluate
 from whitewater.learn.sample import Sample, split_by_time
 from whitewater.learn.search import (
-    FoldScore,
+    Candidate,
     ForestCandidate,
     RidgeCandidate,
     choose,
     fold_bounds,
+    grid,
     report,
     score_fold,
     search,
@@ -30,12 +29,6 @@ from whitewater.learn.trained import HOUR, REFERENCE, hour_mean
 
 DEVICE = resolve("cpu")
 SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-def here(function: Callable[[Task], Result], tasks: Sequence[Task], *, label: str) -> Iterator[Result]:
-    return map(function, tasks)
 
 
 class TestSplit:
@@ -77,7 +70,7 @@ class TestSearch:
             scoring=("r2", "neg_mean_absolute_error"),
         )
         found = [
-            score_fold(("bikes", RidgeCandidate(alpha), number, sample.features, sample.target),
+            score_fold((RidgeCandidate(alpha), number, sample.features, sample.target),
                        forms=FORMS, settings=SETTINGS, device=DEVICE)
             for number in range(5)
         ]  # fmt: skip
@@ -87,21 +80,19 @@ class TestSearch:
     def test_the_grid_is_searched_whole_and_the_best_candidates_are_chosen(self) -> None:
         sample = sample_of()
         training: dict[str, tuple[Array, Array]] = {"bikes": (sample.features, sample.target)}
-        found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, run_tasks=here)["bikes"]
-        chosen = choose(found)
-        assert len(found) == 4 * 5
-        assert chosen[0] == RidgeCandidate(1.0)
-        assert chosen[1] == ForestCandidate(trees=5, depth=6)
+        with thread_workers(2) as workers:
+            found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, workers=workers)["bikes"]
+        assert [(type(each), len(folds)) for each, folds in found.items()] == [(RidgeCandidate, 5)] * 2 + [
+            (ForestCandidate, 5)
+        ] * 2
+        assert choose(found, RidgeCandidate) == RidgeCandidate(1.0)
+        assert choose(found, ForestCandidate) == ForestCandidate(trees=5, depth=6)
 
-    def test_the_choice_does_not_depend_on_the_order_in_which_tasks_end(self) -> None:
-        scores = [
-            FoldScore("bikes", candidate, fold, error, None, 0.1)
-            for candidate, error in ((RidgeCandidate(1), 0.2), (RidgeCandidate(9), 0.2), (ForestCandidate(1, 2), 0.3))
-            for fold in range(5)
-        ]
-        assert choose(scores) == choose(scores[::-1])
-        assert choose(scores)[0] == RidgeCandidate(9)
-        assert report(scores) == report(scores[::-1])
+    def test_of_equal_candidates_the_most_regular_is_chosen(self) -> None:
+        equal: dict[Candidate, list[Scores]] = {each: [Scores(0.2, None, 0.1)] * 5 for each in grid(SETTINGS)}
+        assert choose(equal, RidgeCandidate) == RidgeCandidate(1e6)
+        assert choose(equal, ForestCandidate) == ForestCandidate(trees=5, depth=2)
+        assert [each["parameters"] for each in report(equal)[:2]] == [{"alpha": 1e6}, {"alpha": 1.0}]
 
 
 class TestEvaluation:

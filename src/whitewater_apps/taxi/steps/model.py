@@ -26,8 +26,8 @@ from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
 from whitewater.learn.sample import Split, split_by_time
-from whitewater.learn.search import FoldScore, choose, report, search
-from whitewater.learn.trained import Trained, train
+from whitewater.learn.search import ForestCandidate, RidgeCandidate, choose, report
+from whitewater.learn.trained import Trained, fit_groups
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
@@ -54,19 +54,18 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
         splits = _splits(groups, run, which=which, workers=workers)
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
-        found, trained = _train(ready, run, which=which, workers=workers)
+        trained = fit_groups(ready, run, forms=which, workers=workers)
     model.mkdir()
-    save(TipModel(which, {service: trained[service].model for service in ready}), model)
+    save(TipModel(which, {service: each.model for service, each in trained.items()}), model)
     metrics: dict[str, dict[str, Any]] = {}
-    for service, reason in reasons.items():
-        split, limit = splits[service], run.settings.max_rows
-        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.rows}
-        metrics[service] = {"sample": sample}
-        if reason is None:
-            metrics[service] |= _fitted_metrics(split, found[service], trained[service])
+    for service, split in splits.items():
+        limit, eligible = run.settings.max_rows, split.training.eligible
+        metrics[service] = {"sample": {"rule": RULE, "limit": limit, "eligible": eligible, "used": split.rows}}
+        if service in trained:
+            metrics[service] |= _fitted_metrics(split, trained[service])
         else:
-            metrics[service] |= {"status": "skipped", "reason": reason}
-            logger.warning("%s: no model: %s", service, reason)
+            metrics[service] |= {"status": "skipped", "reason": reasons[service]}
+            logger.warning("%s: no model: %s", service, reasons[service])
     write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
     _write_predictions(model / "predictions.parquet", splits, trained)
     run.note(trips={service: split.rows for service, split in splits.items()}, fitted=list(ready))
@@ -96,9 +95,9 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     )
 
 
-def _fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) -> dict[str, Any]:
+def _fitted_metrics(split: Split, trained: Trained) -> dict[str, Any]:
     """Return what `metrics.json` says of a service that has models."""
-    ridge, forest = choose(found)
+    ridge, forest = choose(trained.search, RidgeCandidate), choose(trained.search, ForestCandidate)
     return {
         "status": "fitted",
         "split": {
@@ -106,7 +105,10 @@ def _fitted_metrics(split: Split, found: Sequence[FoldScore], trained: Trained) 
             "training_trips": len(split.training),
             "held_out_trips": len(split.held_out),
         },
-        "search": {"candidates": report(found), "best": {"ridge": asdict(ridge), "forest": asdict(forest)}},
+        "search": {
+            "candidates": report(trained.search),
+            "best": {"ridge": asdict(ridge), "forest": asdict(forest)},
+        },
         "held_out": trained.scores,
         "effects": trained.effects,
         "importances": trained.importances,
@@ -153,29 +155,6 @@ def _splits(
         logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
         splits[service] = split_by_time(sample, run.settings.test_fraction)
     return splits
-
-
-def _train(
-    splits: Mapping[Service, Split], run: Run[Model], *, which: FeatureSet, workers: Workers
-) -> tuple[dict[str, list[FoldScore]], dict[Service, Trained]]:
-    """Place features, target and pickup times of both parts on the workers once, then search, fit and test there."""
-    placed: dict[Service, tuple[Any, ...]] = {
-        service: tuple(
-            workers.place(run.local_device.to_device(array))
-            for part in (split.training, split.held_out)
-            for array in (part.features, part.target, part.time)
-        )
-        for service, split in splits.items()
-    }
-    training: dict[str, tuple[Any, Any]] = {
-        service: (features, target) for service, (features, target, *_) in placed.items()
-    }
-    settings, device = run.settings, run.device
-    found = search(training, forms=which, settings=settings, device=device, run_tasks=workers.map)
-    tasks = [(service, choose(found[service]), *data) for service, data in placed.items()]
-    work = partial(train, forms=which, settings=settings, device=device)
-    trained = {each.group: each for each in workers.map(work, tasks, label="train")}
-    return found, {service: trained[service] for service in placed}
 
 
 if __name__ == "__main__":

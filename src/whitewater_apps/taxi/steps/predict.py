@@ -7,20 +7,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from whitewater.engines import Array, Device
+from whitewater.engines.choose import Engine
 from whitewater.errors import InputError
 from whitewater.io.store import remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater.tables.partitions import write_table
 from whitewater_apps.taxi.artifact import TipModel, load
 from whitewater_apps.taxi.config import Predict, Service
-from whitewater_apps.taxi.prediction import predict_row_group
-from whitewater_apps.taxi.schema import SERVICES
-from whitewater_apps.taxi.trip_files import row_groups
+from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
+from whitewater_apps.taxi.operations import operations
+from whitewater_apps.taxi.schema import SERVICES, TARGET, columns_of
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
 # Readers of Parquet folders skip a file whose name begins so.
 SUMMARY = "_summary.json"
+FILE_ROWS = 250_000
+FRACTIONS = ("observed", "ridge", "forest")
+PREDICTED = pa.schema({"pickup_datetime": pa.timestamp("us"), **dict.fromkeys(FRACTIONS, pa.float64())})
 
 
 def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predictions: Output) -> None:
@@ -40,34 +49,59 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     predicted: Counter[Service] = Counter()
     with run.workers() as workers:
         work = partial(predict_row_group, directory=predictions, engine=run.engine, device=run.device)
-        for each in workers.map(work, groups, label="predict", shared={"model": stored}):
-            trips_of[each.service] += each.trips
-            predicted[each.service] += each.predicted
-    summary = summarize(trips_of, predicted, stored)
-    _check(summary, trips=trips, model=model)
+        for service, rows, finite in workers.map(work, groups, label="predict", shared={"model": stored}):
+            trips_of[service] += rows
+            predicted[service] += finite
+    known = ", ".join(stored.services) or "no service"
+    summary = {
+        service: {
+            "trips": trips_of[service],
+            "predicted": predicted[service],
+            "not_predicted": trips_of[service] - predicted[service],
+            "reason": None if service in stored.services else f"the model was fitted on trips of {known}",
+        }
+        for service in SERVICES
+        if trips_of[service]
+    }
+    _report(summary, trips=trips, model=model)
     remove_unfinished(predictions)
     write_json(predictions / SUMMARY, summary)
     run.note(services=summary)
 
 
-def summarize(
-    trips: Mapping[Service, int], predicted: Mapping[Service, int], model: TipModel
-) -> dict[str, dict[str, Any]]:
-    """Return by service the trips, those predicted, and those that are not with the reason."""
-    known = ", ".join(model.services) or "no service"
+def predict_row_group(
+    group: RowGroup, *, model: TipModel, directory: Path, engine: Engine, device: Device
+) -> tuple[Service, int, int]:
+    """Write the predictions of the trips of a row group, at most `FILE_ROWS` a file, in the order of the trips.
+
+    Returns the service, its trips, and those of them that both models predict.
+    """
+    others = ("pickup_datetime", "payment_type", *columns_of(TARGET))
+    names = tuple(dict.fromkeys((*columns_read(model.which.features), *others)))
+    folder, trips, predicted = directory / f"service={group.service}", 0, 0
+    for number, columns in enumerate(operations(engine).read(group, names, rows=FILE_ROWS, device=device)):
+        fractions = _predict(columns, group.service, model, device)
+        finite = device.xp.isfinite(fractions["ridge"]) & device.xp.isfinite(fractions["forest"])
+        pickup = pa.array(device.to_host(columns["pickup_datetime"]), from_pandas=True)  # NaN is null
+        values = [pa.array(device.to_host(fractions[name]), from_pandas=True) for name in FRACTIONS]
+        table = pa.table([pickup.cast(pa.int64()).cast(PREDICTED.types[0]), *values], PREDICTED)
+        write_table(table, folder / f"part-{group.number:05d}-{number:03d}.parquet")
+        trips, predicted = trips + len(finite), predicted + int(finite.sum())
+    return group.service, trips, predicted
+
+
+def _predict(trips: Columns, service: Service, model: TipModel, device: Device) -> dict[str, Array]:
+    """Return the observed and the predicted tip fraction of trips of one service, NaN where they are unknown."""
+    features, known = feature_matrix(trips, model.which, device), model.services.get(service)
+    unknown: Array = device.xp.full(len(features), float("nan"))
     return {
-        service: {
-            "trips": trips[service],
-            "predicted": predicted[service],
-            "not_predicted": trips[service] - predicted[service],
-            "reason": None if service in model.services else f"the model was fitted on trips of {known}",
-        }
-        for service in SERVICES
-        if trips[service]
+        "observed": known_tip_fraction(trips, service, device),
+        "ridge": known.ridge.predict(features, model.which, device) if known else unknown,
+        "forest": known.forest.predict(features, model.which, device) if known else unknown,
     }
 
 
-def _check(summary: Mapping[str, Mapping[str, Any]], *, trips: Path, model: Path) -> None:
+def _report(summary: Mapping[Service, Mapping[str, Any]], *, trips: Path, model: Path) -> None:
     """Say how many trips are predicted, and which are not and why; refuse a model that predicts none."""
     total, predicted = (sum(each[key] for each in summary.values()) for key in ("trips", "predicted"))
     reasons = "; ".join(
