@@ -33,10 +33,10 @@ HOURS = np.arange(24)
 _WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
 _BOROUGHS = {
-    name: Look(name, color, mark)
-    for name, color, mark in (
-        ("Manhattan", style.BLUE, "o"), ("Brooklyn", style.VERMILION, "s"), ("Queens", style.GREEN, "^"),
-        ("Bronx", style.PURPLE, "D"), ("Staten Island", style.SKY_BLUE, "v"), ("EWR", style.ORANGE, "P"),
+    look.name: look
+    for look in (
+        Look("Manhattan", style.BLUE, "o"), Look("Brooklyn", style.VERMILION, "s"), Look("Queens", style.GREEN, "^"),
+        Look("Bronx", style.PURPLE, "D"), Look("Staten Island", style.SKY_BLUE, "v"), Look("EWR", style.ORANGE, "P"),
     )
 }  # fmt: skip
 _OTHER_BOROUGH = Look("other", style.GRAY, "X")
@@ -110,8 +110,7 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
 def _hours(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows by hour, all 24 of them."""
     known = rows[rows["hour"].notna()]
-    by_hour = known.set_index(known["hour"].astype(int)).reindex(HOURS)
-    return by_hour.assign(trips=by_hour["trips"].fillna(0), plain_trips=by_hour["plain_trips"].fillna(0))
+    return known.set_index(known["hour"].astype(int)).reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
 
 
 def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: int) -> None:
@@ -194,19 +193,15 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
     tip are left out.
     """
     known = table[table["location_id"].notna()]
-    places = known.assign(borough=known["borough"].fillna(NO_ZONE), label=_zone_names(known))
+    names = known["zone"].fillna("zone " + known["location_id"].astype(int).astype(str))
+    label = names.where(names.str.len() <= _LONGEST_NAME, names.str[: _LONGEST_NAME - 1] + "…")
+    places = known.assign(borough=known["borough"].fillna(NO_ZONE), label=label)
     notes = [
         f"Of the zones with at least {minimum_trips} such trips the {zones} whose interval begins highest: few trips, "
         "whose mean may be high by chance, put no zone on top."
     ]
     notes += _without(table, "location_id", "zone")
     return _rankings(table, places, what="taxi zone", notes=notes, minimum_trips=minimum_trips, most=zones)
-
-
-def _zone_names(rows: pd.DataFrame) -> list[str]:
-    """Return the name of each zone, cut where it is long; its number where it has none."""
-    names = rows["zone"].fillna("zone " + rows["location_id"].astype(int).astype(str))
-    return [name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…" for name in names.tolist()]
 
 
 def _rankings(
@@ -220,14 +215,13 @@ def _rankings(
 ) -> Figure:
     """Draw the ``most`` places with the largest means of each service, side by side; zones with a legend of boroughs.
 
-    ``places`` are the rows of ``table`` that have a place, and its ``label``.
+    ``places`` are the rows of ``table`` that have a place, and its ``label``; those that are in no borough come last.
     """
     title, services = f"Tips by {what} of pickup", _single_services(places)
-    ranked = {
-        service: _ranked(rows[rows["trips"] >= minimum_trips], by="mean_low" if most else "mean").iloc[:most]
-        for service, rows in services.items()
-        if (rows["trips"] >= minimum_trips).any()
-    }
+    enough = places[places["trips"] >= minimum_trips].assign(somewhere=places["borough"].isin(_BOROUGHS))
+    order = ["somewhere", "mean_low" if most else "mean"]
+    ranking = enough.sort_values(order, ascending=False, kind="stable")  # ties in their order
+    ranked = {service: rows.iloc[:most] for service, rows in _single_services(ranking).items()}
     if not ranked:
         few = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
         return style.explained(title, few if _single_services(table) else NOTHING)
@@ -249,12 +243,6 @@ def _rankings(
             entries.append(_OTHER_BOROUGH.entry(label=", ".join(others)))
         body.legend(handles=entries, loc="outside lower left", ncols=8)
     return figure
-
-
-def _ranked(places: pd.DataFrame, *, by: str) -> pd.DataFrame:
-    """Return places from the largest value, ties in their order; last those that are in no borough."""
-    somewhere = places["borough"].isin(_BOROUGHS)
-    return places.assign(somewhere=somewhere).sort_values(["somewhere", by], ascending=False, kind="stable")
 
 
 def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:

@@ -2,56 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import hypot
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from whitewater.figures.predictions import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
+from whitewater_apps.taxi.figures import MODELS
 from whitewater_apps.taxi.schema import PLACES
 
-_MODELS = {"ridge": "ridge regression", "forest": "random forest"}
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def headline(results: Path) -> list[str]:
     """Return what the results of one device say, one sentence a line; nothing of files that are not there."""
-    sentences = []
-    files = (
-        ("tips_by_hour.parquet", _hours),
-        ("quality.json", _quality),
-        ("model/metrics.json", _model),
-        ("predictions/_summary.json", _predictions),
-    )
-    for name, tell in files:
-        if (results / name).exists():
-            sentences += tell(results / name)
-    return sentences
+    files = {
+        "tips_by_hour.parquet": _hours,
+        "quality.json": _quality,
+        "model/metrics.json": _model,
+        "predictions/_summary.json": _predictions,
+    }
+    return [sentence for name, tell in files.items() if (results / name).exists() for sentence in tell(results / name)]
 
 
 def _hours(path: Path) -> list[str]:
     import pandas as pd
 
-    table = pd.read_parquet(path, columns=["service", "hour", "trips", "mean", "mean_low", "mean_high"])
-    rows, least = table.convert_dtypes().to_dict("records"), Plot().minimum_trips
+    table, least = pd.read_parquet(path), Plot().minimum_trips
     deviations = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
-    sentences = []
-    for service, place in PLACES.items():
-        hours = [row for row in rows if row["service"] == service and row["trips"] >= least and pd.notna(row["hour"])]
-        if hours:
-            sentences.append(_extremes(hours, place, least=least, deviations=deviations))
+    known = table[table["hour"].notna() & (table["trips"] >= least)]
+    by_place = {place: known[known["service"] == service] for service, place in PLACES.items()}
+    sentences = [_extremes(hours, place, least, deviations) for place, hours in by_place.items() if len(hours)]
     return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
 
 
-def _extremes(hours: Sequence[Mapping[Any, Any]], place: str, *, least: int, deviations: float) -> str:
+def _extremes(hours: pd.DataFrame, place: str, least: int, deviations: float) -> str:
     """Say when people tip most and least, where there is more than one hour and the difference is not noise.
 
     The two are chosen from all pairs of hours, so that their difference must be significant at 5 % divided by the
     number of pairs (Bonferroni). ``deviations`` are the standard errors that half an interval of the mean has.
     """
-    most, lowest = (choose(hours, key=lambda row: row["mean"]) for choose in (max, min))
+    most, lowest = (hours.iloc[each] for each in (hours["mean"].argmax(), hours["mean"].argmin()))
     if len(hours) == 1:
         return f"Tips {place} at {_hour(most)}. No other hour has {least} trips with a recorded tip."
     if most["mean"] == lowest["mean"]:
@@ -86,10 +81,10 @@ def _model(path: Path) -> list[str]:
 
 
 def _errors(held_out: Mapping[str, Mapping[str, Any]], place: str) -> str:
-    best = min(_MODELS, key=lambda name: held_out[name]["mae"]["value"])
+    best = min(MODELS, key=lambda name: held_out[name]["mae"]["value"])
     model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
     sentence = (
-        f"The {_MODELS[best]} predicts tips {place} to within {model} points on average, "
+        f"The {MODELS[best].lower()} predicts tips {place} to within {model} points on average, "
         f"the mean of the hour to within {hour} (held-out trips)"
     )
     return f"{sentence}{'.' if held_out[best]['mae_gain']['low'] > 0 else ': the model is not clearly better.'}"
@@ -103,7 +98,7 @@ def _predictions(path: Path) -> list[str]:
     return [f"{predicted:,} of {_count(trips, 'trip')} {_are(predicted)} predicted.{rest}"]
 
 
-def _hour(row: Mapping[str, Any]) -> str:
+def _hour(row: pd.Series[Any]) -> str:
     bounds = f"{100 * row['mean_low']:.1f}, {100 * row['mean_high']:.1f}"
     return f"{row['hour']}:00: {_percent(row['mean'])} [{bounds}] of the fare (n = {row['trips']:,})"
 

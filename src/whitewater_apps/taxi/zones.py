@@ -48,19 +48,17 @@ def read_zones(path: Path) -> Zones:
     dropped.
     """
     rows = _read(path)
-    found: dict[int, tuple[str, str, str]] = {}
-    conflicts: list[int] = []
-    for location, *text in rows:
-        number = _location(location, path=path)
-        zone = (text[0], text[1], text[2])
-        if found.setdefault(number, zone) != zone:
-            conflicts.append(number)
-    if conflicts:
-        raise InputError(f"{path} gives more than one borough or zone to LocationID {', '.join(map(str, conflicts))}. "
-                         "Keep one row for each.")  # fmt: skip
-    zones = (found.get(location, (None, None, None)) for location in range(LOCATIONS + 1))
-    boroughs, names, service_zones = zip(*zones, strict=True)
-    return Zones(boroughs, names, service_zones, duplicates=len(rows) - len(found))
+    zones: dict[int, list[str]] = {}
+    for location, *zone in rows:
+        if not (location.isdecimal() and 1 <= int(location) <= LOCATIONS):
+            raise InputError(f"{path}: LocationID {location!r} is not one of 1 to {LOCATIONS}. Correct or remove the "
+                             "row.")  # fmt: skip
+        if zones.setdefault(int(location), zone) != zone:
+            raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one row for "
+                             "each.")  # fmt: skip
+    every = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
+    boroughs, names, service_zones = zip(*every, strict=True)
+    return Zones(boroughs, names, service_zones, duplicates=len(rows) - len(zones))
 
 
 def zones_csv(zones: Zones) -> str:
@@ -105,9 +103,3 @@ def _read(path: Path) -> list[list[str]]:
     return [
         [NOT_AVAILABLE if place is None else row[place].strip() or NOT_AVAILABLE for place in places] for row in rows
     ]
-
-
-def _location(text: str, *, path: Path) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= LOCATIONS):
-        raise InputError(f"{path}: LocationID {text!r} is not one of 1 to {LOCATIONS}. Correct or remove the row.")
-    return int(text)

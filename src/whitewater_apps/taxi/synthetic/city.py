@@ -76,30 +76,27 @@ class City(NamedTuple):
 
 @lru_cache
 def city() -> City:
-    """Return the city, always the same."""
+    """Return the city, always the same.
+
+    Manhattan's zones lie in three columns from the Battery to Inwood, which is north-north-east of it; those of the
+    other boroughs are spread evenly over a disc: Vogel's sunflower, by the golden angle.
+    """
     rows: dict[int, tuple[str, str, str, tuple[float, float]]] = {0: ("", "", "", (0.0, 0.0)), **NAMED}
     free = [number for number in range(1, SIZE) if number not in NAMED]
     # Dealt out by a fixed shuffle, so that the boroughs are mixed along the ids as in TLC's table.
     numbers = iter(np.random.default_rng(265).permutation(free).tolist())
-    for borough, (count, center, radius) in BOROUGHS.items():
+    for borough, (count, (east, north), radius) in BOROUGHS.items():
         for index, number in enumerate(sorted(next(numbers) for _ in range(count))):
-            service_zone = "Yellow Zone" if borough == "Manhattan" and index < YELLOW_ZONES else "Boro Zone"
-            place = _avenue(index, count) if borough == "Manhattan" else _spiral(index, count, center, radius)
+            angle, distance = index * np.pi * (3 - 5**0.5), radius * ((index + 0.5) / count) ** 0.5
+            place = east + float(distance * np.cos(angle)), north + float(distance * np.sin(angle))
+            service_zone = "Boro Zone"
+            if borough == "Manhattan":
+                above = 11.6 * index / (count - 1)
+                place = -1.0 + 0.33 * above + 0.6 * (index % 3 - 1), above - 4.0
+                service_zone = "Yellow Zone" if index < YELLOW_ZONES else service_zone
             rows[number] = (borough, f"{borough} {index + 1}", service_zone, place)
     *texts, places = zip(*(rows[number] for number in range(SIZE)), strict=True)
     return City(*map(np.array, texts), *np.array(places).T)
-
-
-def _avenue(index: int, count: int) -> tuple[float, float]:
-    """Lay Manhattan's zones in three columns from the Battery to Inwood, which is north-north-east of it."""
-    north = -4.0 + 11.6 * index / (count - 1)
-    return -1.0 + 0.33 * (north + 4.0) + 0.6 * (index % 3 - 1), north
-
-
-def _spiral(index: int, count: int, center: tuple[float, float], radius: float) -> tuple[float, float]:
-    """Spread zones evenly over a disc: Vogel's sunflower, by the golden angle."""
-    angle, distance = index * np.pi * (3 - 5**0.5), radius * ((index + 0.5) / count) ** 0.5
-    return center[0] + float(distance * np.cos(angle)), center[1] + float(distance * np.sin(angle))
 
 
 def miles_between(start: Integers, end: Integers) -> Floats:

@@ -23,7 +23,7 @@ from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES
 from whitewater_apps.taxi.synthetic.city import SIZE, city
 from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
-from whitewater_apps.taxi.synthetic.layout import CSV_UNTIL, PARQUET_SINCE, Layout, layout, raw_table
+from whitewater_apps.taxi.synthetic.layout import Layout, layout, raw_table
 from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
 from whitewater_apps.taxi.synthetic.trips import app_trips, hourly_demand, taxi_trips
 from whitewater_apps.taxi.zones import COLUMNS
@@ -46,13 +46,19 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
 
     Raises ConfigError if the service is not simulated in that month, which is ``YYYY-MM``.
     """
-    chosen = layout(service, month, "csv" if month < PARQUET_SINCE else "parquet")
-    return pa.concat_tables(_tables(chosen, rows=rows, seed=seed))
+    return pa.concat_tables(_tables(layout(service, month), rows=rows, seed=seed))
 
 
 def simulate_zones() -> pa.Table:
     """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
     return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in city()[:3])], list(COLUMNS))
+
+
+def write_zones(path: Path) -> Path:
+    """Write the simulated city's zone table as CSV, and return its path."""
+    options = pa_csv.WriteOptions(quoting_header="none")
+    write_whole(path, lambda place: pa_csv.write_csv(simulate_zones(), place, options))
+    return path
 
 
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
@@ -65,7 +71,7 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     Raises ConfigError if a service is not simulated in a month.
     """
     wanted = [
-        _layout(service, month, first=settings.months[0])
+        layout(service, month, first=month == settings.months[0])
         for service, month in dict.fromkeys(product(settings.services, settings.months))
     ]
     remove_unfinished(directory)
@@ -74,16 +80,11 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
     paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
     for chosen, path in zip(wanted, paths, strict=True):
         rows = max(1, round(ROWS[chosen.service] * settings.scale))
-        write = _write_csv if chosen.form == "csv" else _write_parquet
-        write_whole(path, partial(write, tables=_tables(chosen, rows=rows, seed=settings.seed), chosen=chosen))
+        tables = _tables(chosen, rows=rows, seed=settings.seed)
+        write_whole(path, partial(_write_csv if chosen.form == "csv" else _write_parquet, tables=tables, chosen=chosen))
         logger.info("simulated %s: %d trips", path, rows)
     write_zones(directory / ZONES)
     return paths
-
-
-def _layout(service: Service, month: str, *, first: str) -> Layout:
-    is_csv = month < PARQUET_SINCE or (month == first and service == "yellow" and month <= CSV_UNTIL)
-    return layout(service, month, "csv" if is_csv else "parquet")
 
 
 def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
@@ -134,11 +135,3 @@ def _torn(lines: bytes, *, count: int) -> Iterator[bytes]:
         yield following[: len(following) // 2] + b"\r\n"
         start = end
     yield lines[start:]
-
-
-def write_zones(path: Path) -> Path:
-    """Write the simulated city's zone table as CSV, and return its path."""
-    write_whole(
-        path, lambda place: pa_csv.write_csv(simulate_zones(), place, pa_csv.WriteOptions(quoting_header="none"))
-    )
-    return path
