@@ -67,22 +67,15 @@ def test_a_borough_that_the_model_does_not_know_is_null() -> None:
 
 def test_levels_are_named_as_riders_know_them() -> None:
     values = {"hour": 7.0, "weekday": 6.0, "rate_code": 2.0, "pickup_borough": 3.0, "fare_amount": 1.0}
-    assert [WHICH.levels(name).get(value) for name, value in values.items()] == [
-        "07",
-        "Sunday",
-        "JFK",
-        "Manhattan",
-        None,
-    ]
+    names = [WHICH.levels(name).get(value) for name, value in values.items()]
+    assert names == ["07", "Sunday", "JFK", "Manhattan", None]
 
 
 def test_the_features_of_a_trip_do_not_depend_on_its_partition() -> None:
     columns = columns_of(trips(100))
-    alone = [
-        feature_matrix({name: values[row : row + 1] for name, values in columns.items()}, WHICH, DEVICE)[0]
-        for row in range(100)
-    ]
-    np.testing.assert_array_equal(feature_matrix(columns, WHICH, DEVICE), np.array(alone))
+    parts = [{name: values[row : row + 1] for name, values in columns.items()} for row in range(100)]
+    alone = np.concatenate([feature_matrix(part, WHICH, DEVICE) for part in parts])
+    np.testing.assert_array_equal(feature_matrix(columns, WHICH, DEVICE), alone)
 
 
 def test_no_feature_contains_the_tip() -> None:
@@ -92,15 +85,14 @@ def test_no_feature_contains_the_tip() -> None:
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("name", ["total_amount", "tip_amount", "tip_fraction", "tips"])
-def test_a_feature_that_contains_the_tip_is_refused_by_name(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"{name}.*contains the tip"):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("hour", "names a feature twice")]
+    + [(name, f"{name}.*contains the tip") for name in ("total_amount", "tip_amount", "tip_fraction", "tips")],
+)
+def test_a_feature_that_contains_the_tip_or_is_named_twice_is_refused(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         resolve_config({"taxi": {"model": {"features": ["hour", name]}}}, ["taxi"])
-
-
-def test_a_feature_named_twice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="names a feature twice"):
-        resolve_config({"taxi": {"model": {"features": ["hour", "hour"]}}}, ["taxi"])
 
 
 def test_the_tip_fraction_is_known_for_card_trips_with_a_fare_and_for_all_app_trips() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,18 +17,14 @@ Hour = tuple[int, int, float, float]
 
 def write_hours(place: Path, hours: list[Hour]) -> None:
     """Write hours as (hour, trips, mean, half the interval)."""
-    rows = [
-        {
-            "service": "yellow",
-            "hour": hour,
-            "trips": trips,
-            "mean": mean,
-            "mean_low": mean - half,
-            "mean_high": mean + half,
-        }
-        for hour, trips, mean, half in hours
-    ]
-    pd.DataFrame(rows).to_parquet(place / "tips_by_hour.parquet")
+    table = pd.DataFrame(hours, columns=["hour", "trips", "mean", "half"]).assign(service="yellow")
+    bounds = {"mean_low": table["mean"] - table["half"], "mean_high": table["mean"] + table["half"]}
+    table.assign(**bounds).to_parquet(place / "tips_by_hour.parquet")
+
+
+def write_metrics(place: Path, **services: Any) -> None:
+    (place / "model").mkdir()
+    (place / "model" / "metrics.json").write_text(json.dumps({"services": services}))
 
 
 @pytest.mark.parametrize(
@@ -35,13 +32,13 @@ def write_hours(place: Path, hours: list[Hour]) -> None:
     [
         (
             [(8, 40, 0.1, 0.01), (9, 40, 0.3, 0.01)],
-            "in yellow taxis at 9:00: 30.0 % [29.0, 31.0] of the fare (n = 40), and",
+            "yellow taxis at 9:00: 30.0 % [29.0, 31.0] of the fare (n = 40)",
         ),
         ([(8, 40, 0.1, 0.01), (9, 40, 0.11, 0.01)], "do not clearly differ by hour"),
         ([(8, 40, 0.1, 0.0), (9, 40, 0.1, 0.0)], "are the same in all 2 hours: 10.0 % of the fare."),
         (
             [(8, 40, 0.1, 0.01), (9, 29, 0.3, 0.01)],
-            "at 8:00: 10.0 % [9.0, 11.0] of the fare (n = 40). No other hour has 30 trips",
+            "[9.0, 11.0] of the fare (n = 40). No other hour has 30 trips",
         ),
         ([(8, 29, 0.1, 0.01)], "No hour of the day has 30 trips"),
     ],
@@ -79,9 +76,7 @@ def test_a_model_is_called_better_only_where_its_gain_is_clear(tmp_path: Path, l
     error = {"value": 0.05, "low": 0.04, "high": 0.06}
     scores = {"mae": error, "mae_gain": {"value": 0.01, "low": low, "high": 0.02}}
     held_out = {"ridge": scores, "forest": scores, "hour_mean": {"mae": error}}
-    metrics = {"services": {"yellow": {"status": "fitted", "held_out": held_out}}}
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "metrics.json").write_text(json.dumps(metrics))
+    write_metrics(tmp_path, yellow={"status": "fitted", "held_out": held_out})
     [sentence] = headline(tmp_path)
     assert sentence.endswith("(held-out trips)." if clear else "the model is not clearly better.")
 
@@ -93,8 +88,7 @@ def test_the_better_model_is_told_with_its_error_and_that_of_the_mean_of_the_hou
         model: {"mae": {"value": error, "low": error - 0.001, "high": error + 0.001}, "mae_gain": gain}
         for model, error in errors.items()
     }
-    services = {"yellow": {"status": "fitted", "held_out": held_out}, "green": {"status": "skipped", "reason": "few"}}
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "metrics.json").write_text(json.dumps({"services": services}))
+    skipped = {"status": "skipped", "reason": "few"}
+    write_metrics(tmp_path, yellow={"status": "fitted", "held_out": held_out}, green=skipped)
     [sentence] = headline(tmp_path)
     assert [word for word in ("random forest", "6.1 [6.0, 6.2] points", "7.2 [7.1, 7.3]") if word not in sentence] == []
