@@ -92,7 +92,7 @@ def units_of(paths: Sequence[Path], work: Work, kinds: Mapping[str, Kind]) -> li
     block_rows = max(1, min(UNIT_ROWS, rows // (UNITS_A_THREAD * work.threads)))
     columns = {name: RawColumn(name, kind) for name, kind in kinds.items()}
     files = [replace(file, era=replace(file.era, columns=columns)) for path in paths for file in open_raw(path, SOURCE)]
-    return [unit for file in files for unit in units(file, rows=block_rows)]
+    return units(files, rows=block_rows)
 
 
 def duckdb_source(paths: Sequence[Path]) -> str:

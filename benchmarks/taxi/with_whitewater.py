@@ -17,11 +17,12 @@ import pyarrow as pa
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
 from whitewater.process import exit_fast
 from whitewater.tables import with_polars as tables
+from whitewater.tables.config import Range
 from whitewater.tables.eras import Era
 from whitewater.tables.fixed_point import VALUE, integers
 from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
-from whitewater.tables.rules import Range, Rule
+from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
@@ -69,7 +70,7 @@ def compute(work: Work) -> Answer:
             groups = _tips(_clean(pl.concat(_scans(files)), every))
         else:
             rows = TEXT_ROWS if work.csv else PARQUET_ROWS
-            parts = [unit for number, file in enumerate(files) for unit in units(file, rows=rows, number=number)]
+            parts = units(files, rows=rows)
             groups = pl.concat(workers.map(partial(_aggregate, every=every, output=work.output), parts, label="tips"))
     return roll_up(groups, zones)
 

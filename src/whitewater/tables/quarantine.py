@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.io.store import remove_unfinished
+from whitewater.step import Run
+from whitewater.tables.config import RawFiles
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import RawFile, Unit, UnitCounts
+from whitewater.tables.raw_files import RawFile, Source, Unit, UnitCounts, read_files
 from whitewater.tables.rules import Rule
 
 # Bit 0 of a mask: lines of text that could not be parsed, which no rule sees.
@@ -36,15 +39,12 @@ class Split:
         The columns of a row.
     rules
         A row is kept that breaks none of them.
-    origins
-        What each file is called in quarantine, by its number.
     """
 
     kept: Path
     quarantine: Path
     schema: pa.Schema
     rules: Sequence[Rule]
-    origins: Mapping[int, str]
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -56,15 +56,15 @@ class Split:
 
         ``broken``, int64 (rows,) on the host, has bit *i* set where a row breaks ``rules[i]``.
         """
-        file, name, mask = unit.place[0], f"part-{unit.stem(piece)}.parquet", broken << 1
+        (number, _), origin, name, mask = unit.place, unit.file.name, f"{unit.stem(piece)}.parquet", broken << 1
         if len(kept := rows.filter(pa.array(mask == 0))):
-            write_table(kept, self.kept / name)
+            write_table(kept, self.kept / f"part-{name}")
         if len(rejected := rows.filter(pa.array(mask > 0))):
-            masks, files, place = mask[mask > 0], np.full(len(rejected), file), self.quarantine / name
-            write_rejected(rejected, masks, files, place, reasons=self.reasons, origins=self.origins)
+            masks, files, place = mask[mask > 0], np.full(len(rejected), number), self.quarantine / f"part-{name}"
+            write_rejected(rejected, masks, files, place, reasons=self.reasons, origins={number: origin})
         if malformed:
-            place = self.quarantine / f"malformed-{unit.stem(piece)}.parquet"
-            write_malformed(pa.array(malformed), place, schema=self.schema, origin=self.origins[file])
+            place = self.quarantine / f"malformed-{name}"
+            write_malformed(pa.array(malformed), place, schema=self.schema, origin=origin)
         counts = dict(zip(*np.unique(mask, return_counts=True), strict=True))
         groups = Counter[tuple[int | None, ...]]({(int(each),): int(rows) for each, rows in counts.items()})
         return UnitCounts(len(malformed), next(iter(malformed), None), groups)
@@ -90,6 +90,20 @@ class Split:
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
         found = count_reasons(masks, self.reasons)
         return {**found, "quarantined": found["rows_in"] - found["rows_out"]}
+
+
+def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
+    """Split the rows of an application's raw files; return what became of them.
+
+    Raises as `whitewater.tables.raw_files.read_files` and `Split.finish`.
+    """
+    if run.engine == "local":
+        from whitewater.tables.with_polars import split_units
+    else:
+        from whitewater.tables.with_dask import split_units
+    into.kept.mkdir()
+    into.quarantine.mkdir()
+    return into.finish(*read_files(run, inputs, source, partial(split_units, into=into, rows=run.settings.block_rows)))
 
 
 def write_rejected(

@@ -6,7 +6,7 @@ import codecs
 import csv
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,9 +15,14 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
+from whitewater.io.local_files import check_fetched
+from whitewater.io.store import read_json
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
+from whitewater.step import Run
 from whitewater.tables.casts import Clock, cast_column, is_plain
+from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Era, Names, Recognize
 from whitewater.tables.partitions import ranges_of
 from whitewater.tables.text import Lines, parse_lines
@@ -157,22 +162,6 @@ def refuse(faults: Sequence[str]) -> None:
         raise InputError(faults[0])
 
 
-def refuse_malformed(files: Sequence[RawFile], counts: Sequence[UnitCounts], *, limit: float, setting: str) -> None:
-    """Refuse the files of which a larger share of lines cannot be parsed than ``setting.max_malformed_fraction``.
-
-    Raises InputError, which tells of every such file, and what is wrong with its first malformed line.
-    """
-    refuse(
-        [
-            f"{file.name}: {counted.malformed} of {counted.rows} lines cannot be parsed, more than "
-            f"{setting}.max_malformed_fraction ({limit:g}) allows. The first: {fault_of(counted.example, file)}. "
-            "Correct the file, or raise the limit to send such lines to quarantine."
-            for file, counted in zip(files, counts, strict=True)
-            if counted.example is not None and counted.malformed > limit * counted.rows
-        ]
-    )
-
-
 def open_raw(path: Path, source: Source) -> list[RawFile]:
     """Recognize a file by its content; see `open_all`."""
     try:
@@ -187,15 +176,52 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
     return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]
 
 
-def units(file: RawFile, *, rows: int, number: int = 0) -> list[Unit]:
-    """Cut a file into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
+def units(files: Sequence[RawFile], *, rows: int) -> list[Unit]:
+    """Cut files into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
+    return [
+        Unit(file, start, stop, (number, place))
+        for number, file in enumerate(files)
+        for place, (start, stop) in enumerate(_bounds(file, rows))
+    ]
+
+
+def _bounds(file: RawFile, rows: int) -> Sequence[tuple[int, int | None]]:
     if file.form == "parquet":
-        bounds: list[tuple[int, int | None]] = [*ranges_of(file.group_rows, rows)]
-    elif file.form == "zip":
-        bounds = [(file.body, None)]
-    else:
-        bounds = ranges(file.path, file.body, rows * BYTES_A_ROW)
-    return [Unit(file, start, stop, (number, place)) for place, (start, stop) in enumerate(bounds)]
+        return ranges_of(file.group_rows, rows)
+    return [(file.body, None)] if file.form == "zip" else ranges(file.path, file.body, rows * BYTES_A_ROW)
+
+
+def read_files(
+    run: Run[RawFiles],
+    inputs: Path,
+    source: Source,
+    read: Callable[[Sequence[Unit], Workers], Iterable[UnitCounts]],
+) -> tuple[list[RawFile], list[UnitCounts]]:
+    """Let ``read`` do what it does with the units of an application's raw files; return the files and their counts.
+
+    ``inputs`` is the list of files that step `fetch` wrote.
+
+    Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
+    IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
+    """
+    listed, settings = read_json(inputs)["files"], run.settings
+    with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
+        files = open_all([Path(each["path"]) for each in listed], source)
+        every, by_file = units(files, rows=settings.block_rows), [UnitCounts() for _ in files]
+        with run.workers() as workers:
+            for unit, counts in zip(every, read(every, workers), strict=True):
+                by_file[unit.place[0]] += counts
+    limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
+    refuse(
+        [
+            f"{file.name}: {counts.malformed} of {counts.rows} lines cannot be parsed, more than {key} ({limit:g}) "
+            f"allows. The first: {fault_of(counts.example, file)}. Correct the file, or raise the limit to send such "
+            "lines to quarantine."
+            for file, counts in zip(files, by_file, strict=True)
+            if counts.example is not None and counts.malformed > limit * counts.rows
+        ]
+    )
+    return files, by_file
 
 
 def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:

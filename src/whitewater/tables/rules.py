@@ -1,22 +1,15 @@
-"""Cleaning rules as data: a reason, a quantity, and the test that a rejected row meets; and bounds as settings.
+"""Cleaning rules as data: a reason, a quantity, and the test that a rejected row meets.
 
 Each engine renders rules on its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
-
-from pydantic import Field, model_validator
-
-from whitewater.config.base import Section
+from typing import Any, Literal
 
 Test = Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
-# Bounds of a `Range`: on each side there is one at most.
-LOWER, UPPER = ("above", "at_least"), ("below", "at_most")
-SAME_SIDE = {"above": "at_least", "at_least": "above", "below": "at_most", "at_most": "below"}
 
 
 @dataclass(frozen=True)
@@ -31,37 +24,3 @@ class Rule:
     quantity: str
     test: Test
     operand: Any = None
-
-
-class Range(Section):
-    """Bounds of a quantity, one on each side at most; a null passes."""
-
-    above: float | None = Field(None, description="Values must be greater.")
-    at_least: float | None = Field(None, description="Values must be greater or equal.")
-    below: float | None = Field(None, description="Values must be less.")
-    at_most: float | None = Field(None, description="Values must be less or equal.")
-
-    @classmethod
-    def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave out a default bound, which config/taxi.yaml also states, whose side has another one."""
-        yielding = {
-            bound
-            for bound, value in default.items()
-            if given.get(SAME_SIDE[bound]) is not None and given.get(bound, value) == value
-        }
-        return {bound: value for bound, value in {**default, **given}.items() if bound not in yielding}
-
-    @model_validator(mode="after")
-    def _some_value_is_within(self) -> Self:
-        bounds = self.model_dump(exclude_none=True)
-        for bound, other in SAME_SIDE.items():
-            if bound in bounds and other in bounds:
-                raise ValueError(f"{bound} and {other} are both given: set one of them to null")
-        low, high = (next((key for key in keys if key in bounds), "") for keys in (LOWER, UPPER))
-        strict = low == "above" or high == "below"
-        if low and high and (bounds[low] > bounds[high] or (strict and bounds[low] == bounds[high])):
-            raise ValueError(
-                f"no value is {low.replace('_', ' ')} {bounds[low]:g} and {high.replace('_', ' ')} {bounds[high]:g}: "
-                "change one of them, or remove it with null (a bound that is not given keeps its default)"
-            )
-        return self

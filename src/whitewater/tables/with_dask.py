@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
 from whitewater.tables.eras import Codes, Era
@@ -77,8 +78,13 @@ def write_unit(
     return counts
 
 
-def split_unit(unit: Unit, *, into: Split, rows: int, backend: str) -> UnitCounts:
-    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask."""
+def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
+    """Split units of raw files into kept rows and others; return the counts of each by mask, in order."""
+    split = partial(_split_unit, into=into, rows=rows, backend=dask.config.get("dataframe.backend"))
+    return workers.compute(*map(delayed(split), units))
+
+
+def _split_unit(unit: Unit, *, into: Split, rows: int, backend: str) -> UnitCounts:
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(from_arrow(raw, backend), unit.file.era, {})

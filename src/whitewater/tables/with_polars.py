@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ import polars.selectors as cs
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn
 from whitewater.tables.fixed_point import LIMIT, SUMS, integers
@@ -51,8 +53,12 @@ def write_unit(
     return counts
 
 
-def split_unit(unit: Unit, *, into: Split, rows: int) -> UnitCounts:
-    """Split a unit of raw files, about ``rows`` rows at a time, into kept ones and others; count them by mask."""
+def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
+    """Split units of raw files into kept rows and others; yield the counts of each by mask, in order."""
+    return workers.map(partial(_split_unit, into=into, rows=rows), units, label="read", ordered=True)
+
+
+def _split_unit(unit: Unit, *, into: Split, rows: int) -> UnitCounts:
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, into.schema, {})

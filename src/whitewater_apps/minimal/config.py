@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from whitewater.config.base import Section, Sourced
+from whitewater.tables.config import RawFiles
 
 
 class Generated(Section):
@@ -34,16 +35,10 @@ class Fetch(Sourced):
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
 
 
-class Read(Section):
+class Read(RawFiles):
     """Which readings are kept; every other one goes to quarantine with all its reasons."""
 
     fastest: float = Field(113.0, gt=0, lt=2**20, description="Largest plausible wind speed, in m/s.")
-    max_malformed_fraction: float = Field(
-        0.01, ge=0, le=1, description="Share of lines that cannot be parsed above which a file is refused."
-    )
-    block_rows: int = Field(
-        500_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
-    )
 
 
 class Aggregate(Section):

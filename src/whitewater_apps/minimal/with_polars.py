@@ -1,9 +1,8 @@
-"""The operations on tables of readings in Polars."""
+"""Tables of readings in Polars."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import chain
 
 import polars as pl
@@ -13,18 +12,11 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
 from whitewater.tables.group_statistics import merge, nothing
 from whitewater.tables.partitions import Partition
-from whitewater.tables.quarantine import Split
-from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater_apps.minimal.readings import KEYS, READINGS
 
 
-def read(units: Sequence[Unit], into: Split, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
-    """Split units of raw files into readings and quarantine; see `operations.Operations`."""
-    return workers.map(partial(tables.split_unit, into=into, rows=rows), units, label="read", ordered=True)
-
-
 def wind_sums(partitions: Sequence[Partition], *, workers: Workers) -> pa.Table:
-    """Return the sums of the wind speed by station and hour; see `operations.Operations`."""
+    """Return the sums of the wind speed by station and hour; see `whitewater.tables.group_statistics`."""
     parts = workers.map(_wind_sums, partitions, label="aggregate")
     [sums] = merge(chain([nothing([KEYS])], parts))
     return sums

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 
 from whitewater.config.base import Section, Sourced
 from whitewater.learn.config import Search
-from whitewater.tables.rules import Range
+from whitewater.tables.config import Range, RawFiles
 
 Service = Literal["yellow", "green", "fhvhv"]
 Month = Annotated[str, Field(pattern=r"^20\d\d-(0[1-9]|1[0-2])$")]
@@ -76,15 +76,9 @@ def _tells_times(form: str) -> str:
     return form
 
 
-class Standardize(Section):
+class Standardize(RawFiles):
     """How raw files become one schema."""
 
-    block_rows: int = Field(
-        500_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
-    )
-    max_malformed_fraction: float = Field(
-        0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
-    )
     datetime_format: Annotated[str, AfterValidator(_tells_times)] = Field(
         "",
         description="How times are written that are stored as text, such as `%m/%d/%Y %I:%M:%S %p`; empty: as "

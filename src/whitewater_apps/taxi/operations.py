@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides."""
 
-    def standardize(self, units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+    def standardize(self, units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
         """Write units of raw files as parts of one schema, at most about ``rows`` rows each.
 
         ``part-FILE-UNIT-PIECE.parquet`` has the columns of `STANDARDIZED` that the era has: a raw value that is not

@@ -38,7 +38,7 @@ from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUS
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
-def standardize(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
     """Write units of raw files as parts of one schema; see `operations.Operations`."""
     backend = dask.config.get("dataframe.backend")
     write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, backend=backend)

@@ -36,7 +36,7 @@ from whitewater_apps.taxi.trip_files import RowGroup
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def standardize(units: Sequence[Unit], folder: Path, *, rows: int, workers: Workers) -> Iterable[UnitCounts]:
+def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
     """Write units of raw files as parts of one schema; see `operations.Operations`."""
     work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, count=_count_months)
     return workers.map(work, units, label="standardize", ordered=True)

@@ -15,7 +15,7 @@ from whitewater.config.resolve import Source
 from whitewater.config.root import whole
 from whitewater.engines.gpu_check import require_device
 from whitewater.errors import ConfigError, DeviceError
-from whitewater.tables.rules import Range
+from whitewater.tables.config import Range
 from whitewater_apps.taxi.config import Clean
 
 resolve = partial(resolving.resolve, names=in_project())

@@ -24,8 +24,8 @@ NAMES = Names(
 def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> None:
     rows = [f"{1000 + number / 100:.2f},{number}" for number in range(10_000)]
     (tmp_path / "log.csv").write_text("\n".join(["station,minutes", *rows, ",7", "1000.00,8"]) + "\n")
-    [file] = open_all([tmp_path / "log.csv"], Source(NAMES.era, NAMES, "rides", "files", Clock("UTC")))
-    [unit] = units(file, rows=20_000)
+    files = open_all([tmp_path / "log.csv"], Source(NAMES.era, NAMES, "rides", "files", Clock("UTC")))
+    [unit] = units(files, rows=20_000)
     written: dict[str, Callable[..., Any]] = {
         "polars": with_polars.write_unit,
         "dask": partial(with_dask.write_unit, backend="pandas"),

@@ -33,7 +33,7 @@ def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list
     values: list[float] = []
     malformed: list[str] = []
     for file in raw_files.open_raw(path, SOURCE):
-        for unit in raw_files.units(file, rows=block_rows):
+        for unit in raw_files.units([file], rows=block_rows):
             for table, torn in raw_files.arrow_blocks(unit, rows=block_rows):
                 rows += len(table) + len(torn)
                 values += table["value"].to_pylist()
