@@ -19,11 +19,12 @@ from whitewater.io.store import remove_unfinished
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import RawFile, Source, Unit, UnitCounts, read_files
+from whitewater.tables.raw_files import Source, Unit, UnitCounts, read_files
 from whitewater.tables.rules import Rule
 
 # Bit 0 of a mask: lines of text that could not be parsed, which no rule sees.
 MALFORMED = "malformed_line"
+NO_ROWS = "part-none.parquet"
 
 
 @dataclass(frozen=True)
@@ -69,33 +70,17 @@ class Split:
         groups = Counter[tuple[int | None, ...]]({(int(each),): int(rows) for each, rows in counts.items()})
         return UnitCounts(len(malformed), next(iter(malformed), None), groups)
 
-    def finish(self, files: Sequence[RawFile], by_file: Sequence[UnitCounts]) -> dict[str, Any]:
-        """Return what became of the rows of each file, and of all; a data set without rows gets one empty file.
-
-        Raises IntegrityError if the rows on the disk are not those that were counted.
-        """
-        remove_unfinished(self.kept)
-        remove_unfinished(self.quarantine)
-        if not any(self.kept.iterdir()):
-            write_table(self.schema.empty_table(), self.kept / "part-none.parquet")
-        if not any(self.quarantine.iterdir()):
-            write_malformed(pa.nulls(0), self.quarantine / "malformed-none.parquet", schema=self.schema, origin="")
-        told = [{"path": file.name, **self._describe(each)} for file, each in zip(files, by_file, strict=True)]
-        totals = {key: sum(each[key] for each in told) for key in ("rows_in", "rows_out", "quarantined")}
-        check_written(self.kept, totals["rows_out"])
-        check_written(self.quarantine, totals["quarantined"])
-        return {"totals": totals, "files": told}
-
-    def _describe(self, counts: UnitCounts) -> dict[str, Any]:
+    def describe(self, counts: UnitCounts) -> dict[str, Any]:
+        """Return the rows read, kept and quarantined, and those of each reason."""
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
-        found = count_reasons(masks, self.reasons)
-        return {**found, "quarantined": found["rows_in"] - found["rows_out"]}
+        rows = count_reasons(masks, self.reasons)
+        return {**rows, "quarantined": rows["rows_in"] - rows["rows_out"]}
 
 
 def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
-    """Split the rows of an application's raw files; return what became of them.
+    """Split the rows of an application's raw files; return what became of the rows of each file, and of all.
 
-    Raises as `whitewater.tables.raw_files.read_files` and `Split.finish`.
+    Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
     if run.engine == "local":
         from whitewater.tables.with_polars import split_units
@@ -103,7 +88,37 @@ def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -
         from whitewater.tables.with_dask import split_units
     into.kept.mkdir()
     into.quarantine.mkdir()
-    return into.finish(*read_files(run, inputs, source, partial(split_units, into=into, rows=run.settings.block_rows)))
+    split = partial(split_units, into=into, rows=run.settings.block_rows)
+    files, by_file = read_files(run, inputs, source, split)
+    described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
+    totals = add_up(described)
+    finish_data_sets(into.kept, into.quarantine, into.schema, totals)
+    return {"totals": totals, "files": described}
+
+
+def add_up(described: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the rows of all files that were read, kept and quarantined."""
+    return {key: sum(file[key] for file in described) for key in ("rows_in", "rows_out", "quarantined")}
+
+
+def finish_data_sets(
+    kept: Path, quarantine: Path, schema: pa.Schema, totals: Mapping[str, int], *, directory: str = ""
+) -> None:
+    """Give a data set without rows one empty file, so that its readers find the columns; check the rows on the disk.
+
+    Raises IntegrityError if a row is missing or there twice.
+    """
+    remove_unfinished(kept)
+    remove_unfinished(quarantine)
+    if not any(kept.iterdir()):
+        write_table(schema.empty_table(), kept / directory / NO_ROWS)
+    if not any(quarantine.iterdir()):
+        write_malformed(pa.nulls(0), quarantine / directory / NO_ROWS, schema=schema, origin="")
+    for data_set, rows in ((kept, totals["rows_out"]), (quarantine, totals["quarantined"])):
+        found = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
+        if found != rows:
+            raise IntegrityError(f"{data_set} holds {found} rows where {rows} were written. Run the step again; "
+                                 "if this stays, a disk or file system loses data.")  # fmt: skip
 
 
 def write_rejected(
@@ -163,14 +178,3 @@ def funnel(masks: Counter[int], reasons: Sequence[str], *, rare: Container[str] 
         if first[bit] or reason not in rare:
             stages.append({"rule": reason, "rows": left})
     return stages
-
-
-def check_written(data_set: Path, expected: int) -> None:
-    """Compare the rows that lie on disk, by the footers of the files, with those that were counted.
-
-    Raises IntegrityError if a row is missing or there twice.
-    """
-    found = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
-    if found != expected:
-        raise IntegrityError(f"{data_set} holds {found} rows where {expected} were written. Run the step again; "
-                             "if this stays, a disk or file system loses data.")  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from whitewater.errors import IntegrityError
-from whitewater.tables.quarantine import count_reasons, funnel
+from whitewater.tables.quarantine import add_up, count_reasons, funnel
 from whitewater_apps.taxi.partitions import month_name
 from whitewater_apps.taxi.rules import UNREADABLE
 from whitewater_apps.taxi.schema import SERVICES
@@ -52,7 +52,7 @@ def summarize(
         by_month[-1 if service is None else service, month][mask] += rows
     files = [_file(entry, by_file[entry["file"]], counts, reasons, zones) for entry in catalog]
     return {
-        "totals": {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")},
+        "totals": add_up(files),
         "funnel": funnel(sum(by_file.values(), Counter()), reasons, rare=UNREADABLE),
         "by_month": [
             {"service": SERVICES[max(service, 0)], "month": month_name(month), **count_reasons(masks, reasons)}

@@ -7,15 +7,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import InputError, shorten_list
-from whitewater.io.store import read_json, remove_unfinished, write_json
+from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.partitions import Part, group_parts, write_table
-from whitewater.tables.quarantine import check_written, write_malformed
+from whitewater.tables.partitions import Part, group_parts
+from whitewater.tables.quarantine import finish_data_sets, write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
@@ -50,12 +49,8 @@ def clean(
         counts = operations(run.engine).clean(partitions, cleaning_rules, into=targets, workers=workers)
     counts += quarantine_lines(standardized, catalog, quarantine)
     _check_zones(counts, table, run.settings)
-    for data_set in (trips, quarantine):
-        remove_unfinished(data_set)
-    _keep_schema(trips, quarantine)
     summary = summarize(catalog, counts, targets.reasons, table)
-    check_written(trips, summary["totals"]["rows_out"])
-    check_written(quarantine, summary["totals"]["quarantined"])
+    finish_data_sets(trips, quarantine, TRIP_SCHEMA, summary["totals"], directory=directory(0, UNKNOWN_MONTH))
     write_json(quality, summary)
     run.note(**summary["totals"])
     logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
@@ -82,16 +77,6 @@ def quarantine_lines(standardized: Path, catalog: Sequence[Mapping[str, Any]], q
             write_malformed(lines, written, schema=TRIP_SCHEMA, origin=entry["origin"])
             rows[entry["file"], service, UNKNOWN_MONTH, 1] += len(lines)
     return Tally(rows)
-
-
-def _keep_schema(trips: Path, quarantine: Path) -> None:
-    """Give a data set without rows one empty file, so that its readers find the columns."""
-    empty = TRIP_SCHEMA.empty_table()
-    place = Path(directory(0, UNKNOWN_MONTH), "part-empty.parquet")
-    if not any(trips.iterdir()):
-        write_table(empty, trips / place)
-    if not any(quarantine.iterdir()):
-        write_malformed(pa.nulls(0), quarantine / place, schema=TRIP_SCHEMA, origin="")
 
 
 def _check_zones(counts: Tally, zones: Zones, settings: Clean) -> None:
