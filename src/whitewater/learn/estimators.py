@@ -174,5 +174,5 @@ class BoostedTrees:
 
     def predict(self, X: Array) -> Array:
         """Return the probability of label 1, float32 (rows,)."""
-        found: Array = self._model.inplace_predict(X, iteration_range=(0, self._used))
-        return found
+        probability: Array = self._model.inplace_predict(X, iteration_range=(0, self._used))
+        return probability

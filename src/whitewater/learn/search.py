@@ -110,14 +110,14 @@ def search(
     The most expensive tasks come first, so that no worker is left with one at the end.
     """
     candidates = grid(settings)
-    found: dict[str, dict[Candidate, list[Scores]]] = {group: {each: [] for each in candidates} for group in training}
+    by_group = {group: dict[Candidate, list[Scores]]((each, []) for each in candidates) for group in training}
     tasks = [(each, fold, group) for each in candidates[::-1] for fold in range(settings.folds) for group in training]
     work = partial(score_fold, forms=forms, settings=settings, device=device)
     data = [(candidate, fold, *training[group]) for candidate, fold, group in tasks]
     results = workers.map(work, data, label="search", ordered=True)
     for (candidate, _, group), result in zip(tasks, results, strict=True):
-        found[group][candidate].append(result)
-    return {**found}
+        by_group[group][candidate].append(result)
+    return {**by_group}
 
 
 def fold_bounds(rows: int, folds: int) -> list[tuple[int, int]]:
@@ -142,13 +142,13 @@ def score_fold(task: FoldTask, *, forms: Features, settings: Search, device: Dev
     return scores(observed, forest.predict(forms.tree(inside, device)))
 
 
-def choose(found: GridScores, kind: type[Kind]) -> Kind:
+def choose(results: GridScores, kind: type[Kind]) -> Kind:
     """Return the candidate of a kind with the smallest squared error over the folds; of equals, the most regular."""
-    errors = {each: _squared_error(folds) for each, folds in found.items() if isinstance(each, kind)}
+    errors = {each: _squared_error(folds) for each, folds in results.items() if isinstance(each, kind)}
     return min(errors, key=errors.__getitem__)
 
 
-def report(found: GridScores) -> list[dict[str, Any]]:
+def report(results: GridScores) -> list[dict[str, Any]]:
     """Return the scores of every candidate and fold, for `metrics.json`."""
     return [
         {
@@ -158,7 +158,7 @@ def report(found: GridScores) -> list[dict[str, Any]]:
             "rmse": math.sqrt(_squared_error(folds)),
             "mae": fmean(fold.mae for fold in folds),
         }
-        for candidate, folds in found.items()
+        for candidate, folds in results.items()
     ]
 
 

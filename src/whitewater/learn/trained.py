@@ -94,8 +94,8 @@ def fit_groups(
         for group, split in splits.items()
     }
     training: dict[str, tuple[Any, Any]] = {group: data[:2] for group, data in placed.items()}
-    found = search(training, forms=forms, settings=run.settings, device=run.device, workers=workers)
-    tasks = [(found[group], *data) for group, data in placed.items()]
+    results = search(training, forms=forms, settings=run.settings, device=run.device, workers=workers)
+    tasks = [(results[group], *data) for group, data in placed.items()]
     work = partial(train, forms=forms, settings=run.settings, device=run.device)
     return dict(zip(placed, workers.map(work, tasks, label="train", ordered=True), strict=True))
 
@@ -105,10 +105,10 @@ def train(task: TrainTask, *, forms: Features, settings: Search, device: Device)
 
     The scores are those of the models as they are stored.
     """
-    found, *data = task
+    results, *data = task
     features, target, time, later_features, observed, later_time = map(device.to_device, data)
-    ridge, effects = fit_ridge(features, target, choose(found, RidgeCandidate), forms=forms, device=device)
-    best = choose(found, ForestCandidate)
+    ridge, effects = fit_ridge(features, target, choose(results, RidgeCandidate), forms=forms, device=device)
+    best = choose(results, ForestCandidate)
     fitted: Any = fit_forest(features, target, best, forms=forms, settings=settings, device=device)
     forest = ForestModel(forest_as_treelite(fitted, device))
     predictions = {
@@ -120,7 +120,7 @@ def train(task: TrainTask, *, forms: Features, settings: Search, device: Device)
     importances = device.to_host(fitted.feature_importances_).tolist()
     return Trained(
         Models(ridge, forest),
-        found,
+        results,
         dict(zip(forms.linear_columns(), device.to_host(effects).tolist(), strict=True)),
         dict(zip(forms.features, importances, strict=True)),
         evaluate(

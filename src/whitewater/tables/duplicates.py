@@ -59,11 +59,11 @@ def _hash_rows(partition: Partition, columns: Sequence[str]) -> Array:
 
 def _repeated(hashes: Sequence[Array]) -> Array:
     """Return the hashes that are there more than once, ascending."""
-    found: list[Array] = [np.zeros(0, np.uint64)]
+    repeated: list[Array] = [np.zeros(0, np.uint64)]
     for low, high in _ranges(sum(map(len, hashes))):
         near = np.sort(np.concatenate([each[(low <= each) & (each <= high)] for each in hashes]))
-        found.append(np.unique(near[1:][near[1:] == near[:-1]]))
-    return np.concatenate(found)
+        repeated.append(np.unique(near[1:][near[1:] == near[:-1]]))
+    return np.concatenate(repeated)
 
 
 def _ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
@@ -82,8 +82,8 @@ def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder:
     known = position < len(repeated)
     known[known] = repeated[position[known]] == hashes[known]
     rows = np.flatnonzero(known)
-    taken = scan(partition, schema).select("file", *schema.names).collect()[rows]
-    table = taken.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
+    frame = scan(partition, schema).select("file", *schema.names).collect()[rows]
+    table = frame.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
     first = _first_places(table.append_column(PLACE, pa.array(rows)))
     np.save(path, np.setdiff1d(rows, first))
     places = pa.array(number << 32 | first)

@@ -100,17 +100,17 @@ def _merge(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
 def _limit(sums: pa.Table) -> pa.Table:
     """Return the sums with each key and bin once, in bins so wide that they are few enough."""
     keys = [name for name in sums.column_names if name not in COLUMNS]
-    found = _add_up(sums, [*keys, "bin"])
-    while len(found) > LARGEST and (width := _width(found)) < LIMIT * BINS:
-        found = _add_up(_widen(found, 2 * width), [*keys, "bin"])
-    return found
+    merged = _add_up(sums, [*keys, "bin"])
+    while len(merged) > LARGEST and (width := _width(merged)) < LIMIT * BINS:
+        merged = _add_up(_widen(merged, 2 * width), [*keys, "bin"])
+    return merged
 
 
 def _add_up(sums: pa.Table, by: Sequence[str]) -> pa.Table:
     """Return one row for each group, in bins of the greatest width."""
     added = [("bin_width", "max"), *((name, "sum") for name in ADDED)]
-    found = _copy(_widen(sums, _width(sums))).group_by(list(by)).aggregate(added)
-    return found.rename_columns([*by, "bin_width", *ADDED])
+    groups = _copy(_widen(sums, _width(sums))).group_by(list(by)).aggregate(added)
+    return groups.rename_columns([*by, "bin_width", *ADDED])
 
 
 def _copy(table: pa.Table) -> pa.Table:

@@ -115,9 +115,9 @@ def finish_data_sets(
     if not any(quarantine.iterdir()):
         write_malformed(pa.nulls(0), quarantine / directory / NO_ROWS, schema=schema, origin="")
     for data_set, rows in ((kept, totals["rows_out"]), (quarantine, totals["quarantined"])):
-        found = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
-        if found != rows:
-            raise IntegrityError(f"{data_set} holds {found} rows where {rows} were written. Run the step again; "
+        on_disk = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
+        if on_disk != rows:
+            raise IntegrityError(f"{data_set} holds {on_disk} rows where {rows} were written. Run the step again; "
                                  "if this stays, a disk or file system loses data.")  # fmt: skip
 
 
@@ -133,9 +133,9 @@ def write_rejected(
     masks, kind = np.unique(mask, return_inverse=True)
     files, source = np.unique(file, return_inverse=True)
     names = [[reason for bit, reason in enumerate(reasons) if each >> bit & 1] for each in masks.tolist()]
-    spelled = pa.array(names, pa.list_(pa.string()))
-    named = pa.array([origins[each] for each in files.tolist()], pa.string())
-    _write(rows, spelled.take(pa.array(kind)), named.take(pa.array(source)), pa.nulls(len(mask), pa.string()), path)
+    texts = pa.array(names, pa.list_(pa.string()))
+    origin = pa.array([origins[each] for each in files.tolist()], pa.string())
+    _write(rows, texts.take(pa.array(kind)), origin.take(pa.array(source)), pa.nulls(len(mask), pa.string()), path)
 
 
 def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa.Schema, origin: str) -> None:
@@ -158,8 +158,8 @@ def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]
 
     ``masks`` counts rows by mask; bit *i* of a mask is set where ``reasons[i]`` holds, and 0 means kept.
     """
-    found = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
-    by_reason = {reason: rows for reason, rows in found.items() if rows}
+    counts = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
+    by_reason = {reason: rows for reason, rows in counts.items() if rows}
     return {"rows_in": masks.total(), "rows_out": masks[0], "by_reason": by_reason}
 
 

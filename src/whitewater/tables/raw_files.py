@@ -283,18 +283,18 @@ def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
 
 def _of_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
     """Join and cut batches, which end where row groups do, into tables of so many rows, but for the last."""
-    held: list[pa.RecordBatch] = []
+    buffer: list[pa.RecordBatch] = []
     room = rows
     for batch in batches:
         rest = batch
         while len(rest) >= room:
-            yield _joined([*held, rest[:room]])
-            held, rest, room = [], rest[room:], rows
+            yield _joined([*buffer, rest[:room]])
+            buffer, rest, room = [], rest[room:], rows
         if len(rest):
-            held.append(rest)
+            buffer.append(rest)
             room -= len(rest)
-    if held:
-        yield _joined(held)
+    if buffer:
+        yield _joined(buffer)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -382,8 +382,8 @@ def _fault_of_header(header: bytes, source: Source) -> str | None:
         return "is neither Parquet nor text. Check the file."
     if b"\r" in header.rstrip(b"\r\n"):
         return "ends its lines with CR alone. Convert the line ends to LF."
-    found = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
-    return found and f"separates its fields by {found}. Separate them by commas."
+    separator = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
+    return separator and f"separates its fields by {separator}. Separate them by commas."
 
 
 def _is_row(names: Sequence[str], source: Source) -> bool:

@@ -48,8 +48,8 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
     """
     text = data if data.isascii() else data.decode("utf-8", "replace").encode()
     text = text if text.endswith(b"\n") else text + b"\n"
-    found = None if clock.form else _read_at_once(text, names, kinds)
-    table, malformed = found or _read_readable(text, names, kinds, clock)
+    parsed = None if clock.form else _read_at_once(text, names, kinds)
+    table, malformed = parsed or _read_readable(text, names, kinds, clock)
     lines = filled_lines(text) if malformed else []
     return Lines(table, tuple(lines[number].decode() for number in sorted(malformed)))
 

@@ -123,9 +123,9 @@ def _is_code(values: Series, codes: Codes) -> Series:
 def _recode(texts: Series, codes: Codes) -> Series:
     """Return the code of each category, or null; each category is looked up once."""
     words = to_pandas(texts.cat.categories).to_numpy().tolist()
-    found = {place: codes.code_of(word) for place, word in enumerate(words)}
+    code_of = {place: codes.code_of(word) for place, word in enumerate(words)}
     # A place that no text has, because cuDF takes no empty dictionary.
-    known = {place: code for place, code in found.items() if code is not None} | {len(words): 0}
+    known = {place: code for place, code in code_of.items() if code is not None} | {len(words): 0}
     return texts.cat.codes.map(known)
 
 
@@ -297,10 +297,10 @@ def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: 
 
     Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
     """
-    given = rows[value]
-    check(int(((given < 0) | (given >= LIMIT)).fillna(False).sum()), refusal)
-    present = (given >= 0).fillna(False)
-    known = given.where(present, 0.0)
+    values = rows[value]
+    check(int(((values < 0) | (values >= LIMIT)).fillna(False).sum()), refusal)
+    present = (values >= 0).fillna(False)
+    known = values.where(present, 0.0)
     whole = _integer(known * BINS)
     numbers = rows.assign(
         rows=1,

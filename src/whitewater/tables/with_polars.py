@@ -118,12 +118,12 @@ def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.
 
     def recoded(texts: pl.Series) -> pl.Series:
         # With null, because Polars would leave texts alone where there are none to replace.
-        found = {text: code_of(text) for text in (None, *texts.unique().to_list())}
-        if len(found) > FEW_TEXTS:
-            return texts.replace_strict(found, return_dtype=pl.Int64)
+        code_of_text = {text: code_of(text) for text in (None, *texts.unique().to_list())}
+        if len(code_of_text) > FEW_TEXTS:
+            return texts.replace_strict(code_of_text, return_dtype=pl.Int64)
         text = pl.lit(texts)
-        codes: pl.Expr = pl.when(text.is_null()).then(pl.lit(found.pop(None), pl.Int64))
-        for each, code in found.items():
+        codes: pl.Expr = pl.when(text.is_null()).then(pl.lit(code_of_text.pop(None), pl.Int64))
+        for each, code in code_of_text.items():
             codes = pl.when(text == each).then(pl.lit(code, pl.Int64)).otherwise(codes)
         return pl.select(codes).to_series()
 
@@ -199,9 +199,9 @@ def sums_by_bin(
 
     Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
     """
-    given = pl.col(value).fill_nan(None)
-    known = pl.when((given >= 0) & (given < LIMIT)).then(given).otherwise(0.0)
-    numbers = rows.with_columns(values=given.is_not_null().cast(pl.Int64), known=known)
+    values = pl.col(value).fill_nan(None)
+    known = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)
+    numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), known=known)
 
     def integer(number: pl.Expr) -> pl.Expr:
         # A column of its own: Polars would compute anew, eight times as long, what an expression holds many times.
@@ -216,7 +216,7 @@ def sums_by_bin(
     numbers = numbers.with_columns(bin=whole + (units > whole).cast(pl.Int64), **cut)
     added = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
     queries = [numbers.group_by(*each.names, "bin").agg(*added) for each in keys]
-    refused = rows.select(((given < 0) | (given >= LIMIT)).sum())
+    refused = rows.select(((values < 0) | (values >= LIMIT)).sum())
     # One query, so that the rows are read once.
     *sums, count = pl.collect_all([*queries, refused], engine="streaming")
     check(count.item(), refusal)

@@ -41,9 +41,9 @@ def load(directory: Path, zones: Zones) -> TipModel:
 
     Every byte is checked before it is interpreted: see `Format.read_signed`.
     """
-    found = FORMAT.read_signed(directory)
-    services = [each for each in SERVICES if each in found["services"]]
+    described = FORMAT.read_signed(directory)
+    services = [each for each in SERVICES if each in described["services"]]
     models: dict[str, Models] = {
-        each: trained.load(directory, each, form=FORMAT, files=found["files"]) for each in services
+        each: trained.load(directory, each, form=FORMAT, files=described["files"]) for each in services
     }
-    return TipModel(FeatureSet(tuple(found["features"]), tuple(found["boroughs"]), zones), models)
+    return TipModel(FeatureSet(tuple(described["features"]), tuple(described["boroughs"]), zones), models)

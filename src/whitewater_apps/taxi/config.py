@@ -70,8 +70,8 @@ class Fetch(Sourced):
 
 def _tells_times(form: str) -> str:
     moment = datetime(2019, 3, 31, 20, 5, tzinfo=UTC)
-    found = datetime.strptime(moment.strftime(form), form) if form else moment
-    if found.date() != moment.date() or found.hour not in (0, moment.hour):
+    parsed = datetime.strptime(moment.strftime(form), form) if form else moment
+    if parsed.date() != moment.date() or parsed.hour not in (0, moment.hour):
         raise ValueError("does not tell the day, or tells an hour of twelve without %p")
     return form
 

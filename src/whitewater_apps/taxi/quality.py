@@ -75,15 +75,15 @@ def unknown_zones(counts: Rows, zones: Zones, *, file: int | None = None) -> Cou
 def _file(
     entry: Mapping[str, Any], masks: Counter[int], counts: Tally, reasons: Sequence[str], zones: Zones
 ) -> dict[str, Any]:
-    found = count_reasons(masks, reasons)
-    if found["rows_in"] != entry["rows"]:
-        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardized, but {found['rows_in']} were "
-                             "cleaned. Run the steps `standardize` and `clean` again.")  # fmt: skip
+    by_reason = count_reasons(masks, reasons)
+    if by_reason["rows_in"] != entry["rows"]:
+        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardized, but {by_reason['rows_in']} "
+                             "were cleaned. Run the steps `standardize` and `clean` again.")  # fmt: skip
     ends = {"pickup": counts.pickups, "dropoff": counts.dropoffs}
     return {
         **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},
-        **found,
-        "quarantined": found["rows_in"] - found["rows_out"],
+        **by_reason,
+        "quarantined": by_reason["rows_in"] - by_reason["rows_out"],
         **{f"without_{end}_zone": rows[entry["file"], None] for end, rows in ends.items()},
         **{f"unknown_{end}_zones": unknown_zones(rows, zones, file=entry["file"]) for end, rows in ends.items()},
     }

@@ -56,13 +56,13 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
     that its clock was wrong is still seen.
     """
     usual: list[int] = []
-    for service, named in entry["months"].items():
-        counts = {month_number(*map(int, name.split("-"))): rows for name, rows in named.items()}
-        total, main, held = sum(counts.values()), [], 0
+    for service, months in entry["months"].items():
+        counts = {month_number(*map(int, name.split("-"))): rows for name, rows in months.items()}
+        total, main, covered = sum(counts.values()), [], 0
         for month in sorted(counts, key=lambda month: -counts[month]):
-            if held < MAIN_SHARE * total:
+            if covered < MAIN_SHARE * total:
                 main.append(month)
-            held += counts[month]
+            covered += counts[month]
         usual += [
             file_month(entry["file"], SERVICES.index(service), month)
             for month, rows in counts.items()
@@ -86,10 +86,10 @@ def _boroughs(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:
 
 def _ranges(settings: Clean) -> list[Rule]:
     """Return a rule for each bound that is given."""
-    given = settings.ranges.model_dump(exclude_none=True)
+    ranges = settings.ranges.model_dump(exclude_none=True)
     return [
         Rule(f"{quantity}_not_{bound}_{bounds[bound]:g}", quantity, broken, bounds[bound])
-        for quantity, bounds in given.items()
+        for quantity, bounds in ranges.items()
         for bound, broken in BROKEN.items()
         if bound in bounds
     ]

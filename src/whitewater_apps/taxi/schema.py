@@ -205,13 +205,13 @@ SOURCE = Source(recognize, NAMES, rows="trips", setting="taxi.fetch.files.paths"
 def _service(raw_names: Sequence[str], *, path: str) -> Service:
     """Return the one service that has columns of such names."""
     own = {service: [name for name in raw_names if name.strip().lower() in RAW_NAMES[service]] for service in SERVICES}
-    found = [service for service in SERVICES if own[service]]
-    if len(found) == 1:
-        return found[0]
-    told = "; ".join(f"{', '.join(map(repr, own[service]))} would be {service}" for service in found)
+    matches = [service for service in SERVICES if own[service]]
+    if len(matches) == 1:
+        return matches[0]
+    hints = "; ".join(f"{', '.join(map(repr, own[service]))} would be {service}" for service in matches)
     known = f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}"
-    raise InputError(f"{path}: the trips may be {known}: {told or 'no column tells'}. Name the columns as TLC does, or "
-                     "add a column 'color' that names the service of each trip.")  # fmt: skip
+    raise InputError(f"{path}: the trips may be {known}: {hints or 'no column tells'}. Name the columns as TLC does, "
+                     "or add a column 'color' that names the service of each trip.")  # fmt: skip
 
 
 def _refuse_without_fares(keys: set[str], *, path: str) -> None:

@@ -46,7 +46,7 @@ def row_groups(trips: Path) -> list[RowGroup]:
         raise InputError(
             f"{trips} holds no Parquet file of trips. Give the directory `trips` that the step clean wrote."
         )
-    found: list[RowGroup] = []
+    groups: list[RowGroup] = []
     number = 0
     for path in files:
         metadata = TRIPS.footer(path)
@@ -56,9 +56,9 @@ def row_groups(trips: Path) -> list[RowGroup]:
         first_row = 0
         for index in range(metadata.num_row_groups):
             rows = metadata.row_group(index).num_rows
-            found += [RowGroup(path, index, number, first_row, rows, names, each) for each in services if rows]
+            groups += [RowGroup(path, index, number, first_row, rows, names, each) for each in services if rows]
             number, first_row = number + bool(rows), first_row + rows
-    return found
+    return groups
 
 
 def services(groups: Iterable[RowGroup]) -> list[Service]:
@@ -77,13 +77,13 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
     if not of_path and "service" not in names:
         raise InputError(f"{path}: the service of the trips is not known. Put the file below a directory such as "
                          "service=yellow, or add a column service.")  # fmt: skip
-    found = of_path or _names_in(path)
-    for name in found:
+    labels = of_path or _names_in(path)
+    for name in labels:
         if not name:
             raise InputError(f"{path}: a trip has no service. Fill the column service, or leave the trip out.")
         if name not in SERVICES:
             raise InputError(f"{path}: service {name!r} is not known. Use one of {', '.join(SERVICES)}.")
-    return [service for service in SERVICES if service in found], names - {"service"} if of_path else names
+    return [service for service in SERVICES if service in labels], names - {"service"} if of_path else names
 
 
 def _check_types(path: Path, schema: pa.Schema) -> None:

@@ -146,6 +146,6 @@ def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) ->
     trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
     if "service" in group.names:
         trips = trips.filter(group.service == SERVICE)
-    found = tables.collect(trips.select(name for name in names if name in group.names), group.path)
-    for part in found.iter_slices(rows):
+    columns = tables.collect(trips.select(name for name in names if name in group.names), group.path)
+    for part in columns.iter_slices(rows):
         yield tables.to_arrays(part, names, device)

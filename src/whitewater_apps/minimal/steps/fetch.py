@@ -21,10 +21,10 @@ def fetch(run: Run[Fetch], *, inputs: Output) -> None:
         downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.files.anonymous)
         get = partial(find, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
         if settings.source == "generated":
-            found = get(map(str, write_generated(inputs.parent / "generated", settings.generated)))
+            places = get(map(str, write_generated(inputs.parent / "generated", settings.generated)))
         else:
-            found = get(settings.files.paths)
-    files = [asdict(found[place]) for place in sorted(found)]
+            places = get(settings.files.paths)
+    files = [asdict(places[place]) for place in sorted(places)]
     write_json(inputs, {"source": settings.source, "files": files})
     run.note(files=len(files), bytes=sum(each["bytes"] for each in files))
 

@@ -62,14 +62,14 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
         folder = place / "generated"
         names = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
         here = find(names, downloads=downloads, threads=threads, key=KEY).values()
-        found = [replace(each, origin="simulated") for each in here]
+        files = [replace(each, origin="simulated") for each in here]
     elif settings.source == "tlc":
         urls = tlc_urls(settings.tlc)
-        found = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
+        files = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
     else:
         downloads = replace(downloads, anonymous=settings.files.anonymous)
-        found = _files(settings.files, downloads=downloads, place=place, threads=threads)
-    return Catalog(settings.source, tuple(found[:-1]), found[-1])
+        files = _files(settings.files, downloads=downloads, place=place, threads=threads)
+    return Catalog(settings.source, tuple(files[:-1]), files[-1])
 
 
 def tlc_urls(settings: Tlc) -> list[str]:

@@ -20,10 +20,10 @@ def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
     partitions = group_parts(trip_parts(trips), rows=run.device.partition_rows)
     with run.workers() as workers:
         sums = operations(run.engine).tip_statistics(partitions, workers=workers)
-    made = tip_tables(sums, read_zones(zones), confidence=run.settings.confidence)
+    frames = tip_tables(sums, read_zones(zones), confidence=run.settings.confidence)
     for name, path in tables.items():
-        _write_table(made[Path(name).stem.removeprefix("tips_by_")], path)
-    total = made["hour"][made["hour"]["service"] == ALL]
+        _write_table(frames[Path(name).stem.removeprefix("tips_by_")], path)
+    total = frames["hour"][frames["hour"]["service"] == ALL]
     run.note(all_trips=int(total["all_trips"].sum()), trips=int(total["trips"].sum()))
 
 

@@ -103,10 +103,10 @@ def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
     # The payment of a yellow trip that was sent by an app is 0 in Parquet.
     zero = column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet"
     nulls = np.zeros(len(trips["vendor_id"]), bool) if zero else _nulls(column, trips, chosen)
-    spelled = _spelled(column, trips, chosen)
-    if spelled is not None:
+    spellings = _spelled(column, trips, chosen)
+    if spellings is not None:
         text = pa.large_string() if chosen.recent else pa.string()
-        return pa.array(spelled[0], text).take(pa.array(spelled[1], pa.int64(), mask=nulls))
+        return pa.array(spellings[0], text).take(pa.array(spellings[1], pa.int64(), mask=nulls))
     old_parquet = chosen.form == "parquet" and not chosen.recent
     if nulls.all() and column in NEVER_KNOWN and old_parquet:
         return pa.nulls(len(nulls))
