@@ -24,12 +24,10 @@ class Operations(Protocol):
     """What each of the modules ``with_polars`` and ``with_dask`` provides."""
 
     def standardize(self, units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-        """Write units of raw files as parts of one schema, at most about ``rows`` rows each.
+        """Write units of raw files as parts of `STANDARDIZED`, at most about ``rows`` rows each; count them in order.
 
-        ``part-FILE-UNIT-PIECE.parquet`` has the columns of `STANDARDIZED` that the era has: a raw value that is not
-        understood is null, and bit *i* of ``issues`` is set where that is column ``ISSUES[i]``.
-        ``malformed-FILE-UNIT-PIECE.parquet`` has the lines of text that cannot be parsed. A unit that is written twice
-        leaves the same files. Trips are counted by service and month of pickup, in the order of the units.
+        Files are those of `whitewater.tables.with_polars.write_unit`, with the columns that the era has. Counts are by
+        service and month of pickup.
         """
 
     def clean(

@@ -43,10 +43,6 @@ def files_of(*names: str) -> dict[str, Any]:
     return {"fetch": {"source": "files", "files": {"paths": names}}}
 
 
-def contents(results: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(results)): path.read_bytes() for path in results.rglob("*") if path.is_file()}
-
-
 def test_every_line_is_kept_or_in_quarantine_with_its_reasons(folder: Path) -> None:
     results = run_steps(folder)
     lines = (folder / "generated/week-1.csv").read_text().splitlines()[1:]
@@ -81,11 +77,6 @@ def test_the_table_is_that_of_duckdb(folder: Path) -> None:
     assert found["mean"].to_numpy() == pytest.approx(oracle["mean"].to_numpy(), rel=1e-9)
     assert found["deviation"].to_numpy() == pytest.approx(oracle["deviation"].to_numpy(), rel=1e-6)
     assert (abs(found["median"] - oracle["median"]) <= found["median_error"]).all()
-
-
-def test_both_engines_leave_the_same_bytes(folder: Path) -> None:
-    dask = run_steps(folder, engine="dask", fetch={"generated": {"stations": 2}})
-    assert contents(dask) == contents(run_steps(folder, fetch={"generated": {"stations": 2}}))
 
 
 def test_stations_are_those_that_the_readings_name(folder: Path) -> None:
