@@ -10,8 +10,7 @@ from whitewater.engines import Array, Device
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
-from whitewater_apps.taxi.partitions import DataSets
-from whitewater_apps.taxi.quality import Tally
+from whitewater_apps.taxi.partitions import DataSets, Tally
 from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -28,6 +30,7 @@ MEASURED = (
 )  # fmt: skip
 # Of the files of kept trips; their service is in the path.
 TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name != "service"})
+Rows = Counter[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,25 @@ class DataSets:
         """Write trips of a service and month that were rejected; see `tables.quarantine.write_rejected`."""
         path = self.quarantine / directory(*place) / name
         write_rejected(trips, mask, file, path, reasons=self.reasons, origins=self.origins)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Rows by file, service, month of pickup and mask of broken rules.
+
+    ``pickups`` and ``dropoffs`` count them by file and location id. A service or a location that is null is None.
+    """
+
+    rows: Rows = field(default_factory=Counter)
+    pickups: Rows = field(default_factory=Counter)
+    dropoffs: Rows = field(default_factory=Counter)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.rows + other.rows, self.pickups + other.pickups, self.dropoffs + other.dropoffs)
+
+    def places(self, *, kept: bool) -> list[tuple[int, int]]:
+        """Return service and month of the rows that were kept, or of the others; a service of None is as the first."""
+        return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
 def month_number(year: int, month: int) -> int:

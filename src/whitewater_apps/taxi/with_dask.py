@@ -29,9 +29,9 @@ from whitewater_apps.taxi.partitions import (
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
     DataSets,
+    Tally,
     directory,
 )
-from whitewater_apps.taxi.quality import Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
 from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums

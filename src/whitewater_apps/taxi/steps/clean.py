@@ -1,7 +1,7 @@
 """Step `clean`: every trip is kept, or goes to quarantine with all its reasons; none is lost."""
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,17 +9,25 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from whitewater.errors import InputError, shorten_list
+from whitewater.errors import InputError, IntegrityError, shorten_list
 from whitewater.io.store import read_json, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.partitions import Part, group_parts
-from whitewater.tables.quarantine import finish_data_sets, write_malformed
+from whitewater.tables.quarantine import add_up, count_reasons, finish_data_sets, funnel, write_malformed
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA, UNKNOWN_MONTH, DataSets, directory
-from whitewater_apps.taxi.quality import Rows, Tally, summarize, unknown_zones
-from whitewater_apps.taxi.rules import reasons, rules
+from whitewater_apps.taxi.partitions import (
+    STANDARDIZED,
+    TRIP_SCHEMA,
+    UNKNOWN_MONTH,
+    DataSets,
+    Rows,
+    Tally,
+    directory,
+    month_name,
+)
+from whitewater_apps.taxi.rules import UNREADABLE, reasons, rules
 from whitewater_apps.taxi.schema import REQUIRED, SERVICES
 from whitewater_apps.taxi.zones import Zones, read_zones
 
@@ -48,8 +56,8 @@ def clean(
             )
         counts = operations(run.engine).clean(partitions, cleaning_rules, into=targets, workers=workers)
     counts += quarantine_lines(standardized, catalog, quarantine)
-    _check_zones(counts, table, run.settings)
     summary = summarize(catalog, counts, targets.reasons, table)
+    _check_zones(summary["files"], run.settings)
     finish_data_sets(trips, quarantine, TRIP_SCHEMA, summary["totals"], directory=directory(0, UNKNOWN_MONTH))
     write_json(quality, summary)
     run.note(**summary["totals"])
@@ -79,16 +87,65 @@ def quarantine_lines(standardized: Path, catalog: Sequence[Mapping[str, Any]], q
     return Tally(rows)
 
 
-def _check_zones(counts: Tally, zones: Zones, settings: Clean) -> None:
+def summarize(
+    catalog: Sequence[Mapping[str, Any]], counts: Tally, reasons: Sequence[str], zones: Zones
+) -> dict[str, Any]:
+    """Return the content of `quality.json`.
+
+    A row counts once under each of its reasons in ``by_reason``, and once in the funnel: under its first.
+
+    Raises IntegrityError if a file's rows are not all accounted for.
+    """
+    by_file: dict[int, Counter[int]] = defaultdict(Counter)
+    by_month: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+    for (file, service, month, mask), rows in counts.rows.items():
+        by_file[file][mask] += rows
+        by_month[-1 if service is None else service, month][mask] += rows
+    files = [_file(entry, by_file[entry["file"]], counts, reasons, zones) for entry in catalog]
+    return {
+        "totals": add_up(files),
+        "funnel": funnel(sum(by_file.values(), Counter()), reasons, rare=UNREADABLE),
+        "by_month": [
+            {"service": SERVICES[max(service, 0)], "month": month_name(month), **count_reasons(masks, reasons)}
+            for (service, month), masks in sorted(by_month.items())
+        ],
+        "files": files,
+    }
+
+
+def _unknown_zones(locations: Rows, file: int, zones: Zones) -> dict[str, int]:
+    """Count the trips of a file by each location id that the table of zones lacks, in order."""
+    known = ((location, trips) for (of, location), trips in locations.items() if of == file and location is not None)
+    return {str(location): trips for location, trips in sorted(known) if zones.boroughs[location] is None}
+
+
+def _file(
+    entry: Mapping[str, Any], masks: Counter[int], counts: Tally, reasons: Sequence[str], zones: Zones
+) -> dict[str, Any]:
+    by_reason = count_reasons(masks, reasons)
+    if by_reason["rows_in"] != entry["rows"]:
+        raise IntegrityError(f"{entry['path']}: {entry['rows']} rows were standardized, but {by_reason['rows_in']} "
+                             "were cleaned. Run the steps `standardize` and `clean` again.")  # fmt: skip
+    ends = {"pickup": counts.pickups, "dropoff": counts.dropoffs}
+    return {
+        **{name: entry[name] for name in ("path", "origin", "service", "malformed", "columns_not_carried")},
+        **by_reason,
+        "quarantined": by_reason["rows_in"] - by_reason["rows_out"],
+        **{f"without_{end}_zone": rows[entry["file"], None] for end, rows in ends.items()},
+        **{f"unknown_{end}_zones": _unknown_zones(rows, entry["file"], zones) for end, rows in ends.items()},
+    }
+
+
+def _check_zones(files: Sequence[Mapping[str, Any]], settings: Clean) -> None:
     """Say how many trips are of zones that the table lacks; refuse a table that lacks too many."""
-    for end, locations in (("pickup", counts.pickups), ("dropoff", counts.dropoffs)):
-        with_location = sum(trips for (_, location), trips in locations.items() if location is not None)
-        unknown = unknown_zones(locations, zones)
+    for end in ("pickup", "dropoff"):
+        with_location = sum(file["rows_in"] - file["malformed"] - file[f"without_{end}_zone"] for file in files)
+        unknown: Counter[str] = sum((Counter(file[f"unknown_{end}_zones"]) for file in files), Counter())
         if not unknown:
             continue
         message = (
             f"the table of zones lacks the {end}_location_id of {unknown.total()} of {with_location} trips: "
-            f"{shorten_list([*unknown])}"
+            f"{shorten_list(sorted(unknown, key=int))}"
         )
         if unknown.total() > settings.max_unknown_zone_fraction * with_location:
             raise InputError(f"{message}. taxi.clean.max_unknown_zone_fraction allows a share of "
