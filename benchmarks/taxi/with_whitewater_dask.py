@@ -40,7 +40,7 @@ def compute(work: Work) -> Answer:
     zones = read_zones(work.zones)
     files = chain.from_iterable(open_files(path, projected=work.output is None) for path in work.files)
     rows = TEXT_ROWS if work.csv else PARQUET_ROWS
-    parts = [unit for number, file in enumerate(files) for unit in units(file, rows=rows, number=number)]
+    parts = units(files, rows=rows)
     read = partial(_read, rows=rows, every=rules(CLEAN, zones, []), output=work.output)
     with dask.config.set(scheduler="threads", num_workers=work.threads):
         groups = dd.from_map(read, parts, meta=NONE).groupby("key").sum().reset_index().compute()

@@ -176,7 +176,7 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
     return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]
 
 
-def units(files: Sequence[RawFile], *, rows: int) -> list[Unit]:
+def units(files: Iterable[RawFile], *, rows: int) -> list[Unit]:
     """Cut files into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
     return [
         Unit(file, start, stop, (number, place))
