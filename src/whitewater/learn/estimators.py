@@ -100,21 +100,15 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
     Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
+    options = {"n_neighbors": neighbors, "min_dist": minimum_distance, "n_components": 2, "init": "spectral"}
     if device.name == "gpu":
-        return estimators_gpu.umap(neighbors=neighbors, minimum_distance=minimum_distance, seed=seed)
+        return estimators_gpu.umap(random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
 
-    return UMAP(
-        n_neighbors=neighbors,
-        min_dist=minimum_distance,
-        n_components=2,
-        init="spectral",
-        random_state=seed,
-        # A seed that decides all demands one thread.
-        n_jobs=1,
-    )
+    # A seed that decides all demands one thread.
+    return UMAP(random_state=seed, n_jobs=1, **options)
 
 
 def logistic_regression(device: Device, *, penalty: float) -> Any:

@@ -30,19 +30,12 @@ def forest_predictions(model: Any) -> Callable[[Array], Array]:
     return predict
 
 
-def umap(*, neighbors: int, minimum_distance: float, seed: int) -> Any:
-    """Return UMAP to two dimensions."""
+def umap(**options: Any) -> Any:
+    """Return UMAP; its options are those that umap-learn has, too."""
     from cuml.manifold import UMAP
 
-    return UMAP(
-        n_neighbors=neighbors,
-        min_dist=minimum_distance,
-        n_components=2,
-        init="spectral",
-        random_state=seed,
-        # Exact neighbors: those of nn_descent, which many points would get, differ from run to run.
-        build_algo="brute_force_knn",
-    )
+    # Exact neighbors: those of nn_descent, which many points would get, differ from run to run.
+    return UMAP(**options, build_algo="brute_force_knn")
 
 
 def logistic_regression(*, penalty: float, iterations: int) -> Any:

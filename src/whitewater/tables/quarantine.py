@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,8 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.io.store import remove_unfinished
-from whitewater.step import Run
-from whitewater.tables.config import RawFiles
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import Source, Unit, UnitCounts, read_files
+from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 
 # Bit 0 of a mask: lines of text that could not be parsed, which no rule sees.
@@ -75,25 +72,6 @@ class Split:
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
         rows = count_reasons(masks, self.reasons)
         return {**rows, "quarantined": rows["rows_in"] - rows["rows_out"]}
-
-
-def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
-    """Split the rows of an application's raw files; return what became of the rows of each file, and of all.
-
-    Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
-    """
-    if run.engine == "local":
-        from whitewater.tables.with_polars import split_units
-    else:
-        from whitewater.tables.with_dask import split_units
-    into.kept.mkdir()
-    into.quarantine.mkdir()
-    split = partial(split_units, into=into, rows=run.settings.block_rows)
-    files, by_file = read_files(run, inputs, source, split)
-    described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
-    totals = add_up(described)
-    finish_data_sets(into.kept, into.quarantine, into.schema, totals)
-    return {"totals": totals, "files": described}
 
 
 def add_up(described: Sequence[Mapping[str, Any]]) -> dict[str, int]:
