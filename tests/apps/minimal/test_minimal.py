@@ -13,7 +13,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from whitewater.engines import resolve
-from whitewater.errors import InputError
 from whitewater.step import Output, Run
 from whitewater_apps.minimal import config, figures
 from whitewater_apps.minimal.steps.aggregate import aggregate
@@ -112,12 +111,3 @@ def test_the_strongest_wind_has_an_interval_and_is_compared_with_all_others(
     assert figures.headline(folder) == [
         f"The wind is strongest at station A at 14:00: 10.0 [9.8, 10.2] m/s (n = 100){rest}"
     ]
-
-
-def test_an_unknown_column_and_too_many_torn_lines_are_refused(folder: Path) -> None:
-    (folder / "wind.csv").write_text("station,time,wind\nA,2025-06-01 14:30:00,1\n")
-    with pytest.raises(InputError, match="columns not understood: 'wind'"):
-        run_steps(folder, **files_of("wind.csv"))
-    (folder / "torn.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,1\nB\n")
-    with pytest.raises(InputError, match=r"1 of 2 lines cannot be parsed, more than minimal\.read\.max_malformed"):
-        run_steps(folder, engine="dask", **files_of("torn.csv"))
