@@ -60,12 +60,12 @@ def _recorded() -> dict[Path, tuple[str, Path]]:
     """Return the SHA-256 of each output, and the file that lists it: a record, or else a manifest."""
     listed: dict[Path, tuple[str, Path]] = {}
     for source in (*Path("results").rglob("manifest.json"), *Path("logs").rglob("*.json")):
-        with suppress(InputError):  # another file of JSON may be anything
-            record = read_json(source)
-            outputs = record.get("outputs", []) if isinstance(record, dict) else []
+        # Another file of JSON may be anything.
+        with suppress(InputError, AttributeError, KeyError, TypeError):
+            outputs = read_json(source).get("outputs", [])
             for each in outputs.values() if isinstance(outputs, dict) else outputs:
                 listed[Path(os.path.normpath(each["path"]))] = each["sha256"], source
-    return {path: each for path, each in listed.items() if Path(path.parts[0]) in TOPS}
+    return {path: each for path, each in listed.items() if any(map(path.is_relative_to, TOPS))}
 
 
 def _of_runs() -> Iterator[Path]:
