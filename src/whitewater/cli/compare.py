@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, rows
+from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, rows, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
@@ -84,8 +84,6 @@ def _of(place: Path) -> dict[str, dict[str, Any]]:
 def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:
     from rich import box
     from rich.table import Table
-
-    from whitewater.cli.results import terminal
 
     console = terminal()
     for place, kinds in compared.items():

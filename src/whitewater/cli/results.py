@@ -82,10 +82,7 @@ def terminal() -> Console:
     """Return what prints tables, wide enough for paths where no terminal says how wide it is."""
     from rich.console import Console
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = _PLAIN_WIDTH
-    return console
+    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
 
 
 def finished(name: str | None = None) -> list[Path]:
