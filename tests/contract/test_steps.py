@@ -125,7 +125,7 @@ APPLICATIONS = {
         recsys_steps.spread_out,
         recsys_steps.RULES,
         {"cupy.nanmean", *(f"cuml.linear_model.LogisticRegression.{name}" for name in ("fit", "predict_proba"))},
-        ([ROOT / "features" / "loader.py", RECSYS / "feature_matrix.py", RECSYS / "steps" / "train.py"], []),
+        ([ROOT / "features" / "loader.py", RECSYS / "steps" / "train.py"], []),
     ),
     "taxi": Application(
         taxi_steps.write_trips,

@@ -20,7 +20,7 @@ from whitewater_apps.recsys.value_frequencies import (
     histogram,
     learned_vocabularies,
     values_of,
-)
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,7 +149,7 @@ def calibration(metrics: Mapping[str, Any]) -> Figure:
     models = {name: metrics["models"][name][ALL] for name in LOOKS if metrics["models"].get(name, {}).get(ALL)}
     if not models:
         return style.explained(title, "No model was trained.")
-    bins = [each for found in models.values() for each in found["calibration"]]
+    bins = [each for quality in models.values() for each in quality["calibration"]]
     numbers = [style.count(number) for number in sorted({each["rows"] for each in bins})]
     rows = "1 row" if numbers == ["1"] else f"{' to '.join(dict.fromkeys((numbers[0], numbers[-1])))} rows"
     subtitle = (
@@ -159,8 +159,8 @@ def calibration(metrics: Mapping[str, Any]) -> Figure:
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle)
     panels = body.subplots(1, 2, sharex=True, sharey=True)
     most = min(1.0, max(*(each["predicted"] for each in bins), *_wilson(bins)[1]) * 1.05)
-    for axes, (name, found) in zip(panels, models.items(), strict=False):
-        _draw_calibration(axes, found, LOOKS[name], most=most)
+    for axes, (name, quality) in zip(panels, models.items(), strict=False):
+        _draw_calibration(axes, quality, LOOKS[name], most=most)
     for look in (LOOKS[name] for name in LOOKS if name not in models):
         style.explain(panels[1], f"No {look.name}:", "none was fit.")
     return figure
@@ -176,8 +176,8 @@ def _wilson(bins: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
     return np.minimum(middle - half, share), np.maximum(middle + half, share)
 
 
-def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most: float) -> None:
-    bins = found["calibration"]
+def _draw_calibration(axes: Axes, quality: Mapping[str, Any], look: Look, *, most: float) -> None:
+    bins = quality["calibration"]
     predicted, observed = (np.array([each[name] for each in bins]) for name in ("predicted", "observed"))
     low, high = _wilson(bins)
     axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
@@ -186,7 +186,7 @@ def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most:
         linewidth=1.3, capsize=2.5, label="test rows",
     )  # fmt: skip
     # Points of percent, which are not percent of the prediction.
-    axes.set_title(f"{look.name.capitalize()}: off by {100 * found['calibration_error']:.2f} points on average")
+    axes.set_title(f"{look.name.capitalize()}: off by {100 * quality['calibration_error']:.2f} points on average")
     bounds = (-0.03 * most, most)
     axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
     axes.set_aspect("equal")
@@ -197,36 +197,36 @@ def _draw_calibration(axes: Axes, found: Mapping[str, Any], look: Look, *, most:
 
 
 @style.styled
-def drift(found: Mapping[str, Any]) -> Figure:
+def drift(report: Mapping[str, Any]) -> Figure:
     """Draw the population stability index of each column and day, or other period, as a map, and which of them drift.
 
-    ``found`` is the content of `drift.json`.
+    ``report`` is the content of `drift.json`.
     """
-    period = found["period"]
+    period = report["period"]
     title = f"Drift from the first {period}"
-    if not found["columns"]:
+    if not report["columns"]:
         return style.explained(title, "The log has no column of numbers or categories.")
-    if len(found["days"]) < 2:
+    if len(report["days"]) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
-    shown = sorted(found["columns"], key=_worst)[:_MOST_COLUMNS]
+    shown = sorted(report["columns"], key=_worst)[:_MOST_COLUMNS]
     psi = np.array([[each["psi"] for each in column["days"]] for column in shown], float)
     verdict = np.array([[VERDICTS.index(each["verdict"]) for each in column["days"]] for column in shown])
     rows = _ROW * max(len(shown), _LEAST_ROWS)
-    limits = ", ".join(f"{short} {found['thresholds'][name]:g}" for name, short in _SHORT.items())
-    drifting, chance = (len(found["summary"][verdict]) for verdict in ("drift", "chance"))
+    limits = ", ".join(f"{short} {report['thresholds'][name]:g}" for name, short in _SHORT.items())
+    drifting, chance = (len(report["summary"][verdict]) for verdict in ("drift", "chance"))
     other = f" Above it, but by no more than chance: {style.count(chance)}." if chance else ""
     subtitle = (
         f"A column drifts where a measure of some {period} is above its threshold ({limits}) and further than "
-        f"chance brings it: {style.count(drifting)} of {style.count(len(found['columns']))}.{other} Reference: "
-        f"{period} {found['reference']['day']} with {style.count(found['reference']['rows'])} rows."
+        f"chance brings it: {style.count(drifting)} of {style.count(len(report['columns']))}.{other} Reference: "
+        f"{period} {report['reference']['day']} with {style.count(report['reference']['rows'])} rows."
     )
-    notes = _notes_of_drift(found, psi, len(shown))
+    notes = _notes_of_drift(report, psi, len(shown))
     figure, body = style.titled(9, 1.9 + rows, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[rows, 0.14])
-    mesh = _draw_cells(axes, psi, threshold=found["thresholds"]["psi"])
+    threshold = report["thresholds"]["psi"]
+    mesh = _draw_cells(axes, psi, threshold=threshold)
     _mark_cells(axes, verdict)
     _name_cells(axes, shown, period=period)
-    threshold = found["thresholds"]["psi"]
     scale = figure.colorbar(mesh, cax=below, orientation="horizontal", extend="max", extendfrac=0.03)
     ticks = [times * threshold for times in range(6)]
     scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
@@ -241,17 +241,17 @@ def _worst(column: Mapping[str, Any]) -> tuple[int, float, str]:
     return VERDICTS.index(column["verdict"]), -most, column["name"]
 
 
-def _notes_of_drift(found: Mapping[str, Any], psi: Array, shown: int) -> list[str]:
-    period = found["period"]
+def _notes_of_drift(report: Mapping[str, Any], psi: Array, shown: int) -> list[str]:
+    period = report["period"]
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
         f"rows with a category unseen in the first {period}."
     ]
-    if found["days_without_rows"]:
-        notes.append(f"Left out: {style.count(found['days_without_rows'])} {period}s without rows.")
+    if report["days_without_rows"]:
+        notes.append(f"Left out: {style.count(report['days_without_rows'])} {period}s without rows.")
     if np.isnan(psi).any():
         notes.append(f"Grey: no index, for want of values in that {period} or the first.")
-    if omitted := len(found["columns"]) - shown:
+    if omitted := len(report["columns"]) - shown:
         notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
     return notes
 

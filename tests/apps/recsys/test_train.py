@@ -26,9 +26,8 @@ from whitewater.features.schema import Field, Schema
 from whitewater.learn.estimators import BoostedTrees
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
-from whitewater_apps.recsys.feature_matrix import load_matrix
 from whitewater_apps.recsys.prediction_quality import area_under_curve, quality
-from whitewater_apps.recsys.steps.train import train
+from whitewater_apps.recsys.steps.train import load_matrix, train
 
 CPU = resolve("cpu")
 FIELDS = (

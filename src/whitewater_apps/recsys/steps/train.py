@@ -7,30 +7,32 @@ are enough; the quality is that on the test rows, which are later than both.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from whitewater.engines import memory
 from whitewater.errors import InputError
-from whitewater.features.feature_folder import open_features
+from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, open_features
+from whitewater.features.loader import Batches
 from whitewater.io.store import write_json
 from whitewater.learn.estimators import BoostedTrees, logistic_regression
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
-from whitewater_apps.recsys.feature_matrix import FeatureMatrix, groups_of, load_matrix
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
+    from whitewater.engines.device import Array, Device
 
 logger = logging.getLogger(__name__)
 # Threads with less to do wait for each other, on busy cores for long; the trees are the same.
 CELLS_OF_A_THREAD = 10_000_000
-# The tag of ids of categories, whose order means nothing.
-CATEGORICAL = "categorical"
+_CELL, _CELLS = np.dtype(np.float32), (CONTINUOUS, CATEGORICAL)
 # Features and labels by part; a function that predicts, and what is told of the model.
 Rows = Mapping[str, "tuple[Array, Array]"]
 Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
@@ -55,16 +57,69 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     """
     paths = {"train": train.resolve(), "valid": valid.resolve(), "test": test.resolve()}
     with run.workers(small=True) as workers:
-        found = next(workers.map(partial(learn, run=run), [paths], label="train"))
-    for name, part in found["parts"].items():
-        if part["rows"] < part["of"]:
-            logger.warning(
-                "%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)",
-                paths[name].name, part["rows"], part["of"],
-            )  # fmt: skip
-    write_json(metrics, found)
-    features = sum(map(len, found["groups"].values()))
-    run.note(rows={name: part["rows"] for name, part in found["parts"].items()}, features=features)
+        measures = next(workers.map(partial(learn, run=run), [paths], label="train"))
+    rows = {name: part["rows"] for name, part in measures["parts"].items()}
+    for name, part in measures["parts"].items():
+        if rows[name] < part["of"]:
+            logger.warning("%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)", paths[name].name,
+                           rows[name], part["of"])  # fmt: skip
+    write_json(metrics, measures)
+    run.note(rows=rows, features=sum(map(len, measures["groups"].values())))
+
+
+@dataclass(frozen=True)
+class FeatureMatrix:
+    """``X`` float32 (rows, features), NaN where a feature is null; ``y`` float32 (rows,), 0 or 1; on the device.
+
+    ``of`` are the rows of the folder, of which these were drawn.
+    """
+
+    X: "Array"
+    y: "Array"
+    of: int
+
+
+def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
+    """Return the features that are numbers or ids, one a row, by their group; those without one are ``other``.
+
+    The group is the last tag; lists, label and key are in none. Raises InputError if there are no features.
+    """
+    groups: dict[str, list[str]] = {}
+    loaded = {name for matrix in folder.matrices if matrix.name in _CELLS for name in matrix.columns}
+    for field in folder.schema:
+        if field.name in loaded and not pa.types.is_list(field.type):
+            groups.setdefault(field.tags[-1] if field.tags else "other", []).append(field.name)
+    if not groups:
+        raise InputError(f"{folder.path} has no features that are numbers. Check recsys.fit.features.")
+    return groups
+
+
+def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int) -> FeatureMatrix:
+    """Read features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
+
+    Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
+    """
+    labels = [field.name for field in folder.schema if LABEL in field.tags]
+    if not labels:
+        raise InputError(f"{folder.path} has no column with the tag {LABEL!r}, so there is nothing to learn.")
+    step = max(1, -(-folder.rows // maximum_rows))
+    rows = len(range(0, folder.rows, step))
+    what = f"a matrix of {rows:,} rows and {len(names)} features"
+    size = 2 * rows * (len(names) + 1) * _CELL.itemsize
+    memory.forecast(size, what=what, remedy="Lower recsys.train.maximum_rows.", device=device)
+    xp, batches = device.xp, Batches(folder, columns=[*names, *labels], shuffle=False)
+    arrays = {array: batches.columns[array] for array in _CELLS if array in batches.columns}
+    places = device.to_device(np.array([names.index(name) for columns in arrays.values() for name in columns]))
+    X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
+    seen = filled = 0
+    for batch in batches.epoch():
+        drawn = slice(-seen % step, None, step)
+        label = batch[LABEL][drawn]
+        numbers = np.concatenate([batch[array][drawn] for array in arrays], axis=1, dtype=_CELL)
+        X[filled : filled + len(label), places] = device.to_device(numbers)
+        y[filled : filled + len(label)] = device.to_device(label)
+        seen, filled = seen + len(batch[LABEL]), filled + len(label)
+    return FeatureMatrix(X, y, folder.rows)
 
 
 def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
@@ -82,6 +137,7 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     others = [group for group in groups if group != PLAIN]
     if run.settings.without_each_group and len(others) > 1:
         sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
+    # The order of ids of categories means nothing.
     measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
     models: dict[str, dict[str, Any]] = {}
     for model, chosen, fit in (
