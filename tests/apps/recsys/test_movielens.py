@@ -8,18 +8,12 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from whitewater.engines import resolve
+from tests.helpers.recsys_logs import Row, records, run_fetch, table, write
 from whitewater.errors import InputError, ResourceError
-from whitewater.features.log_folder import Log, open_log
-from whitewater.step import Run, execute
-from whitewater_apps.recsys.config import Fetch
-from whitewater_apps.recsys.steps.fetch import fetch
+from whitewater.features.log_folder import Log
 
 FLAGS = ["unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama",
          "Fantasy", "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War",
@@ -124,9 +118,8 @@ LAYOUTS = [release_100k, release_1m, release_10m, release_25m]
 
 
 def put(folder: Path, files: dict[str, bytes]) -> Path:
-    folder.mkdir(parents=True)
     for name, content in files.items():
-        (folder / name).write_bytes(content)
+        write(folder / name, content)
     return folder
 
 
@@ -138,20 +131,12 @@ def zipped(path: Path, files: dict[str, bytes], *, folder: str = "ml/") -> Path:
     return path
 
 
-def run_fetch(path: Path, place: Path, *, positive: float = 4, row_group_rows: int = 1000) -> Log:
-    given = {"source": "movielens", "movielens": {"path": str(path), "positive": positive},
-             "row_group_rows": row_group_rows}  # fmt: skip
-    run = Run("recsys", "fetch", resolve("cpu"), Fetch.model_validate(given), 2)
-    outputs = {"events": place / "events", "inputs": place / "inputs.json"}
-    execute(run, fetch, inputs={"simulated": {}}, outputs=outputs, record=place / "record.json")
-    return open_log(outputs["events"])
+def ratings_of(log: Log) -> list[Row]:
+    """The rows of a log, without its periods."""
+    return [{name: value for name, value in row.items() if name != "day"} for row in records(log)]
 
 
-def table(log: Log) -> pa.Table:
-    return pa.concat_tables([pq.read_table(log.path / file.name) for file in log.files])
-
-
-def expected(given: Sequence[Rating], *, positive: float = 4) -> list[dict[str, Any]]:
+def expected(given: Sequence[Rating], *, positive: float = 4) -> list[Row]:
     """What a log of ratings is, without its periods."""
     films = {film.item: film for film in FILMS}
     rows = []
@@ -164,35 +149,35 @@ def expected(given: Sequence[Rating], *, positive: float = 4) -> list[dict[str, 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("form", ["folder", "folder in a folder", "zip"])
-def test_every_release_is_the_same_log(tmp_path: Path, layout: Layout, form: str) -> None:
+def test_every_release_is_the_same_log(folder: Path, layout: Layout, form: str) -> None:
     given = ratings(halves=layout in (release_10m, release_25m))
     files = layout(given)
     if form == "zip":
-        path = zipped(tmp_path / "ml.zip", files)
+        path = zipped(folder / "ml.zip", files)
     else:
-        path = put(tmp_path / "in" / ("ml" if form == "folder in a folder" else ""), files)
-        path = tmp_path / "in"
-    log = run_fetch(path, tmp_path)
-    assert table(log).drop_columns(["day"]).to_pylist() == expected(given)
+        path = put(folder / "in" / ("ml" if form == "folder in a folder" else ""), files)
+        path = folder / "in"
+    log = run_fetch("movielens", path=str(path))
+    assert ratings_of(log) == expected(given)
     assert log.columns == {"row_id": "key", "day": "key", "time": "time", "label": "label", "user": "categorical",
                            "item": "categorical", "genres": "list", "year": "continuous"}  # fmt: skip
     assert log.time.unit == "seconds"
     unknown = sum(each.item == UNKNOWN_ITEM for each in given)
     assert log.counts == {"lines": 300, "empty": 0, "malformed": 0, "of_unknown_items": unknown}
-    read = json.loads((tmp_path / "inputs.json").read_text())["files"]
+    read = json.loads((folder / "data/recsys/inputs.json").read_text())["files"]
     assert len(read) == (1 if form == "zip" else 2)
 
 
-def test_a_rating_of_the_threshold_is_positive(tmp_path: Path) -> None:
+def test_a_rating_of_the_threshold_is_positive(folder: Path) -> None:
     given = ratings(halves=True)
-    log = run_fetch(put(tmp_path / "ml", release_25m(given)), tmp_path, positive=2.5)
-    assert table(log).drop_columns(["day"]).to_pylist() == expected(given, positive=2.5)
+    log = run_fetch("movielens", path=str(put(folder / "ml", release_25m(given))), positive=2.5)
+    assert ratings_of(log) == expected(given, positive=2.5)
     assert 0 < sum(row["label"] for row in table(log).to_pylist()) < 300
 
 
-def test_periods_have_about_equally_many_rows_and_rows_of_one_time_are_in_one(tmp_path: Path) -> None:
+def test_periods_have_about_equally_many_rows_and_rows_of_one_time_are_in_one(folder: Path) -> None:
     given = ratings(3000)
-    log = run_fetch(put(tmp_path / "ml", release_1m(given)), tmp_path, row_group_rows=1000)
+    log = run_fetch("movielens", path=str(put(folder / "ml", release_1m(given))), row_group_rows=1000)
     found = table(log)
     assert found.column("day").to_pylist() == sorted(found.column("day").to_pylist())
     assert [file.day for file in log.files] == list(range(20))
@@ -203,73 +188,72 @@ def test_periods_have_about_equally_many_rows_and_rows_of_one_time_are_in_one(tm
     assert {len(each) for each in days.values()} == {1}
 
 
-def test_malformed_ratings_are_told_by_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_malformed_ratings_are_told_by_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     given = ratings(400)
     files = release_1m(given)
     lines = files["ratings.dat"].decode().splitlines()
     lines[10:10] = ["1::2::5", "1::::5::880000000", "1::2::5::soon"]
-    log = run_fetch(put(tmp_path / "ml", files | {"ratings.dat": "\n".join(lines).encode()}), tmp_path)
+    log = run_fetch("movielens", path=str(put(folder / "ml", files | {"ratings.dat": "\n".join(lines).encode()})))
     assert log.counts["malformed"] == 3
-    assert table(log).drop_columns(["day"]).to_pylist() == expected(given)
+    assert ratings_of(log) == expected(given)
     for line in (11, 12, 13):
         assert f"line {line}: " in caplog.text
 
 
-def test_members_are_found_by_name_and_nothing_is_unpacked(tmp_path: Path) -> None:
+def test_members_are_found_by_name_and_nothing_is_unpacked(folder: Path) -> None:
     given = ratings()
     files = release_25m(given)
-    path = zipped(tmp_path / "ml.zip", files, folder="../../ml/")
+    path = zipped(folder / "ml.zip", files, folder="../../ml/")
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("__MACOSX/ml/._ratings.csv", b"no ratings")
         archive.writestr("/etc/other", b"x")
-    (tmp_path / "a/b").mkdir(parents=True)
-    log = run_fetch(path, tmp_path / "a/b")
-    assert table(log).drop_columns(["day"]).to_pylist() == expected(given)
-    assert {each.name for each in tmp_path.rglob("*") if each.is_file() and "events" not in each.parts} <= {
-        "ml.zip", "inputs.json", "record.json", ".fetch.lock", ".recsys-fetch.owner",
+    log = run_fetch("movielens", path=str(path))
+    assert ratings_of(log) == expected(given)
+    assert {each.name for each in folder.rglob("*") if each.is_file() and "events" not in each.parts} <= {
+        "ml.zip", "inputs.json", "fetch.json", ".fetch.lock", ".recsys-fetch.owner",
     }  # fmt: skip
 
 
-def test_a_zip_file_with_two_releases_or_none_is_refused(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "ml.zip", {f"{part}/{name}": content for part in "ab"
+def test_a_zip_file_with_two_releases_or_none_is_refused(folder: Path) -> None:
+    path = zipped(folder / "ml.zip", {f"{part}/{name}": content for part in "ab"
                                         for name, content in release_1m(ratings(5)).items()})  # fmt: skip
     with pytest.raises(InputError, match=r"holds several releases of MovieLens: ml/a/ratings\.dat, ml/b/ratings\.dat"):
-        run_fetch(path, tmp_path)
+        run_fetch("movielens", path=str(path))
     with pytest.raises(InputError, match=r"holds no release of MovieLens, which is ratings\.csv and movies\.csv, or"):
-        run_fetch(put(tmp_path / "empty", {"ratings.csv": b""}), tmp_path)
+        run_fetch("movielens", path=str(put(folder / "empty", {"ratings.csv": b""})))
 
 
-def test_a_folder_with_two_releases_is_refused(tmp_path: Path) -> None:
-    put(tmp_path / "ml" / "one", release_1m(ratings(5)))
-    put(tmp_path / "ml" / "two", release_25m(ratings(5)))
+def test_a_folder_with_two_releases_is_refused(folder: Path) -> None:
+    put(folder / "ml" / "one", release_1m(ratings(5)))
+    put(folder / "ml" / "two", release_25m(ratings(5)))
     with pytest.raises(InputError, match=r"several releases of MovieLens: .*one.*two.*Name the folder of one"):
-        run_fetch(tmp_path / "ml", tmp_path)
+        run_fetch("movielens", path=str(folder / "ml"))
 
 
-def test_a_torn_or_changed_zip_file_is_refused(tmp_path: Path) -> None:
+def test_a_torn_or_changed_zip_file_is_refused(folder: Path) -> None:
     files = release_1m(ratings(3000))
-    content = zipped(tmp_path / "ml.zip", files).read_bytes()
-    (tmp_path / "ml.zip").write_bytes(content[: len(content) // 2])
+    content = zipped(folder / "ml.zip", files).read_bytes()
+    (folder / "ml.zip").write_bytes(content[: len(content) // 2])
     with pytest.raises(InputError, match="cut, damaged, or no release"):
-        run_fetch(tmp_path / "ml.zip", tmp_path)
-    with zipfile.ZipFile(tmp_path / "stored.zip", "w", zipfile.ZIP_STORED) as archive:
+        run_fetch("movielens", path=str(folder / "ml.zip"))
+    with zipfile.ZipFile(folder / "stored.zip", "w", zipfile.ZIP_STORED) as archive:
         for name, each in files.items():
             archive.writestr(name, each)
-    changed = (tmp_path / "stored.zip").read_bytes().replace(b"::880000", b"::881000", 1)
-    (tmp_path / "stored.zip").write_bytes(changed)
+    changed = (folder / "stored.zip").read_bytes().replace(b"::880000", b"::881000", 1)
+    (folder / "stored.zip").write_bytes(changed)
     with pytest.raises(InputError, match="Bad CRC-32"):
-        run_fetch(tmp_path / "stored.zip", tmp_path)
-    assert not (tmp_path / "events").exists()
+        run_fetch("movielens", path=str(folder / "stored.zip"))
+    assert not (folder / "data/recsys/events").exists()
 
 
 @pytest.mark.parametrize("large", ["ratings.dat", "movies.dat"])
 def test_what_unfolds_to_more_than_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, large: str
 ) -> None:
-    path = zipped(tmp_path / "ml.zip", release_1m(ratings()) | {large: b"1::1::1::1\n" * 100_000})
+    path = zipped(folder / "ml.zip", release_1m(ratings()) | {large: b"1::1::1::1\n" * 100_000})
     monkeypatch.setattr("whitewater.engines.memory.available", lambda: 2_000_000)
     with pytest.raises(ResourceError, match="Sorting the ratings by time needs about"):
-        run_fetch(path, tmp_path)
+        run_fetch("movielens", path=str(path))
 
 
 @pytest.mark.parametrize(
@@ -282,16 +266,16 @@ def test_what_unfolds_to_more_than_memory_is_refused_before_it_is_read(
         ({"movies.csv": b"movieId,title,genres\nx,a,b\n"}, r"movies\.csv is none of MovieLens"),
     ],
 )
-def test_files_of_another_kind_are_refused(tmp_path: Path, change: dict[str, bytes], message: str) -> None:
+def test_files_of_another_kind_are_refused(folder: Path, change: dict[str, bytes], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        run_fetch(put(tmp_path / "ml", release_25m(ratings()) | change), tmp_path)
+        run_fetch("movielens", path=str(put(folder / "ml", release_25m(ratings()) | change)))
 
 
-def test_an_encrypted_member_is_refused(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "ml.zip", release_1m(ratings()))
+def test_an_encrypted_member_is_refused(folder: Path) -> None:
+    path = zipped(folder / "ml.zip", release_1m(ratings()))
     content = bytearray(path.read_bytes())
     at = content.rindex(b"PK\x01\x02", 0, content.rindex(b"ml/ratings.dat"))
     content[at + 8] |= 1  # the flag of encryption, in the directory of the archive
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="cannot be unpacked"):
-        run_fetch(path, tmp_path)
+        run_fetch("movielens", path=str(path))
