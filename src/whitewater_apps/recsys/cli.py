@@ -51,7 +51,7 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
 def _check_output(output: Path, source: Path) -> None:
     if output.exists() and not output.is_file():
         # What is there would be replaced, a folder with all that is in it.
-        raise ConfigError(f"{output} is there and no file. Name the file to write.")
+        raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
     if output.resolve() == source.resolve():
         raise ConfigError(f"{output} is the file that is read. Write to another one.")
     if source.resolve() in output.resolve().parents:

@@ -298,8 +298,10 @@ def _name_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str
     axes.tick_params(length=0)
     for row, column in enumerate(columns):
         above = {name for each in column["days"] for name in each["above"]}
-        told = ", ".join(short for name, short in _SHORT.items() if name in above)
-        axes.text(1.012, row, told, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY)
+        measures = ", ".join(short for name, short in _SHORT.items() if name in above)
+        axes.text(
+            1.012, row, measures, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY
+        )
     if any(each["verdict"] == "drift" for each in columns):
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 
@@ -434,8 +436,8 @@ def _operators(groups: Mapping[str, Any], name: str) -> str:
 
 def _draw_numbers(axes: Axes, values: Floats, color: str, *, what: str, label: str) -> None:
     nulls, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-    told = f"{style.percent(nulls / len(values))} null" if nulls else "no null"
-    title = f"{what}: {told}" + (f", {style.count(infinite)} infinite" if infinite else "")
+    share = f"{style.percent(nulls / len(values))} null" if nulls else "no null"
+    title = f"{what}: {share}" + (f", {style.count(infinite)} infinite" if infinite else "")
     if len(values) == nulls + infinite:
         style.explain(axes, title, "There is no finite value to draw.")
         return

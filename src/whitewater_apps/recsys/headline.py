@@ -76,19 +76,19 @@ def _noise(*qualities: Quality) -> float:
     return NORMAL * hypot(*(each["auc_standard_error"] or 0.0 for each in qualities))
 
 
-def _drift(found: Mapping[str, Any]) -> list[str]:
-    columns, period = found["columns"], found["period"]
+def _drift(report: Mapping[str, Any]) -> list[str]:
+    columns, period = report["columns"], report["period"]
     if not columns:
         return []
-    if len(found["days"]) < 2:
+    if len(report["days"]) < 2:
         return [f"All rows are of one {period}, so that there is no drift to tell."]
     drifting = [each for each in columns if each["verdict"] == "drift"]
     number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
     if not drifting:
         return [f"None of {number} drifts from the first {period}."]
     most = max(drifting, key=_greatest)
-    told = f", {most['name']} the most (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
-    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{told}."]
+    example = f", {most['name']} the most (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
+    return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{example}."]
 
 
 def _greatest(column: Mapping[str, Any]) -> float:

@@ -38,18 +38,9 @@ class Layout:
     """The columns to read, and what they become."""
 
     columns: tuple[FileColumn, ...]  # the source's columns, with roles; one is the label, at most one the time
-    types: Mapping[str, str]  # type in the log, by its name in `TYPES`, of each column that is neither
+    log_columns: tuple[LogColumn, ...]  # what the others are in the log
     positive: float | None = None  # a label of at least this is 1, one below it 0; None: labels are 0 or 1
-    never_null: frozenset[str] = frozenset()  # columns of ``types`` in which a null is a fault
-
-    @property
-    def log_columns(self) -> tuple[LogColumn, ...]:
-        """The log's columns besides the first ones."""
-        return tuple(
-            LogColumn(column.name, column.role, self.types[column.name])
-            for column in self.columns
-            if column.name in self.types
-        )
+    never_null: frozenset[str] = frozenset()  # columns in which a null is a fault
 
     def convert(
         self, raw: pa.Table, text_types: Mapping[str, pa.DataType], first: int = 0
@@ -75,8 +66,9 @@ class Layout:
 
     def _converted(self, raw: pa.Table, text_types: Mapping[str, pa.DataType]) -> dict[str, Values]:
         converted: dict[str, Values] = {}
+        types = {column.name: TYPES[column.type] for column in self.log_columns}
         # Label and time come first, because they may stop the run.
-        for column in sorted(self.columns, key=lambda column: column.name in self.types):
+        for column in sorted(self.columns, key=lambda column: column.name in types):
             values = raw.column(column.name)
             try:
                 values = _parsed(values, text_types[column.name]) if column.name in text_types else values
@@ -87,7 +79,7 @@ class Layout:
                 elif column.name in self.never_null and values.null_count:
                     raise ValueError("a value is null")
                 else:
-                    converted[column.name] = _cast(values, TYPES[self.types[column.name]])
+                    converted[column.name] = _cast(values, types[column.name])
             except RefusedError as error:
                 raise RefusedError(f"column {column.name}: {error}") from error
             except (ValueError, pa.ArrowException) as error:
@@ -104,12 +96,12 @@ def layout_of(
     differs in type between files. A column that is null everywhere in a file agrees with any type. ``setting`` declares
     the columns, for messages.
     """
-    types = {}
+    log_columns = []
     for column in columns:
         by_file = [(origin, _type_of(column.name, schema, origin, setting)) for origin, schema in schemas]
-        types[column.name] = _type_in_log(column, by_file, setting)
-    own = {column.name: types[column.name] for column in columns if column.role not in ("label", "time")}
-    return Layout(tuple(columns), own, positive)
+        log_columns.append(LogColumn(column.name, column.role, _type_in_log(column, by_file, setting)))
+    own = (column for column in log_columns if column.role not in ("label", "time"))
+    return Layout(tuple(columns), tuple(own), positive)
 
 
 def _type_of(name: str, schema: pa.Schema, origin: str, setting: str) -> pa.DataType:

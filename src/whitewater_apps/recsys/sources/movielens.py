@@ -57,7 +57,7 @@ COLUMNS = (
 )
 # Bytes in memory of a rating and of a byte of text of a movie, and of the shortest line of a rating.
 _ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 48, 8, 18
-_IDS = {"user": "int32", "item": "int32"}
+_IDS = (LogColumn("user", "key", "int32"), LogColumn("item", "key", "int32"))
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
 _RATING = (
     FileColumn(name="user", role="key"),
@@ -235,7 +235,7 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     span = TextSpan(ratings.path, ratings.origin, 0, tuple(_TYPES), _TYPES, release.separators[0], quoted=False,
                     header=lines, begin=head.begins[lines], member=ratings.name)  # fmt: skip
     tally = Tally(before=lines)
-    layout = Layout(_RATING, _IDS, positive, never_null=frozenset(_IDS))
+    layout = Layout(_RATING, _IDS, positive, never_null=frozenset(column.name for column in _IDS))
     parts = [pa.table(dict(columns)) for _, columns in read(span, layout, tally)]
     tally.refuse_malformed(ratings.label)
     if not parts:

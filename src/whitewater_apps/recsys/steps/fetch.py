@@ -47,8 +47,7 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     with exclusive(run.downloads / ".fetch.lock"):
         names, key, example = named_files(run.settings, simulated)
         downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
-        found = find(names, downloads=downloads, threads=run.threads, key=key, example=example)
-        files = list(found.values())
+        files = list(find(names, downloads=downloads, threads=run.threads, key=key, example=example).values())
         with refuse_changes([each.path for each in files]):
             read_source = read_movielens if source == "movielens" else read_rows
             counts = read_source(files, events, run=run)

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 # Threads with less to do wait for each other, on busy cores for long; the trees are the same.
 CELLS_OF_A_THREAD = 10_000_000
 _CELL, _CELLS = np.dtype(np.float32), (CONTINUOUS, CATEGORICAL)
-# Features and labels by part; a function that predicts, and what is told of the model.
+# Features and labels by part; a function that predicts, and facts about the model.
 Rows = Mapping[str, "tuple[Array, Array]"]
 Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
 
@@ -186,10 +186,10 @@ def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[
 
 def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
     """Fit a logistic regression on standardized features, a null being their mean."""
-    xp, (given, labels) = run.device.xp, rows["train"]
-    mean = xp.nanmean(given, axis=0, dtype=xp.float64)
+    xp, (features, labels) = run.device.xp, rows["train"]
+    mean = xp.nanmean(features, axis=0, dtype=xp.float64)
     mean = xp.where(xp.isnan(mean), 0, mean)
-    spread = xp.sqrt(xp.nanmean((given - mean) ** 2, axis=0, dtype=xp.float64))
+    spread = xp.sqrt(xp.nanmean((features - mean) ** 2, axis=0, dtype=xp.float64))
     spread = xp.where(spread > 0, spread, 1)
 
     def scaled(X: "Array") -> "Array":
@@ -198,7 +198,7 @@ def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
         return values
 
     model = logistic_regression(run.device, penalty=run.settings.penalty)
-    model.fit(scaled(given), labels)
+    model.fit(scaled(features), labels)
     return lambda X: model.predict_proba(scaled(X))[:, 1], {}
 
 
