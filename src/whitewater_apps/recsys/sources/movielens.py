@@ -1,15 +1,5 @@
 """Source `movielens`: a release of MovieLens, its zip file or its folder, of any size and age.
 
-============================ ================================= ================================= ========
-release                      ratings                           movies                            text
-============================ ================================= ================================= ========
-100K                         ``u.data``, tabs                  ``u.item``, bars, a flag a genre  Latin-1
-1M, 10M                      ``ratings.dat``, double colons    ``movies.dat``, double colons     see below
-20M, 25M, 32M, latest        ``ratings.csv``, header           ``movies.csv``, header, quotes    UTF-8
-============================ ================================= ================================= ========
-
-``movies.dat`` is Latin-1 in 1M and UTF-8 in 10M: it is read as UTF-8 if it is that.
-
 A rating is a row: ``user`` and ``item`` (ids), ``genres`` of the item (none if its list is empty or the item unknown)
 and ``year`` in its title, if there is one. The label is 1 where the rating is at least ``positive``; the rating itself
 is left out, since it tells the label. Rows are in the order of time, those of one time in that of the file, and
@@ -37,7 +27,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
-from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogFile, LogWriter, file_name
+from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogWriter, file_name
 from whitewater.io.download import Input
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
@@ -59,12 +49,8 @@ COLUMNS = (
 _ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 48, 8, 18
 _IDS = (LogColumn("user", "key", "int32"), LogColumn("item", "key", "int32"))
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
-_RATING = (
-    FileColumn(name="user", role="key"),
-    FileColumn(name="item", role="key"),
-    FileColumn(name="rating", role="label"),
-    FileColumn(name="timestamp", role="time", unit="s"),
-)
+_KEYS = tuple(FileColumn(name=column.name, role="key") for column in _IDS)
+_RATING = (*_KEYS, FileColumn(name="rating", role="label"), FileColumn(name="timestamp", role="time", unit="s"))
 # Genres by the place of their flag in u.item.
 GENRES = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
@@ -76,7 +62,10 @@ _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 
 class Release(NamedTuple):
-    """The files of some releases: their names, what separates fields of ratings and of movies, and the headers."""
+    """The files of some releases: their names, what separates fields of ratings and of movies, and the headers.
+
+    Movies are UTF-8 or, if they are not that, Latin-1, as in 100K and 1M.
+    """
 
     ratings: str
     movies: str
@@ -85,9 +74,12 @@ class Release(NamedTuple):
 
 
 RELEASES = (
+    # 20M, 25M, 32M and latest
     Release("ratings.csv", "movies.csv", (",", ","),
             (("userId", "movieId", "rating", "timestamp"), ("movieId", "title", "genres"))),
+    # 1M and 10M
     Release("ratings.dat", "movies.dat", ("::", "::")),
+    # 100K, whose movies have a flag for each genre
     Release("u.data", "u.item", ("\t", "|")),
 )  # fmt: skip
 
@@ -121,10 +113,12 @@ def release_files(settings: Movielens) -> list[str]:
 def _releases(names: Iterable[str]) -> list[tuple[Release, str, str]]:
     """Return the releases among files: ratings and movies that are in one folder."""
     paths = {PurePosixPath(name): name for name in names}
-    pairs = [
-        (each, path, path.with_name(each.movies)) for each in RELEASES for path in paths if path.name == each.ratings
+    return [
+        (release, paths[path], paths[movies])
+        for release in RELEASES
+        for path in paths
+        if path.name == release.ratings and (movies := path.with_name(release.movies)) in paths
     ]
-    return [(each, paths[ratings], paths[movies]) for each, ratings, movies in pairs if movies in paths]
 
 
 def _only(releases: Sequence[tuple[Release, str, str]], place: str) -> tuple[Release, str, str]:
@@ -138,20 +132,18 @@ def _only(releases: Sequence[tuple[Release, str, str]], place: str) -> tuple[Rel
     raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
 
 
-def find_release(files: Sequence[Input]) -> tuple[Release, Member, Member]:
-    """Return how a release is read, its ratings and its movies. Raises InputError if they hold none."""
+def members_of(files: Sequence[Input]) -> dict[str, Member]:
+    """Return the files of a release, or the members of its zip file, by name. Raises InputError if that is damaged."""
     first, *others = files
-    members = {file.path: Member(file.path, file.origin, file.bytes) for file in files}
-    if not others:
-        try:
-            with zipfile.ZipFile(first.path) as archive:
-                members = {each.filename: Member(first.path, first.origin, each.file_size, each.filename)
-                           for each in archive.infolist() if not each.is_dir()}  # fmt: skip
-        except (OSError, zipfile.BadZipFile) as error:
-            raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
-                             f"{KEY}.") from error  # fmt: skip
-    release, ratings, movies = _only(_releases(members), first.origin)
-    return release, members[ratings], members[movies]
+    if others:
+        return {file.path: Member(file.path, file.origin, file.bytes) for file in files}
+    try:
+        with zipfile.ZipFile(first.path) as archive:
+            members = [each for each in archive.infolist() if not each.is_dir()]
+    except (OSError, zipfile.BadZipFile) as error:
+        raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
+                         f"{KEY}.") from error  # fmt: skip
+    return {each.filename: Member(first.path, first.origin, each.file_size, each.filename) for each in members}
 
 
 def items_of(release: Release, movies: Member) -> pa.Table:
@@ -201,7 +193,9 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     ResourceError
         If there is not the memory to sort the ratings.
     """
-    release, ratings, movies = find_release(files)
+    members = members_of(files)
+    release, *names = _only(_releases(members), files[0].origin)
+    ratings, movies = (members[name] for name in names)
     # A zip file could be made to unfold to any size.
     size = ratings.size // _SHORTEST_LINE * _ROW_BYTES + movies.size * _MOVIE_BYTES
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
@@ -216,10 +210,16 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     times = to_numpy(rows[TIME])
     begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
     writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
-    written = [
-        _write(number, begin, rows.slice(begin, end - begin), items, writer=writer)
-        for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)]))
-    ]
+    written = []
+    for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
+        period = rows.slice(begin, end - begin)
+        known = items.take(period["place"])
+        columns = dict(zip(period.column_names, period.columns, strict=True))
+        columns |= {ROW_ID: to_arrow(np.arange(begin, end)), DAY: to_arrow(np.full(end - begin, number, np.int32)),
+                    "genres": known["genres"], "year": known["year"]}  # fmt: skip
+        with writer.file(file_name(number), day=number) as file:
+            file.write(pa.table({name: columns[name] for name in writer.schema.names}).cast(writer.schema))
+        written.append(file.file)
     counts = {**counts, "of_unknown_items": unknown}
     writer.finish(written, counts=counts)
     return counts
@@ -243,19 +243,3 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     rows = pa.concat_tables(parts).combine_chunks()
     order = np.argsort(to_numpy(rows[TIME]), kind="stable")
     return rows.take(to_arrow(order)), tally.counts
-
-
-def _write(number: int, begin: int, rows: pa.Table, items: pa.Table, *, writer: LogWriter) -> LogFile:
-    """Write a period of ratings, the first of which is row ``begin`` of the log."""
-    known = items.take(rows["place"])
-    own = {
-        ROW_ID: to_arrow(np.arange(begin, begin + len(rows))),
-        DAY: to_arrow(np.full(len(rows), number, np.int32)),
-        "genres": known["genres"],
-        "year": known["year"],
-    }
-    for name, values in own.items():
-        rows = rows.append_column(name, values)
-    with writer.file(file_name(number), day=number) as file:
-        file.write(rows.select(writer.schema.names).cast(writer.schema))
-    return file.file
