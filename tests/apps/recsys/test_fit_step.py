@@ -280,7 +280,7 @@ def test_the_command_replaces_no_folder(folder: str, tmp_path: Path) -> None:
     kept.parent.mkdir()
     kept.write_text("kept")
 
-    with pytest.raises(ConfigError, match="no file"):
+    with pytest.raises(ConfigError, match="is not a file"):
         cli.main(["--workflow", "workflow", "in.parquet", str(tmp_path / folder)])
 
     assert kept.read_text() == "kept"
