@@ -6,7 +6,7 @@ import codecs
 import csv
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,14 +15,9 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
-from whitewater.io.local_files import check_fetched
-from whitewater.io.store import read_json
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
-from whitewater.step import Run
 from whitewater.tables.casts import Clock, cast_column, is_plain
-from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Era, Names, Recognize
 from whitewater.tables.partitions import ranges_of
 from whitewater.tables.text import Lines, parse_lines
@@ -189,39 +184,6 @@ def _bounds(file: RawFile, rows: int) -> Sequence[tuple[int, int | None]]:
     if file.form == "parquet":
         return ranges_of(file.group_rows, rows)
     return [(file.body, None)] if file.form == "zip" else ranges(file.path, file.body, rows * BYTES_A_ROW)
-
-
-def read_files(
-    run: Run[RawFiles],
-    inputs: Path,
-    source: Source,
-    read: Callable[[Sequence[Unit], Workers], Iterable[UnitCounts]],
-) -> tuple[list[RawFile], list[UnitCounts]]:
-    """Let ``read`` do what it does with the units of an application's raw files; return the files and their counts.
-
-    ``inputs`` is the list of files that step `fetch` wrote.
-
-    Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
-    IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
-    """
-    listed, settings = read_json(inputs)["files"], run.settings
-    with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
-        files = open_all([Path(each["path"]) for each in listed], source)
-        every, by_file = units(files, rows=settings.block_rows), [UnitCounts() for _ in files]
-        with run.workers() as workers:
-            for unit, counts in zip(every, read(every, workers), strict=True):
-                by_file[unit.place[0]] += counts
-    limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
-    refuse(
-        [
-            f"{file.name}: {counts.malformed} of {counts.rows} lines cannot be parsed, more than {key} ({limit:g}) "
-            f"allows. The first: {fault_of(counts.example, file)}. Correct the file, or raise the limit to send such "
-            "lines to quarantine."
-            for file, counts in zip(files, by_file, strict=True)
-            if counts.example is not None and counts.malformed > limit * counts.rows
-        ]
-    )
-    return files, by_file
 
 
 def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
