@@ -26,7 +26,7 @@ from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
 from whitewater.learn.sample import Split, split_by_time
-from whitewater.learn.search import ForestCandidate, RidgeCandidate, choose, report
+from whitewater.learn.search import ForestCandidate, RidgeCandidate, choose, grid, report
 from whitewater.learn.trained import Trained, fit_groups
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -81,12 +81,11 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW
     # A ridge task holds its features and its columns, and makes a few temporary columns.
     fitting = largest * (2 * width + columns + 4) * 8
-    grid = len(settings.ridge_alphas) + len(settings.forest.trees) * len(settings.forest.depths)
     row_bytes = (width + 3) * 8
     workers.forecast(
         run.device,
         a_task=max(reading, fitting),
-        tasks=max(len(groups), grid * settings.folds * len(sampled)),
+        tasks=max(len(groups), len(grid(settings)) * settings.folds * len(sampled)),
         shared=sum(sampled) * row_bytes,
         # While a sample is drawn, up to three times its rows are held, and then copied.
         here=(sum(sampled) + 6 * largest) * row_bytes,
