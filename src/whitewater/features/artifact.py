@@ -91,7 +91,8 @@ def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
     plan = Plan(Schema(tuple(map(field_of, value["input"]))), (), {})
     learned: list[Mapping[str, Fitted]] = []
     for node in value["nodes"]:
-        stage = _stage(plan, node)
+        inputs = tuple(each if isinstance(each, str) else tuple(each) for each in node["inputs"])
+        stage = stage_operator(plan, _operator(node["operator"], node["parameters"]), inputs, node["from"])
         learned.append(_learned(stage, node, directory, value["files"]))
         outputs = tuple(stage.operator.describe(stage.outputs, learned[-1]))
         plan = replace(plan, stages=(*plan.stages, replace(stage, outputs=outputs)))
@@ -103,11 +104,6 @@ def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
         )
     # Older workflows do not tell which columns are seconds.
     return Transformation(plan, tuple(learned), tuple(value["carried"]), tuple(value.get("seconds", ())))
-
-
-def _stage(plan: Plan, node: Mapping[str, Any]) -> Stage:
-    inputs = tuple(each if isinstance(each, str) else tuple(each) for each in node["inputs"])
-    return stage_operator(plan, _operator(node["operator"], node["parameters"]), inputs, node["from"])
 
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:

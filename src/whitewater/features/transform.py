@@ -216,18 +216,6 @@ def even(rows: int, most: int) -> int:
     return -(-rows // max(1, -(-rows // most))) or 1
 
 
-@dataclass(frozen=True)
-class Shuffle:
-    """How rows are shuffled: ``key`` is the column of their numbers, of which each is there once."""
-
-    key: str
-    seed: int
-    buckets: int
-    scratch: Path
-    schema: Schema
-    row_group_rows: int
-
-
 def write_shuffled(
     transformation: Transformation,
     log: Log,
@@ -249,7 +237,6 @@ def write_shuffled(
     shared = transformation.prepare(dataset, run=run, workers=workers, training=True)
     scratch, schema = folder / "scratch", tagged(transformation, dataset, log.tags)
     scratch.mkdir(parents=True)
-    shuffle = Shuffle(ROW_ID, seed, buckets, scratch, schema, row_group_rows)
     # Rows are sorted on the host, whatever the device.
     workers.forecast(
         Device(),
@@ -259,45 +246,51 @@ def write_shuffled(
         remedy="Take fewer threads.",
     )
     mapped = partial(workers.map, ordered=True)
-    tasks = list(enumerate(dataset.parts()))
-    paths = list(mapped(_scatter, tasks, label="transform train", shared={**shared, "shuffle": shuffle}))
-    shared = {"paths": paths, "shuffle": shuffle, "folder": folder}
+    tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts())]
+    shared |= {"schema": schema, "buckets": buckets, "seed": seed}
+    paths = list(mapped(_scatter, tasks, label="transform train", shared=shared))
+    shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     files = list(mapped(_gather, range(buckets), label="shuffle train", shared=shared))
     shutil.rmtree(scratch)
     return _finish(folder, schema, files, expected=log.rows, seed=seed)
 
 
 def _scatter(
-    task: tuple[int, Part], *, shuffle: Shuffle, transformation: Transformation, dataset: Dataset, applying: Applying
+    task: tuple[Part, Path],
+    *,
+    transformation: Transformation,
+    dataset: Dataset,
+    applying: Applying,
+    schema: Schema,
+    buckets: int,
+    seed: int,
 ) -> Path:
     """Transform a part; write its rows by bucket, in the order of their hashes; return the file."""
-    number, part = task
+    part, path = task
     block = transformation.part_block(part, dataset, applying)
-    hashes = row_hash([block[shuffle.key]], shuffle.seed, Device())
+    hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
-    bounds = np.searchsorted(_bucket(sorted_hashes, shuffle.buckets), np.arange(shuffle.buckets + 1))
-    table = as_table(block, shuffle.schema.types).take(to_arrow(order)).append_column(_HASH, to_arrow(sorted_hashes))
+    bounds = np.searchsorted(_bucket(sorted_hashes, buckets), np.arange(buckets + 1))
+    table = as_table(block, schema.types).take(to_arrow(order)).append_column(_HASH, to_arrow(sorted_hashes))
     (rows,) = table.combine_chunks().to_batches()
-    path = shuffle.scratch / f"{number:06d}.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
         for start, stop in pairwise(bounds.tolist()):
             writer.write_batch(rows.slice(start, stop - start))
     return path
 
 
-def _gather(bucket: int, *, paths: Sequence[Path], shuffle: Shuffle, folder: Path) -> FeatureFile:
+def _gather(bucket: int, *, paths: Sequence[Path], folder: Path, schema: Schema, row_group_rows: int) -> FeatureFile:
     """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
     rows = pa.Table.from_batches([pa.ipc.open_file(pa.memory_map(str(path))).get_batch(bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
     order = np.argsort(hashes)
     if len(order) > 1 and not np.diff(hashes[order]).all():
         raise IntegrityError(
-            f"the column {shuffle.key!r} has a number twice, so the rows have no order. Make the log again."
+            f"the column {ROW_ID!r} has a number twice, so the rows have no order. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    size = even(len(order), shuffle.row_group_rows)
-    return write_file(folder, bucket, sorted_rows, shuffle.schema, row_group_rows=size)
+    return write_file(folder, bucket, sorted_rows, schema, row_group_rows=even(len(order), row_group_rows))
 
 
 def _bucket(hashes: Array, buckets: int) -> Array:

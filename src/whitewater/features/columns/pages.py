@@ -82,16 +82,14 @@ def look_up(page: Array, size: int, present: Array, table: Array, values: Array)
     if len(present):
         count, start = definition_levels(page, size, present)
     nulls = len(values) - count
-    if start < 0 or (count and not _indices(page, start, table, values[nulls:])):
+    if start < 0 or (count and start >= len(page)):
+        return MALFORMED
+    # The first byte is the width of the indices in bits.
+    if count and not _hybrid(page, start + 1, int64(page[start]), table, values[nulls:]):
         return MALFORMED
     if nulls:
         spread(values, present, count, table[-1])
     return nulls
-
-
-@part
-def _indices(page: Array, start: int, table: Array, values: Array) -> bool:
-    return start < len(page) and _hybrid(page, start + 1, int64(page[start]), table, values)
 
 
 @kernel
