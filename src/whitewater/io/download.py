@@ -118,9 +118,9 @@ class Downloads:
                         logger.warning("%s", fault)
                         faults.append(fault)
                         continue
-                    done[each.url] = found = future.result()
+                    done[each.url] = file = future.result()
                     trusted += not any(expected.sha256 for expected in (each.pin, each.registered) if expected)
-                    pinned = {"url": found.origin, "sha256": found.sha256, "size": found.bytes}
+                    pinned = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
                     known[local_name(each.url)] = pinned
                     write_json(self.pins, known)
             except BaseException:
@@ -188,17 +188,17 @@ class _Download:
             self._discard()
             raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
                              "login page may stand before it.")  # fmt: skip
-        found = self._checked_input(self.part)
+        result = self._checked_input(self.part)
         for expected in self.binding:
-            if expected.sha256 not in ("", found.sha256):
+            if expected.sha256 not in ("", result.sha256):
                 self._discard()
-                raise self._replacement(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
-        if self.pin and self.pin.sha256 != found.sha256:
+                raise self._replacement(expected, f"it gives SHA-256 {result.sha256} and {result.bytes:,} bytes")
+        if self.pin and self.pin.sha256 != result.sha256:
             logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
-                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
+                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, result.sha256)  # fmt: skip
         put_in_place(self.part, self.path)
         self._discard()
-        return found
+        return result
 
     def _discard(self) -> None:
         self.version.unlink(missing_ok=True)
@@ -208,13 +208,13 @@ class _Download:
         return Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
 
     def _cached_input(self, pin: Expected) -> Input:
-        found = self._checked_input(self.path)
-        if found.sha256 != pin.sha256:
+        result = self._checked_input(self.path)
+        if result.sha256 != pin.sha256:
             raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
                                  "Remove it, so that it is downloaded again.")  # fmt: skip
-        if self.registered and self.registered.sha256 not in ("", found.sha256):
-            raise self._replacement(self.registered, f"{self.path} has SHA-256 {found.sha256}")
-        return found
+        if self.registered and self.registered.sha256 not in ("", result.sha256):
+            raise self._replacement(self.registered, f"{self.path} has SHA-256 {result.sha256}")
+        return result
 
     def _transfer(self) -> None:
         for attempt in range(self.settings.retries + 1):
@@ -270,7 +270,7 @@ class _Download:
                     logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole, extra=extra)
         return size
 
-    def _replacement(self, expected: Expected, found: str) -> InputError:
+    def _replacement(self, expected: Expected, now: str) -> InputError:
         size = "" if expected.size is None else f" and {expected.size:,} bytes"
         remedy = (
             f"correct or remove its entry in {expected.source}"
@@ -279,7 +279,7 @@ class _Download:
         )
         return InputError(
             f"{self.origin} was replaced upstream: {expected.source} has SHA-256 {expected.sha256 or 'unknown'}{size}, "
-            f"but {found}. Results would change. To accept the new file, {remedy}."
+            f"but {now}. Results would change. To accept the new file, {remedy}."
         )
 
 

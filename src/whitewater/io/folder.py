@@ -92,13 +92,13 @@ class Files:
         IntegrityError
             If they do not have so many ``rows`` together; the message names the ``folder``, or the only file.
         """
-        found: list[RowGroup] = []
+        groups: list[RowGroup] = []
         for path in files:
             footer = self.footer(path)
-            found += [RowGroup(path, each, footer.row_group(each).num_rows) for each in range(footer.num_row_groups)]
+            groups += [RowGroup(path, each, footer.row_group(each).num_rows) for each in range(footer.num_row_groups)]
         if rows is not None:
-            self.check_rows(folder or files[0], sum(group.rows for group in found), rows)
-        return found
+            self.check_rows(folder or files[0], sum(group.rows for group in groups), rows)
+        return groups
 
     def read_group(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group. Raises InputError if it cannot be read or lacks a column."""
@@ -132,10 +132,10 @@ class Format(Files):
 
         Raises InputError if the folder is not of this format, or of another version of it.
         """
-        found = read_json(path / self.name)
-        self.check_version(path, found.pop("format", None) if isinstance(found, dict) else None)
+        described = read_json(path / self.name)
+        self.check_version(path, described.pop("format", None) if isinstance(described, dict) else None)
         try:
-            return made_of(path, **found)
+            return made_of(path, **described)
         except (ConfigError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path / self.name} describes no {self.what}: {error!r}. {self.remedy}") from error
 

@@ -37,8 +37,8 @@ def matches(path: Path) -> list[Path]:
     if path.exists() or not glob.has_magic(str(path)):
         return [path]
     anchor = Path(path.anchor)
-    found = anchor.glob(str(path.relative_to(anchor)))
-    return sorted(each for each in found if not each.is_dir() and not each.name.startswith("."))
+    files = anchor.glob(str(path.relative_to(anchor)))
+    return sorted(file for file in files if not file.is_dir() and not file.name.startswith("."))
 
 
 def state_of(files: Iterable[str], described: str = "") -> str:
@@ -52,10 +52,10 @@ def refuse_changes(places: Iterable[str]) -> Iterator[None]:
 
     Raises IntegrityError if one has another size or time at the end, is gone, or is new.
     """
-    named = list(places)
-    before = _states(_all_files(named))
+    places = list(places)
+    before = _states(_all_files(places))
     yield
-    after = _states(_all_files(named))
+    after = _states(_all_files(places))
     if changed := sorted(file for file in before | after if before.get(file) != after.get(file)):
         raise IntegrityError(
             f"{shorten_list(changed)} changed while the step read it. Run again when nothing writes there."
@@ -70,13 +70,13 @@ def check_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int
 
     Raises IntegrityError if one has another size or SHA-256, or changes meanwhile.
     """
-    paths = [each["path"] for each in files]
+    paths = [file["path"] for file in files]
     with refuse_changes(paths):
         sizes = {path: size for path, (size, _) in _states(paths).items()}
-        changed = [each["path"] for each in files if sizes.get(each["path"]) != each["bytes"]]
+        changed = [file["path"] for file in files if sizes.get(file["path"]) != file["bytes"]]
         if not changed:
-            found = digests([Path(path) for path in paths], threads=threads)
-            changed = [each["path"] for each in files if found[Path(each["path"])] != each["sha256"]]
+            hashes = digests([Path(path) for path in paths], threads=threads)
+            changed = [file["path"] for file in files if hashes[Path(file["path"])] != file["sha256"]]
         if changed:
             raise IntegrityError(f"{shorten_list(changed)} changed since {rule} wrote its checksum down. "
                                  f"Run again with `snakemake --forcerun {rule}`.")  # fmt: skip
@@ -88,8 +88,8 @@ def _states(files: Iterable[str]) -> dict[str, tuple[int, int]]:
     states = {}
     for file in files:
         with suppress(OSError):
-            found = os.stat(file)  # noqa: PTH116, half the time of a path's, and a store has many files
-            states[file] = (found.st_size, found.st_mtime_ns)
+            state = os.stat(file)  # noqa: PTH116, half the time of a path's, and a store has many files
+            states[file] = (state.st_size, state.st_mtime_ns)
     return states
 
 
@@ -100,7 +100,7 @@ def _all_files(places: Sequence[str]) -> set[str]:
 def _files_of(name: str) -> Iterator[str]:
     try:
         path = local_path(name)
-        found = matches(path) if path else []
+        files = matches(path) if path else []
     except (OSError, RuntimeError, ValueError):  # a name that no file can have, or ~ of no user
         return
-    yield from (str(each) for each in found if each.is_file())
+    yield from (str(file) for file in files if file.is_file())

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import BinaryIO
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input, local_name
 from whitewater.io.local_files import matches, refuse_changes
 from whitewater.io.redaction import redact
-from whitewater.io.remote import Opened, TransferError, bucket_faults, filesystem_of, local_path, open_remote
+from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
 
 TRIED = 5  # remote files that `try_files` asks for at most, each for so many seconds
@@ -53,13 +51,13 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
     Raises InputError if there is no such file, a glob matches none, or a download fails or is not what it was.
     """
     expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
-    named = [place for places in expanded for place in sorted(places, key=_by_number)]
+    ordered = [place for places in expanded for place in sorted(places, key=_by_number)]
     # A file that is named twice, in whichever way, has the first name.
-    places = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(named)}
+    places = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(ordered)}
     remote = [place for place in places.values() if "://" in place]
-    found = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
-    found |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
-    return {place: found[place] for place in dict.fromkeys(named) if place in found}
+    files = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
+    files |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
+    return {place: files[place] for place in dict.fromkeys(ordered) if place in files}
 
 
 def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: str = "*") -> list[str]:
@@ -70,25 +68,25 @@ def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: 
     Raises InputError if there is no such file, a glob matches none, or a file is empty or cannot be read or reached.
     """
     anonymous = downloads.anonymous
-    found = {each for name in names for each in expand(name, anonymous=anonymous, key=key, example=example)}
-    remote = sorted(each for each in found if "://" in each)
+    places = {place for name in names for place in expand(name, anonymous=anonymous, key=key, example=example)}
+    remote = sorted(place for place in places if "://" in place)
     absent = [url for url in remote if not (downloads.folder / local_name(url)).exists()]
-    for place in [*sorted(found.difference(remote)), *absent[:TRIED]]:
+    for place in [*sorted(places.difference(remote)), *absent[:TRIED]]:
+        is_remote = "://" in place
         try:
-            with _opened(place, anonymous=anonymous) as stream:
-                empty = not stream.read(1)
+            with (
+                open_remote(place, anonymous=anonymous, timeout=SECONDS) if is_remote else Path(place).open("rb")
+            ) as stream:
+                is_empty = not stream.read(1)
         except TransferError as error:
-            told = f"{redact(place)} cannot be reached: {error}. Check the network and the address."
-            raise InputError(told) from error
+            raise InputError(
+                f"{redact(place)} cannot be reached: {error}. Check the network and the address."
+            ) from error
         except OSError as error:
             raise InputError(f"{place} cannot be read: {error.strerror}. Check {key}.") from error
-        if empty:
+        if is_empty:
             raise InputError(f"{redact(place)} is empty. Check {key}.")
-    return sorted(found)
-
-
-def _opened(place: str, *, anonymous: bool) -> AbstractContextManager[Opened | BinaryIO]:
-    return open_remote(place, anonymous=anonymous, timeout=SECONDS) if "://" in place else Path(place).open("rb")
+    return sorted(places)
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
@@ -96,24 +94,23 @@ def _by_number(name: str) -> list[tuple[int, str]]:
 
 
 def _expand_local(path: Path, place: str, *, key: str, example: str) -> list[str]:
-    found = matches(path)
-    if not found:
+    files = matches(path)
+    if not files:
         raise InputError(f"{place} matches no file. Check {key}.")
-    for match in found:
+    for match in files:
         if match.is_dir():
             raise InputError(f"{place} is a directory. Name its files, such as {match}/{example}.")
         if not match.is_file():
             raise InputError(f"{place} does not exist. Check {key}.")
         if os.fsencode(match).decode("utf-8", "replace") != str(match):
             raise InputError(f"{place} matches a file whose name is not UTF-8: {match.name!a}. Rename it.")
-    return list(map(str, found))
+    return list(map(str, files))
 
 
 def _local(paths: Sequence[str], *, threads: int, key: str) -> dict[str, Input]:
-    found = {path: Path(path) for path in paths}
     try:
         with refuse_changes(paths):
-            hashes = digests(list(found.values()), threads=threads)
+            hashes = digests(list(map(Path, paths)), threads=threads)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check {key}.") from error
-    return {name: Input(name, name, path.stat().st_size, hashes[path]) for name, path in found.items()}
+    return {path: Input(path, path, Path(path).stat().st_size, hashes[Path(path)]) for path in paths}

@@ -10,8 +10,8 @@ def redact(url: str) -> str:
     location, mark, query = url.partition("#")[0].partition("?")
     scheme, separator, rest = location.partition("://")
     host, slash, path = rest.partition("/")
-    told = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
-    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{told}"
+    names = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{names}"
 
 
 def without_secrets(value: Any) -> Any:

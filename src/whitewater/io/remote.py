@@ -154,8 +154,8 @@ def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened
 
 def _certificates() -> str | bool:
     """Return where the machine's certificates are, to which a company's proxy may have added its own."""
-    named = ssl.get_default_verify_paths()
-    return os.environ.get("REQUESTS_CA_BUNDLE") or named.cafile or named.capath or True
+    paths = ssl.get_default_verify_paths()
+    return os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
 
 
 def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opened:

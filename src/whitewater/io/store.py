@@ -81,8 +81,8 @@ def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
     files = {path: _files(path) if path.is_dir() else [path] for path in paths}
     every = [file for each in files.values() for file in each]
     with ThreadPoolExecutor(threads) as pool:
-        found = dict(zip(every, pool.map(_digest, every), strict=True))
-    return {path: _combine(path, files[path], found) if path.is_dir() else found[path] for path in paths}
+        hashes = dict(zip(every, pool.map(_digest, every), strict=True))
+    return {path: _combine(path, files[path], hashes) if path.is_dir() else hashes[path] for path in paths}
 
 
 def size_of(path: Path) -> int:
@@ -141,13 +141,13 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is not a readable JSON file: {error}. Remove it and run again.") from error
 
 
-def check_format(path: Path, found: object, known: int, *, remedy: str, writer: str = "") -> None:
+def check_format(path: Path, version: object, known: int, *, remedy: str, writer: str = "") -> None:
     """Raise InputError if what is at a path has another format than is known; ``writer`` is what wrote it, if known."""
-    if found == known:
+    if version == known:
         return
-    newer = isinstance(found, int) and found > known
+    newer = isinstance(version, int) and version > known
     remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else remedy
-    raise InputError(f"{path} has format {found}; this version reads {known}. {remedy}")
+    raise InputError(f"{path} has format {version}; this version reads {known}. {remedy}")
 
 
 def put_in_place(written: Path, final: Path) -> None:
@@ -298,8 +298,8 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _combine(directory: Path, files: Sequence[Path], found: Mapping[Path, str]) -> str:
-    listing = "".join(f"{found[file]}  ./{file.relative_to(directory).as_posix()}\n" for file in files)
+def _combine(directory: Path, files: Sequence[Path], hashes: Mapping[Path, str]) -> str:
+    listing = "".join(f"{hashes[file]}  ./{file.relative_to(directory).as_posix()}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()
 
 

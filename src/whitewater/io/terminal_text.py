@@ -35,11 +35,11 @@ def fold_text(text: str, *, columns: int, lines: int) -> list[str]:
     """
     from rich.cells import cell_len, set_cell_size
 
-    rest, found = printable(text), list[str]()
-    while len(found) < lines - 1 and cell_len(rest) > columns:
+    rest, folded = printable(text), list[str]()
+    while len(folded) < lines - 1 and cell_len(rest) > columns:
         fitting = max(1, len(set_cell_size(rest, columns).rstrip()))
         # At a blank where there is one in the second half.
         blank = rest.rfind(" ", fitting // 2, fitting + 1)
-        found.append(rest[: blank if blank > 0 else fitting])
-        rest = rest[len(found[-1]) :].lstrip()
-    return [*found, shorten(rest, columns=columns)] if rest else found
+        folded.append(rest[: blank if blank > 0 else fitting])
+        rest = rest[len(folded[-1]) :].lstrip()
+    return [*folded, shorten(rest, columns=columns)] if rest else folded

@@ -110,8 +110,8 @@ class IndexFolder:
 
     def find(self, terms: Iterable[str]) -> dict[str, Term]:
         """Return those of the terms that the index has."""
-        found = {term: self._find(term) for term in terms}
-        return {term: place for term, place in found.items() if place}
+        entries = {term: self._find(term) for term in terms}
+        return {term: entry for term, entry in entries.items() if entry}
 
     def postings(self, term: Term, *, positions: bool = False) -> TermPostings:
         """Read the postings of a term, with positions if the index has them and they are asked for."""
@@ -151,7 +151,7 @@ class IndexFolder:
         group = self._terms.last_group_from(term)
         if group < 0:
             return None
-        table = self._terms.group(group, ["term", "document_frequency", "offset"])
+        table = self._terms.groups([group], ["term", "document_frequency", "offset"])
         known = table["term"].to_pylist()
         row = bisect_left(known, term)
         if row == len(known) or known[row] != term:
@@ -165,11 +165,11 @@ def open_index(path: Path) -> IndexFolder:
     Raises InputError if it is not one, of another format, or made with another version of Unicode, by which other words
     are words.
     """
-    found = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
-    if found.described.unicode != UNICODE:
-        raise InputError(f"{path} was made with Unicode {found.described.unicode}, but this Python has {UNICODE}. "
+    index = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
+    if index.described.unicode != UNICODE:
+        raise InputError(f"{path} was made with Unicode {index.described.unicode}, but this Python has {UNICODE}. "
                          f"{FORMAT.remedy}")  # fmt: skip
-    return found
+    return index
 
 
 def write_documents(
@@ -237,27 +237,21 @@ class _Rows:
         self._starts = list(accumulate(sizes, initial=0))
 
     def column(self, name: str) -> pa.ChunkedArray:
-        return self._read(range(len(self._starts) - 1), [name])[name]
+        return self.groups(range(len(self._starts) - 1), [name])[name]
 
-    def group(self, group: int, columns: list[str]) -> pa.Table:
-        return self._read([group], columns)
-
-    def _read(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
+    def groups(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
         with FORMAT.explained(self._path):
             return self._file.read_row_groups(groups, columns)
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
         first, last = self._group_of(start), self._group_of(stop - 1)
-        return self._read(range(first, last + 1), columns).slice(start - self._starts[first], stop - start)
+        return self.groups(range(first, last + 1), columns).slice(start - self._starts[first], stop - start)
 
     def take(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
-        groups = sorted({self._group_of(number) for number in numbers})
-        tables = {group: self.group(group, columns) for group in groups}
-        found = []
-        for number in numbers:
-            group = self._group_of(number)
-            found += tables[group].slice(number - self._starts[group], 1).to_pylist()
-        return found
+        places = [(self._group_of(number), number) for number in numbers]
+        tables = {group: self.groups([group], columns) for group in {group for group, _ in places}}
+        rows = (tables[group].slice(number - self._starts[group], 1) for group, number in places)
+        return [record for row in rows for record in row.to_pylist()]
 
     def last_group_from(self, value: str) -> int:
         """Return the last row group whose first value in the first column is not above ``value``; -1 if there is none.

@@ -108,14 +108,14 @@ def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
                          "quotes, or set pagerank.index.positions to true and run the step index again.")  # fmt: skip
     if any(phrase[-1][0] - phrase[0][0] >= GAP for phrase in phrases):
         raise InputError(f"the query {text!r} has a phrase of more than {GAP} words. Quote less of it.")
-    found = list(chain.from_iterable(parts))
-    if not found:
+    asked = list(chain.from_iterable(parts))
+    if not asked:
         raise InputError(f"the query {text!r} asks for nothing: it has no words, or only stop words. "
                          "Name another word.")  # fmt: skip
     first: dict[str, str] = {}
-    for _, word, term in found:
+    for _, word, term in asked:
         first.setdefault(term, word)
-    return Query(tuple(term for _, _, term in found), first, tuple(phrases))
+    return Query(tuple(term for _, _, term in asked), first, tuple(phrases))
 
 
 def _placed(text: str, terms: Terms) -> Sequence[tuple[int, str, str]]:
@@ -127,11 +127,11 @@ def _placed(text: str, terms: Terms) -> Sequence[tuple[int, str, str]]:
 def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     """Score every document that has a term of the query."""
     times = Counter(query.terms)
-    found = index.find(times)
-    postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in found.items()}
+    terms = index.find(times)
+    postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in terms.items()}
     scores, matched = np.zeros(index.documents), np.zeros(index.documents, bool)
     for term, each in postings.items():
-        idf = inverse_document_frequency(found[term].document_frequency, index.documents)
+        idf = inverse_document_frequency(terms[term].document_frequency, index.documents)
         lengths = index.lengths[each.documents]
         saturated = saturated_frequency(
             each.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
@@ -143,7 +143,7 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     numbers = np.flatnonzero(matched)
     ranks = index.ranks[numbers]
     priors = prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
-    unknown = tuple(word for term, word in query.words.items() if term not in found)
+    unknown = tuple(word for term, word in query.words.items() if term not in terms)
     return Ranking(index, query, numbers, scores[numbers], priors, ranks, unknown)
 
 
@@ -178,8 +178,8 @@ def saturated_frequency(
 ) -> Floats:
     """Return f (k1 + 1) / (f + k1 (1 - b + b length / mean length)), float64 (documents,)."""
     counted = frequencies.astype(np.float64)
-    found: Floats = counted * (k1 + 1) / (counted + k1 * (1 - b + b * lengths / mean_length))
-    return found
+    saturated: Floats = counted * (k1 + 1) / (counted + k1 * (1 - b + b * lengths / mean_length))
+    return saturated
 
 
 def prior(ranks: Floats, *, vertices: int, most: float, half: float) -> Floats:

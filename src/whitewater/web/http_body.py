@@ -53,8 +53,8 @@ def header_text(sent: bytes) -> str:
 def _without_chunks(body: bytes) -> bytes:
     """Join chunks, each of which is a line with its size in hexadecimal, its bytes, and a line end."""
     chunks, start = list[bytes](), 0
-    while found := _CHUNK_SIZE.match(body, start):
-        size, start = int(found[1], 16), found.end()
+    while match := _CHUNK_SIZE.match(body, start):
+        size, start = int(match[1], 16), match.end()
         if not size:
             return b"".join(chunks)
         chunks.append(body[start : start + size])

@@ -214,7 +214,7 @@ def _too_deep(html: str) -> bool:
 def _too_many_attributes(html: str) -> bool:
     if len(html) < 2 * HARMLESS:
         return False
-    return any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', found[0]))) > HARMLESS for found in _LONG_TAG.finditer(html))
+    return any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', tag[0]))) > HARMLESS for tag in _LONG_TAG.finditer(html))
 
 
 def _shown_text(root: LexborNode | None) -> str:

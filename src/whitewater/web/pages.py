@@ -164,8 +164,8 @@ class PagesWriter:
     ) -> PagesFolder:
         """Close the last file, and write the one that makes the folder one of pages."""
         self.close()
-        named = {role: list(paths) for role, paths in (files or {}).items()}
-        folder = PagesFolder(self.path, source, self.pages, dict(counts or {}), named, dict(settings or {}))
+        paths_by_role = {role: list(paths) for role, paths in (files or {}).items()}
+        folder = PagesFolder(self.path, source, self.pages, dict(counts or {}), paths_by_role, dict(settings or {}))
         described = {name: value for name, value in asdict(folder).items() if name != "path"}
         FORMAT.write(self.path, described)
         return folder

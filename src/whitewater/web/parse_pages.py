@@ -27,7 +27,7 @@ EXAMPLES = 3
 NOTHING = bytes(16)
 
 
-class Found(NamedTuple):
+class ParsedPage(NamedTuple):
     """A document, which has a content, or a redirect, which has none; addresses in normal form."""
 
     url: str
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     links: PageLinks
 
     @classmethod
-    def redirect(cls, url: str, target: str) -> Found:
+    def redirect(cls, url: str, target: str) -> ParsedPage:
         """Return a redirect."""
         return cls(url, target, None, PageLinks([], {}))
 
@@ -64,83 +64,83 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
     """Parse the pages of a row group, which has a number, and write its documents and its links to ``folder``."""
     number, group = task
     left_out, links_left_out, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
-    found, rows, digests = list[Found](), list[int](), list[tuple[bytes, bytes]]()
+    parsed, rows, digests = list[ParsedPage](), list[int](), list[tuple[bytes, bytes]]()
     refreshes = 0
     for row, page in enumerate(pages.read(group)):
-        what = read(page, settings)
-        if isinstance(what, str):
-            left_out[what] += 1
-            if left_out[what] <= EXAMPLES:
-                examples.setdefault(what, []).append(page.url)
+        result = read(page, settings)
+        if isinstance(result, str):
+            left_out[result] += 1
+            if left_out[result] <= EXAMPLES:
+                examples.setdefault(result, []).append(page.url)
         else:
-            links_left_out.update(what.links.left_out)
-            found.append(what)
+            links_left_out.update(result.links.left_out)
+            parsed.append(result)
             rows.append(row)
-            digests.append(_digests(what, page.body))
-            refreshes += what.content is None and page.status not in REDIRECTS
+            digests.append(_digests(result, page.body))
+            refreshes += result.content is None and page.status not in REDIRECTS
     records = records_of(
-        [(each.url, each.goes_to) for each in found],
-        redirect=[each.content is None for each in found],
+        [(page.url, page.goes_to) for page in parsed],
+        redirect=[page.content is None for page in parsed],
         content=[content for content, _ in digests],
         source=[source for _, source in digests],
     )
-    links_of_each = np.fromiter((len(each.links.targets) for each in found), np.int64, len(found))
-    _write(folder, number, found)
+    links_of_each = np.fromiter((len(page.links.targets) for page in parsed), np.int64, len(parsed))
+    _write(folder, number, parsed)
     return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out, examples, links_left_out)
 
 
-def read(page: Page, settings: Parse) -> Found | str:
+def read(page: Page, settings: Parse) -> ParsedPage | str:
     """Return the document or the redirect that a page is, or of which kind it is that is neither."""
     url = normalize(page.url, drop_parameters=settings.drop_parameters)
     if url is None:
         return "invalid_address"
     if page.status in REDIRECTS and page.location is not None:
         target = normalize(page.location, url, settings.drop_parameters)
-        return "redirect_invalid" if target is None else Found.redirect(url, target)
+        return "redirect_invalid" if target is None else ParsedPage.redirect(url, target)
     if page.status != 200:
         return f"status_{page.status}"
     content = read_page(page, maximum_bytes=settings.maximum_bytes)
     return content if isinstance(content, str) else _document(url, content, settings)
 
 
-def _document(url: str, content: HtmlPage, settings: Parse) -> Found:
+def _document(url: str, content: HtmlPage, settings: Parse) -> ParsedPage:
     base = base_of(content, url)
     refresh = content.refresh and normalize(content.refresh, base, settings.drop_parameters)
     if refresh and refresh != url:
-        return Found.redirect(url, refresh)
+        return ParsedPage.redirect(url, refresh)
     ignored, dropped = settings.nofollow == "ignore", settings.drop_parameters
     links = page_links(content, url, nofollow=ignored, drop_parameters=dropped)
-    named = content.canonical and settings.canonical and normalize(content.canonical, base, dropped)
-    return Found(url, named if named and host(named) == host(url) else url, content, links)
+    canonical = content.canonical and settings.canonical and normalize(content.canonical, base, dropped)
+    return ParsedPage(url, canonical if canonical and host(canonical) == host(url) else url, content, links)
 
 
-def _digests(found: Found, body: bytes) -> tuple[bytes, bytes]:
+def _digests(parsed: ParsedPage, body: bytes) -> tuple[bytes, bytes]:
     """Return what is equal for pages of equal content, and for those of which a server sends the same bytes.
 
     Links of a page to itself differ with its address and do not count; the bytes count in an encoding that says the
     same.
     """
-    page, targets = found.content, found.links.targets
+    page, targets = parsed.content, parsed.links.targets
     if page is None or not (page.text or targets):
         return NOTHING, NOTHING
-    others = sorted(target for target in targets if target != found.url)
+    others = sorted(target for target in targets if target != parsed.url)
     content = "\0".join([page.title, page.text, *others]).encode()
     source = b"\0".join([page.title.encode(), page.text.encode(), body])
     return xxhash.xxh3_128_digest(content), xxhash.xxh3_128_digest(source)
 
 
-def _write(folder: Path, number: int, found: Sequence[Found]) -> None:
-    contents = [(each, each.content) for each in found if each.content is not None]
-    ids = vertex_ids([each.url for each, _ in contents])
+def _write(folder: Path, number: int, parsed: Sequence[ParsedPage]) -> None:
+    contents = [(page, page.content) for page in parsed if page.content is not None]
+    ids = vertex_ids([page.url for page, _ in contents])
     columns = {
         "vertex": ids,
-        "url": [each.url for each, _ in contents],
+        "url": [page.url for page, _ in contents],
         "title": [content.title for _, content in contents],
         "text": [content.text for _, content in contents],
     }
     DOCUMENTS.write_part(folder, number, pa.table(columns, DOCUMENTS.schema))
-    targets = list(chain.from_iterable(each.links.targets for each, _ in contents))
-    sources = np.repeat(ids, [len(each.links.targets) for each, _ in contents])
+    targets = list(chain.from_iterable(page.links.targets for page, _ in contents))
+    sources = np.repeat(ids, [len(page.links.targets) for page, _ in contents])
     urls = pa.array(targets, pa.string()).dictionary_encode()
     LINKS.write_part(folder, number, pa.table([sources, vertex_ids(targets), urls], LINKS.schema))
 

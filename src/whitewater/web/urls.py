@@ -80,10 +80,10 @@ def _normal_or_refusal(url: str, base: str | None, drop_parameters: Collection[s
         address = join_url(base, url) if base else normalize_url(url)
     except ValueError:
         return "invalid"
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
+    match = _ADDRESS.fullmatch(address)
+    if match is None:
         return "invalid" if address.startswith(("http:", "https:")) else "scheme"
-    site, path, query = found.groups(default="")
+    site, path, query = match.groups(default="")
     path, query = _escaped(path), _escaped(query)
     if drop_parameters and query:
         query = "&".join(each for each in query.split("&") if each.partition("=")[0] not in drop_parameters)

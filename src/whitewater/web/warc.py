@@ -162,10 +162,10 @@ def _read_record(record: WarcRecord) -> tuple[str, Page | None]:
         return obstacle, None
     if kind == "response":
         return _read_response(url, record)
-    found = record.headers.get("Content-Type")
-    # Text that was converted (WET) is in UTF-8.
-    converted = kind == "conversion" and found == "text/plain"
-    return "pages", Page(url, 200, "text/plain; charset=utf-8" if converted else found, None, record.reader.read())
+    content_type = record.headers.get("Content-Type")
+    if kind == "conversion" and content_type == "text/plain":
+        content_type = "text/plain; charset=utf-8"  # as text that was converted (WET) is
+    return "pages", Page(url, 200, content_type, None, record.reader.read())
 
 
 def _obstacle(record: WarcRecord, url: str) -> str:
@@ -183,9 +183,9 @@ def superseded(urls: npt.NDArray[np.uint64], dates: npt.NDArray[np.int64]) -> np
     """Return bool (pages,): whether there is a capture of the same URL that is later, or as late and further on."""
     # `lexsort` is stable, so captures of a URL at the same time stay in their order.
     order = np.lexsort((dates, urls[:, 1], urls[:, 0]))
-    found = np.zeros(len(dates), bool)
-    found[order[:-1]] = (urls[order[1:]] == urls[order[:-1]]).all(axis=1)
-    return found
+    is_superseded = np.zeros(len(dates), bool)
+    is_superseded[order[:-1]] = (urls[order[1:]] == urls[order[:-1]]).all(axis=1)
+    return is_superseded
 
 
 def microseconds(date: str | None) -> int:
@@ -200,10 +200,10 @@ def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
     record.is_http = True
     record.parse_http(quirks_mode=True, max_header_len=LARGEST_BODY)
     headers = record.http_headers
-    found = _STATUS.match(headers.status_line or "")
-    if found is None:
+    match = _STATUS.match(headers.status_line or "")
+    if match is None:
         return "malformed", None
-    status = int(found[1])
+    status = int(match[1])
     transfer, content = (headers.get(f"{name}-Encoding") or "" for name in ("Transfer", "Content"))
     try:
         body = decoded(record.reader.read(), transfer_encoding=transfer, content_encoding=content, limit=LARGEST_BODY)

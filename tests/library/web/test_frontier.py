@@ -82,7 +82,7 @@ def test_after_a_stop_the_round_goes_on_and_pages_are_there(tmp_path: Path) -> N
     with stopped(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
         frontier.choose(most=3, deepest=9)
-        frontier.settle("http://a.example/a", "fetched", page=kept("a"), found=[visit("0")], links={"scheme": 2})
+        frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[visit("0")], links={"scheme": 2})
         frontier.add_seconds(5.0)
     with open_frontier(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
@@ -99,7 +99,7 @@ def test_a_page_is_stored_with_all_that_it_brings_or_not_at_all(tmp_path: Path) 
         frontier.add([visit("a")])
         frontier.choose(most=1, deepest=9)
         with pytest.raises(sqlite3.IntegrityError):
-            frontier.settle("http://a.example/a", "fetched", page=kept("a"), found=[Visit(None, 0, 0)], links={"x": 1})  # type: ignore[arg-type]
+            frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[Visit(None, 0, 0)], links={"x": 1})  # type: ignore[arg-type]
         assert (frontier.pages, list(frontier.read()), frontier.links()) == (0, [], {})
         assert frontier.next_of("a.example") == visit("a")
 

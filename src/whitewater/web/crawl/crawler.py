@@ -95,19 +95,19 @@ def _start(url: str) -> str:
 
 def _hosts(settings: Crawl, start_urls: list[str]) -> frozenset[str]:
     """Return the hosts that a crawl stays on, as they are in URLs in normal form, without the scheme's usual port."""
-    found = set[str]()
+    hosts = set[str]()
     for name in settings.allowed_hosts:
         normal = [urls.normalize(f"{scheme}://{name}/") for scheme in ("http", "https")]
         if not any(normal) or "/" in name:
             raise ConfigError(f"pagerank.fetch.crawl.allowed_hosts: {name} is not a host. Write it as example.org or "
                               "example.org:8080.")  # fmt: skip
-        found.update(urls.host(url) for url in normal if url)
+        hosts.update(urls.host(url) for url in normal if url)
     for url in start_urls:
-        if found and urls.host(url) not in found:
+        if hosts and urls.host(url) not in hosts:
             raise ConfigError(
                 f"pagerank.fetch.crawl.start_urls: {url} is on none of allowed_hosts. Add its host there."
             )
-    return frozenset(found or map(urls.host, start_urls))
+    return frozenset(hosts or map(urls.host, start_urls))
 
 
 class _Crawler:
@@ -195,12 +195,12 @@ class _Crawler:
         page = Page(visit.url, answer.status, answer.content_type, answer.target, answer.body)
         if answer.status in WITH_BODY:
             # In a thread: large pages take seconds, in which other hosts would seem to be silent.
-            outcome, (found, links) = "fetched", await asyncio.to_thread(self._links, visit, page)
+            outcome, (visits, links) = "fetched", await asyncio.to_thread(self._links, visit, page)
         elif answer.status in REDIRECTS and answer.location:
-            outcome, (found, links) = "redirected", self._target(visit, answer.location, visit.url)
+            outcome, (visits, links) = "redirected", self._target(visit, answer.location, visit.url)
         else:
-            outcome, found, links = f"status_{answer.status}", [], Counter[str]()
-        self._frontier.settle(visit.url, outcome, page=page, found=found, links=links)
+            outcome, visits, links = f"status_{answer.status}", [], Counter[str]()
+        self._frontier.settle(visit.url, outcome, page=page, visits=visits, links=links)
 
     def _links(self, visit: Visit, page: Page) -> tuple[list[Visit], Counter[str]]:
         """Return where a page leads, and how many of its links are not followed."""
@@ -208,13 +208,13 @@ class _Crawler:
         if isinstance(html, str):
             return [], Counter({f"links_of_{html}": 1})
         links = page_links(html, page.url, nofollow=True)
-        found = [Visit(url, visit.depth + 1, redirects=0) for url in links.targets if urls.host(url) in self._hosts]
+        visits = [Visit(url, visit.depth + 1, redirects=0) for url in links.targets if urls.host(url) in self._hosts]
         left_out = Counter({f"links_{kind}": number for kind, number in links.left_out.items() if kind != "repeated"})
-        left_out["links_other_host"] += len(links.targets) - len(found)
+        left_out["links_other_host"] += len(links.targets) - len(visits)
         if html.refresh is not None:  # a redirect in the words of HTML
             target, why = self._target(visit, html.refresh, base_of(html, page.url))
-            found, left_out = [*found, *target], left_out + why
-        return found, +left_out
+            visits, left_out = [*visits, *target], left_out + why
+        return visits, +left_out
 
     def _target(self, visit: Visit, sent: str, base: str) -> tuple[list[Visit], Counter[str]]:
         """Return where a redirect leads, which is as deep as the redirect itself, or why it is not followed."""

@@ -122,7 +122,7 @@ class Frontier:
         outcome: str,
         *,
         page: Page | None = None,
-        found: Collection[Visit] = (),
+        visits: Collection[Visit] = (),
         links: Mapping[str, int] | None = None,
     ) -> None:
         """Store what became of a URL: one word, its page if there is one, URLs that it leads to, and links left out."""
@@ -131,7 +131,7 @@ class Frontier:
             if page is not None:
                 row = (page.url, page.status, page.content_type, page.location, zlib.compress(page.body, 1))
                 self._connection.execute("INSERT INTO pages VALUES (?, ?, ?, ?, ?)", row)
-            self._add(found)
+            self._add(visits)
             self._connection.executemany(_COUNT, (links or {}).items())
         self.pages += page is not None
 
