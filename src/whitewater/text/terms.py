@@ -5,8 +5,7 @@ Source of the stemmers: M. F. Porter, "Snowball: a language for stemming algorit
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,27 +28,14 @@ class Terms:
 
     def __init__(self, settings: Index) -> None:
         self.stop_words = _STOP_WORDS[settings.stop_words]
-        self._stemmer = settings.stemmer
-        self._known: dict[str, str] = {}
+        self.are_words = settings.stemmer == "none"  # a word and its term are the same
+        if not self.are_words:
+            import snowballstemmer
 
-    @property
-    def are_words(self) -> bool:
-        """Whether a word and its term are the same."""
-        return self._stemmer == "none"
+            self._stem = cache(snowballstemmer.stemmer(settings.stemmer).stemWord)
 
     def of(self, word: str) -> str | None:
         """Return the term of a word in lower case, or None for a stop word."""
         if word in self.stop_words:
             return None
-        if self.are_words:
-            return word
-        if word not in self._known:
-            self._known[word] = self._stem(word) or word
-        return self._known[word]
-
-    @cached_property
-    def _stem(self) -> Callable[[str], str]:
-        import snowballstemmer
-
-        stem: Callable[[str], str] = snowballstemmer.stemmer(self._stemmer).stemWord
-        return stem
+        return word if self.are_words else self._stem(word) or word

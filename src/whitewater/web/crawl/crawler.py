@@ -126,7 +126,9 @@ class _Crawler:
             clock = asyncio.create_task(self._clock())
             try:
                 async with asyncio.timeout(self._settings.maximum_seconds - self._frontier.seconds) as limit:
-                    while hosts := self._choose():
+                    while hosts := self._frontier.choose(
+                        most=self._settings.maximum_pages - self._frontier.pages, deepest=self._settings.maximum_depth
+                    ):
                         await self._round(hosts, client)
             except TimeoutError:
                 if not limit.expired():
@@ -134,10 +136,6 @@ class _Crawler:
                 logger.warning("stopped after %g s, which is maximum_seconds", self._settings.maximum_seconds)
             finally:
                 clock.cancel()
-
-    def _choose(self) -> list[str]:
-        left = self._settings.maximum_pages - self._frontier.pages
-        return self._frontier.choose(most=left, deepest=self._settings.maximum_depth)
 
     async def _clock(self) -> None:
         """Note the time and say how far the crawl is, every few seconds."""
