@@ -1,9 +1,8 @@
 """Downloads: tried again, resumed where they broke off, and never replaced in silence.
 
-What is downloaded is *pinned*: its SHA-256 is noted the first time, and a later download of the same URL that gives
+A download is *pinned*: its SHA-256 is noted the first time, and a later download of the same URL that gives
 other bytes is an error, unless a refresh is asked for. A registry that comes with the code can say what to expect
-before the first download. What is not of the form that its name promises, such as a login page, is neither kept nor
-pinned.
+before the first download. A file whose content does not fit its name, such as a login page, is neither kept nor pinned.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class Downloads:
     registry: Mapping[str, Expected] = field(  # what to expect, by URL
         default_factory=lambda: read_registry(REGISTRY if REGISTRY.exists() else OWN_REGISTRY)
     )
-    refresh: bool = False  # download what is there already too, and pin what comes; where that is another file, say so
+    refresh: bool = False  # download files that are here already, too, and pin them; log those that changed
     anonymous: bool = True  # read buckets without credentials
     retries: int = 5  # further tries of each file
     timeout: float = 60.0  # seconds without data that end a try
@@ -109,19 +108,19 @@ class Downloads:
         stopped = threading.Event()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             downloads = [_Download(url, self, _pin(known, url, self.pins), stopped) for url in dict.fromkeys(urls)]
-            futures = {pool.submit(each.run): each for each in downloads}
+            futures = {pool.submit(download.run): download for download in downloads}
             try:
                 for future in as_completed(futures):
-                    each, fault = futures[future], future.exception()
+                    download, fault = futures[future], future.exception()
                     if isinstance(fault, WhitewaterError):
                         # The others go on: what they bring is there for the next run.
                         logger.warning("%s", fault)
                         faults.append(fault)
                         continue
-                    done[each.url] = file = future.result()
-                    trusted += not any(expected.sha256 for expected in (each.pin, each.registered) if expected)
+                    done[download.url] = file = future.result()
+                    trusted += not any(expected.sha256 for expected in (download.pin, download.registered) if expected)
                     pinned = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
-                    known[local_name(each.url)] = pinned
+                    known[local_name(download.url)] = pinned
                     write_json(self.pins, known)
             except BaseException:
                 stopped.set()
@@ -140,7 +139,7 @@ def read_registry(path: Path) -> dict[str, Expected]:
     ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
     download on a machine is what later ones are compared with. A registry that does not exist is empty.
 
-    Raises InputError if it has other columns, or a checksum or a size that is none.
+    Raises InputError if it has other columns, or an invalid checksum or size.
     """
     if not path.exists():
         return {}
@@ -178,7 +177,7 @@ class _Download:
         # Tells which version the part is of; without it the part is worth nothing.
         self.version = self.path.with_name(f"{self.path.name}.version")
         # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
-        self.binding = [each for each in (self.registered, None if settings.refresh else pin) if each]
+        self.binding = [entry for entry in (self.registered, None if settings.refresh else pin) if entry]
 
     def run(self) -> Input:
         if self.path.exists() and self.pin and not self.settings.refresh:

@@ -1,7 +1,7 @@
 """Folders that one step writes and another reads: data files, and a file of JSON that describes them, written last.
 
-A `Format` has a name and a version. What can be wrong with such a folder is told here, for all formats alike: it is not
-there, is of another version, or a file is missing, cut, of another size, or changed.
+A `Format` has a name and a version. Its errors are the same for all formats: a folder is missing or of another version;
+a file is missing, cut, of another size, or changed.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ class Files:
         groups: list[RowGroup] = []
         for path in files:
             footer = self.footer(path)
-            groups += [RowGroup(path, each, footer.row_group(each).num_rows) for each in range(footer.num_row_groups)]
+            groups += [RowGroup(path, number, footer.row_group(number).num_rows)
+                       for number in range(footer.num_row_groups)]  # fmt: skip
         if rows is not None:
             self.check_rows(folder or files[0], sum(group.rows for group in groups), rows)
         return groups
@@ -128,7 +129,7 @@ class Format(Files):
         write_json(path / self.name, {"format": self.version, **described})
 
     def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
-        """Return what ``made_of`` makes of the folder's path and, as keywords, of what is described.
+        """Return what ``made_of`` makes of the folder's path and, as keywords, of the description.
 
         Raises InputError if the folder is not of this format, or of another version of it.
         """
@@ -200,7 +201,7 @@ class Format(Files):
 class RowGroupWriter:
     """Writes a Parquet file of tables of any size in row groups of one size; a context manager.
 
-    Options are those of `pyarrow.parquet.ParquetWriter`. Without rows there is no file.
+    Options are those of `pyarrow.parquet.ParquetWriter`. Without rows, no file is written.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, *, group_rows: int, **options: Any) -> None:

@@ -18,7 +18,7 @@ from whitewater.io.store import digests
 def files_of(names: Iterable[str]) -> list[str]:
     """Return the files that paths, globs and ``file://`` URLs stand for, each once, sorted.
 
-    What is missing, cannot be read or is elsewhere is left out: the step that reads it tells what is wrong.
+    Files that are missing, unreadable or remote are left out: the step that reads them says what is wrong.
     """
     return sorted({file for name in filter(None, names) for file in _files_of(name)})
 

@@ -19,5 +19,5 @@ def without_secrets(value: Any) -> Any:
     if isinstance(value, str):
         return redact(value) if "://" in value else value
     if isinstance(value, dict):
-        return {key: without_secrets(each) for key, each in value.items()}
-    return [without_secrets(each) for each in value] if isinstance(value, list) else value
+        return {key: without_secrets(item) for key, item in value.items()}
+    return [without_secrets(item) for item in value] if isinstance(value, list) else value

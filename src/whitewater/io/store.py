@@ -79,7 +79,7 @@ def sha256(path: Path) -> str:
 def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
     """Return the `sha256` of each path; files, those in directories too, are read by ``threads`` threads."""
     files = {path: _files(path) if path.is_dir() else [path] for path in paths}
-    every = [file for each in files.values() for file in each]
+    every = [file for group in files.values() for file in group]
     with ThreadPoolExecutor(threads) as pool:
         hashes = dict(zip(every, pool.map(_digest, every), strict=True))
     return {path: _combine(path, files[path], hashes) if path.is_dir() else hashes[path] for path in paths}
@@ -87,7 +87,7 @@ def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of all files in a directory."""
-    return sum(each.stat().st_size for each in (path.rglob("*") if path.is_dir() else [path]) if each.is_file())
+    return sum(file.stat().st_size for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file())
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -142,7 +142,7 @@ def read_json(path: Path) -> Any:
 
 
 def check_format(path: Path, version: object, known: int, *, remedy: str, writer: str = "") -> None:
-    """Raise InputError if what is at a path has another format than is known; ``writer`` is what wrote it, if known."""
+    """Raise InputError if the format at a path is not the known one; ``writer`` is the version that wrote it."""
     if version == known:
         return
     newer = isinstance(version, int) and version > known
@@ -305,8 +305,8 @@ def _combine(directory: Path, files: Sequence[Path], hashes: Mapping[Path, str])
 
 def _synchronize(path: Path) -> None:
     if path.is_dir():
-        for each in path.rglob("*"):
-            _fsync(each)
+        for part in path.rglob("*"):
+            _fsync(part)
     _fsync(path)
 
 

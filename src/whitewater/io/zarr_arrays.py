@@ -8,8 +8,8 @@
 Numbers are in the machine's byte order. Text of any length is ``object`` (of `str`), fixed-width text ``U``, and
 fixed-width bytes are text too.
 
-A chunk that is not stored stops the read, though Zarr would fill it in: a lost file is not told from one that was
-never written. So does a chunk that cannot be decoded, or has another length. Blosc has no checksum: a byte that changed
+A chunk that is not stored stops the read, although Zarr would fill it in: a lost file looks like one that was never
+written. So does a chunk that cannot be decoded, or has another length. Blosc has no checksum: a byte that changed
 in the middle of a frame can go unnoticed, and only the codecs crc32c, gzip and zstd with a checksum notice all.
 
 Errors: InputError where a store, array or its metadata is missing or not understood, access is refused, or a transfer
@@ -130,7 +130,7 @@ class Group:
 
     def names(self) -> list[str]:
         """Return the paths of all arrays, sorted. Over http, only of a store with consolidated metadata."""
-        return sorted(name for name, each in self._group.members(max_depth=None) if isinstance(each, zarr.Array))
+        return sorted(name for name, member in self._group.members(max_depth=None) if isinstance(member, zarr.Array))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(self._member(str(name)), zarr.Array)
@@ -147,7 +147,7 @@ class Group:
         if min(array.shards or array.chunks, default=1) < 1 or min(array.shape, default=0) < 0:
             raise InputError(f"{place}its chunks are {array.chunks}. {RESTORE}")
         codecs = getattr(array.metadata, "codecs", ())
-        is_sharded = any(isinstance(each, ShardingCodec) for each in codecs)
+        is_sharded = any(isinstance(codec, ShardingCodec) for codec in codecs)
         if is_sharded and not _is_plain(*codecs):
             raise InputError(f"{place}its shards are transposed, compressed as a whole, or hold shards, or their index "
                              "has other codecs than bytes and crc32c. Write it again with plain shards.")  # fmt: skip
@@ -186,7 +186,7 @@ def open_group(
     retries, timeout
         Further tries of a read that broke, and seconds after which one without an answer is given up.
     filled
-        Arrays of which a chunk (but no shard) that is not stored holds the fill value: the caller knows their writer.
+        Arrays whose chunks (but not shards) hold the fill value where they are not stored: the caller knows the writer.
     """
     store = StrictStore(str(url), anonymous=anonymous, endpoint=endpoint, retries=retries, timeout=timeout)
     refused, reason = None, "it has none of zarr.json, .zmetadata and .zgroup"
@@ -208,9 +208,9 @@ def open_group(
 
 def _is_plain(codec: Any, *others: Any) -> bool:
     """Whether shards are indexed in the one way in which zarr-python can be kept from filling in an inner chunk."""
-    if others or any(isinstance(each, ShardingCodec) for each in codec.codecs):
+    if others or any(isinstance(inner, ShardingCodec) for inner in codec.codecs):
         return False
-    return [type(each) for each in codec.index_codecs] in ([BytesCodec], [BytesCodec, Crc32cCodec])
+    return [type(index_codec) for index_codec in codec.index_codecs] in ([BytesCodec], [BytesCodec, Crc32cCodec])
 
 
 def _ours(error: BaseException) -> BaseException:

@@ -60,7 +60,7 @@ class StrictStore(Store):
     arrays
         Metadata of the arrays whose chunks may be read, by name.
     filled
-        Arrays of which a chunk that is not stored holds the fill value: the caller knows the writer.
+        Arrays whose chunks hold the fill value where they are not stored: the caller knows the writer.
     """
 
     supports_writes = supports_deletes = False
@@ -120,11 +120,11 @@ class StrictStore(Store):
             raise InputError(f"{self.name} has no consolidated metadata, and a web server does not list its files. "
                              "Consolidate the metadata with zarr.consolidate_metadata.")  # fmt: skip
         try:
-            found = await self._ask("ls", prefix, f"{self._address}/{prefix}".rstrip("/"), detail=False)
+            paths = await self._ask("ls", prefix, f"{self._address}/{prefix}".rstrip("/"), detail=False)
         except TransferError as error:
             raise self._final_error(prefix, error) from None
-        for each in found or []:
-            yield each.rstrip("/").rpartition("/")[2]
+        for path in paths or []:
+            yield path.rstrip("/").rpartition("/")[2]
 
     async def _refuse(self, *_: Any) -> Any:
         raise NotImplementedError
@@ -145,7 +145,7 @@ class StrictStore(Store):
 
     def _chunk(self, key: str) -> tuple[str, str, tuple[int, ...]]:
         """Return a chunk's description, array and number."""
-        array = next(each for each in tuple(self.arrays) if key.startswith(f"{each}/"))
+        array = next(name for name in tuple(self.arrays) if key.startswith(f"{name}/"))
         number = tuple(map(int, re.findall(r"\d+", key.removeprefix(array))))
         return f"array {array} of {self.name}: chunk {number} ({key})", array, number
 
@@ -236,8 +236,8 @@ def _lacking(array: Any, number: tuple[int, ...], data: bytes, part: ByteRequest
 
 
 def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, whole: bool) -> str:
-    """Look into a shard's index, of which zarr-python checks the CRC32C, for inner chunks that it would fill in."""
-    shape, shard, inner = (np.array(each, int) for each in (array.shape, array.shards, array.chunks))
+    """Find inner chunks that zarr-python would fill in, by the shard's index, whose CRC32C zarr-python checks."""
+    shape, shard, inner = (np.array(sizes, int) for sizes in (array.shape, array.shards, array.chunks))
     codecs = array.codecs[0].index_codecs
     order, checksum = ">" if "big" in str(codecs[0].endian) else "<", 4 * (len(codecs) - 1)
     size = 16 * int(np.prod(shard // inner))
@@ -262,10 +262,10 @@ def _index_is_first(array: Any) -> bool:
 
 def _status(error: Exception) -> int | None:
     """Return the HTTP status that a client's error tells, each in its own way."""
-    for each in (error, error.__cause__):
-        answer = getattr(each, "response", None)  # of botocore
+    for cause in (error, error.__cause__):
+        answer = getattr(cause, "response", None)  # of botocore
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
-        status = status or getattr(each, "status", None) or getattr(each, "code", None)  # of aiohttp, of gcsfs
+        status = status or getattr(cause, "status", None) or getattr(cause, "code", None)  # of aiohttp, of gcsfs
         if isinstance(status, int):
             return int(status)
     refused = re.search("Credentials|RefreshError|PermissionError", type(error).__name__)

@@ -162,8 +162,8 @@ class IndexFolder:
 def open_index(path: Path) -> IndexFolder:
     """Open an index.
 
-    Raises InputError if it is not one, of another format, or made with another version of Unicode, by which other words
-    are words.
+    Raises InputError if it is not one, of another format, or made with another version of Unicode, which splits words
+    differently.
     """
     index = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
     if index.described.unicode != UNICODE:
@@ -225,7 +225,7 @@ def finish_index(path: Path, postings: Postings, settings: Index, *, vertices: i
 
 
 class _Rows:
-    """A Parquet file, of which row groups are read."""
+    """A Parquet file that is read by row groups."""
 
     def __init__(self, path: Path, rows: int) -> None:
         self._path = path

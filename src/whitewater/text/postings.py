@@ -167,8 +167,8 @@ def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.
     places[-1] = -1
     of_words_places = places[pc.fill_null(of_words.indices, -1).to_numpy()]
     mapped = of_words_places[together.indices.to_numpy()]
-    cuts = np.cumsum([len(each) for each in dictionaries])[:-1]
-    return of_words.dictionary.take(order), [np.append(each, np.int32(-1)) for each in np.split(mapped, cuts)]
+    cuts = np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1]
+    return of_words.dictionary.take(order), [np.append(part, np.int32(-1)) for part in np.split(mapped, cuts)]
 
 
 def terms_of(words: pa.Array, terms: Terms) -> pa.Array:
@@ -206,7 +206,7 @@ def _check_lengths(counts: Int32s, weight: int) -> None:
 
 
 def _check_memory(words: int, terms: int, *, groups: int, positions: bool) -> None:
-    """Refuse what would not fit: all words as terms, at most as many postings, twice, and what is counted of terms."""
+    """Raise ResourceError unless all words, as many postings, twice, and the counts of terms fit into memory."""
     memory.forecast(
         words * (4 + 16 + (12 if positions else 0)) + groups * terms * 80,
         what=f"the postings of {words:,} words",

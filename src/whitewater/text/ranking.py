@@ -130,14 +130,14 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     terms = index.find(times)
     postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in terms.items()}
     scores, matched = np.zeros(index.documents), np.zeros(index.documents, bool)
-    for term, each in postings.items():
+    for term, entries in postings.items():
         idf = inverse_document_frequency(terms[term].document_frequency, index.documents)
-        lengths = index.lengths[each.documents]
+        lengths = index.lengths[entries.documents]
         saturated = saturated_frequency(
-            each.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
+            entries.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
         )
-        scores[each.documents] += times[term] * idf * saturated
-        matched[each.documents] = True
+        scores[entries.documents] += times[term] * idf * saturated
+        matched[entries.documents] = True
     for phrase in query.phrases:
         matched &= _with_phrase(phrase, postings, index.documents)
     numbers = np.flatnonzero(matched)

@@ -71,7 +71,7 @@ def count(tokens: Array, documents: tuple[Array, Array], low: int, weight: int, 
     Parameters
     ----------
     tokens
-        int32 (words,): terms, negative for words that are none.
+        int32 (words,): terms, negative for words without one.
     documents
         int64 (documents,): where the words of each begin; int32 (documents, 2): the words of its title and text.
     written
@@ -173,7 +173,7 @@ def _number_words(
 
 @part
 def _size(length: int) -> int:
-    """Return the chunks of a word of so many bytes, or of what is kept of it."""
+    """Return the number of chunks of a word of so many bytes, cut at `LONGEST`."""
     return (min(length, LONGEST) + 7) // 8
 
 

@@ -69,7 +69,7 @@ def records_of(
 
 @dataclass(frozen=True)
 class Resolved:
-    """Which records are documents, bool (n,); the aliases (`documents.ALIASES`); how many are what."""
+    """Which records are documents, bool (n,); the aliases (`documents.ALIASES`); records of each kind."""
 
     kept: Mask
     aliases: pa.Table
@@ -146,7 +146,7 @@ def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Add
 def _canonical(redirect: Mask, goes_to: Indices) -> Indices:
     """Return for each record the place of the document that it says it is; else its own place.
 
-    What is named has to be a document. Those that name each other in a circle are what they are.
+    Only a document can be canonical. Documents that name each other in a circle stay as they are.
     """
     own = np.arange(len(redirect))
     following = np.where(~redirect & (goes_to >= 0) & ~redirect[goes_to], goes_to, own)
@@ -240,5 +240,5 @@ def _followed(following: Indices) -> tuple[Indices, Indices]:
 
 
 def _descending(keys: list[Any]) -> Indices:
-    """Return the places of keys, the largest first: what is written in this order at last is of the smallest."""
+    """Return the places of keys, the largest first: of values written in this order, that of the smallest key stays."""
     return np.array(sorted(range(len(keys)), key=keys.__getitem__, reverse=True), np.int64)

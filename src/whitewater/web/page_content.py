@@ -178,7 +178,7 @@ def decode(body: bytes, content_type: str | None) -> str:
     try:
         _, text = html_to_unicode(content_type, body, auto_detect_fun=_by_its_bytes)
     except (LookupError, ValueError):
-        # A declaration may name a codec that is none of characters, such as base64.
+        # A declaration may name a codec that does not give text, such as base64.
         text = body.decode(_by_its_bytes(body), "replace")
     # Some codecs, such as raw-unicode-escape, give half characters, which no text may hold.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

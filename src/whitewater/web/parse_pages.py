@@ -90,7 +90,7 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
 
 
 def read(page: Page, settings: Parse) -> ParsedPage | str:
-    """Return the document or the redirect that a page is, or of which kind it is that is neither."""
+    """Return the document or the redirect that a page is, or a word for why it is neither."""
     url = normalize(page.url, drop_parameters=settings.drop_parameters)
     if url is None:
         return "invalid_address"
@@ -115,7 +115,7 @@ def _document(url: str, content: HtmlPage, settings: Parse) -> ParsedPage:
 
 
 def _digests(parsed: ParsedPage, body: bytes) -> tuple[bytes, bytes]:
-    """Return what is equal for pages of equal content, and for those of which a server sends the same bytes.
+    """Return digests of the content, and of the bytes that the server sent.
 
     Links of a page to itself differ with its address and do not count; the bytes count in an encoding that says the
     same.

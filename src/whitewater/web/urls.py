@@ -1,7 +1,7 @@
 """URLs in normal form: two addresses of one page are one text, so that a link finds its page.
 
-`ada_url` reads an address as browsers do (the URL Standard of the WHATWG). Rules of ours are added, by which more
-addresses are one, and some are none:
+`ada_url` reads an address as browsers do (the URL Standard of the WHATWG). These rules are added, which make more
+addresses equal and refuse others:
 
 - the fragment goes, and so do an empty query and the query parameters that are named;
 - a path and a query have as few escapes as there can be, those in upper case (RFC 3986, section 6.2.2);
@@ -86,7 +86,7 @@ def _normal_or_refusal(url: str, base: str | None, drop_parameters: Collection[s
     site, path, query = match.groups(default="")
     path, query = _escaped(path), _escaped(query)
     if drop_parameters and query:
-        query = "&".join(each for each in query.split("&") if each.partition("=")[0] not in drop_parameters)
+        query = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] not in drop_parameters)
     normal = f"{site}{path}?{query}" if query else f"{site}{path}"
     return normal if len(normal) <= MAXIMUM_LENGTH else "too_long"
 

@@ -225,5 +225,5 @@ def _location(url: str, status: int, headers: HeaderMap) -> str | None:
         return None
     try:
         return urljoin(url, location.strip())
-    except ValueError:  # an address that is none, such as http://[
+    except ValueError:  # not an address, such as http://[
         return None

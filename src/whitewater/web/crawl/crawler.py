@@ -63,8 +63,8 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     process that uses it is waited for. ``writer`` gets the pages, in the order of the bytes of their URLs. Returned are
     the numbers of URLs by outcome, and of links that are not followed by kind.
 
-    Raises ConfigError if a start URL or a host is none; InputError if there is no page with a body, or the state is
-    damaged; and ResourceError if the disk is full.
+    Raises ConfigError if a start URL or a host is not valid; InputError if there is no page with a body, or the state
+    is damaged; and ResourceError if the disk is full.
     """
     start_urls = sorted({_start(url) for url in settings.start_urls})
     hosts = _hosts(settings, start_urls)
