@@ -21,7 +21,8 @@ from tests.contract.signatures import Call
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.recsys_logs import clicks, write_log
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, assert_equal, cut, files, fitted
-from whitewater.features.operator import Node
+from whitewater.features.dataset import Dataset
+from whitewater.features.operator import Applying, Node
 from whitewater.features.operators import JoinExternal
 from whitewater.features.workflow import Workflow
 
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow  # it compiles, or runs steps twice
 DEVICE = StrictDevice()
 FEATURES = Path(__file__).parents[2] / "src" / "whitewater" / "features"
 # Functions of frames: in these files all, in others those that name a frame.
-OF_OPERATORS = ("by_category", "by_column", "categorify", "hashed", "join", "learn_vocabulary", "tags")
+OF_OPERATORS = ("by_category", "categorify", "hashed", "join", "learn_vocabulary")
 OF_FRAMES = (
     "frames.py", "with_dask.py", "categories/groups.py", "categories/values.py",
     *(f"operators/{name}.py" for name in OF_OPERATORS),
@@ -75,6 +76,9 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
                 assert_equal(made, expected[name], tolerance=0.0 if name in EXACT else 1e-6)
                 if name in EXACT and files(by_frames, folder / name) != files(local[name], folder / f"{name} local"):
                     different.append(name)
+                if name == "lists":
+                    lazy = by_frames.fitted.frames(Dataset(rows), Applying(DEVICE))
+                    assert list(lazy.compute(scheduler="synchronous")) == made.column_names
             log = write_log(rows, folder / "log")
             made = on_frames(EXACT["past"], log).transform(log, device=DEVICE, engine="dask")
             assert_equal(made, local["past"].transform(rows))

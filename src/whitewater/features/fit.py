@@ -8,8 +8,8 @@ change a result.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.lessons import Lesson, Material
-from whitewater.features.operator import Fitted, Fitting, Node, Statistic
-from whitewater.features.plan import Plan, bind, evaluate
+from whitewater.features.operator import Applying, Fitted, Fitting, Node, Statistic
+from whitewater.features.plan import Learned, Origin, Plan, bind, evaluate
 from whitewater.features.transform import Transformation
 
 if TYPE_CHECKING:
-    from whitewater.engines.choose import Engine
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block
     from whitewater.features.config import Fit
@@ -34,7 +32,34 @@ logger = logging.getLogger(__name__)
 SPAN_ROWS = 1 << 22
 # Of a block, for each row and column: what is read, and what is made of it on the way.
 ROW_BYTES = 24
-Learn = Callable[[Sequence[Lesson], Material, "Workers"], Iterable[tuple[Lesson, Fitted | Statistic]]]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A statistic to learn for a stage."""
+
+    stage: int
+    statistic: Statistic
+
+
+@dataclass(frozen=True)
+class Material:
+    """What all lessons of a pass over the data share."""
+
+    plan: Plan
+    learned: Learned
+    dataset: Dataset
+    fitting: Fitting
+    applying: Applying
+
+    def columns(self, lesson: Lesson) -> list[str]:
+        """Return the columns of the data that a lesson reads."""
+        return self.plan.data_columns(self.observed_columns(lesson), training=True)
+
+    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
+        """Return the columns that a lesson observes, and where each comes from."""
+        origins = self.plan.stages[lesson.stage].origins
+        return {name: origins.get(name) for name in lesson.statistic.columns}
 
 
 def fit_workflow(
@@ -45,48 +70,37 @@ def fit_workflow(
     run: Run[Fit],
     workers: Workers,
 ) -> Transformation:
-    """Fit all operators of a graph; columns of the data to ``carry`` go along with what it makes.
+    """Fit all operators of a graph; ``carry`` names columns of the data to copy to the results.
 
-    What is learned at a time may take a share of the available memory, by the settings. Raises ConfigError if the
-    features cannot be made of these columns, or by the engine; InputError if there are no rows, or a file is damaged;
-    ResourceError if blocks, or what is learned, do not fit into memory.
+    Statistics may take a share of the available memory, by the settings. Raises ConfigError if the features cannot be
+    made of these columns; InputError if there are no rows, or a file is damaged; ResourceError if blocks or statistics
+    do not fit into memory.
     """
     plan = bind(features, dataset.schema)
     if both := [name for name in carry if name in plan.outputs]:
         raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
-    learn = _body(run.engine, plan)
     forecast(plan, dataset, run.device, workers)
     learned: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
+    applying = Applying(run.device, training=True, engine=run.engine)
     while lessons := _next_phase(plan, learned):
-        found: dict[int, dict[str, Fitted]] = {lesson.stage: {} for lesson in lessons}
-        while lessons:
-            logger.info("a pass over the data learns %d statistics", len(lessons))
-            # What is learned is on the host, whatever the device.
-            share = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-            material = Material(plan, learned, dataset, Fitting(run.device, int(share)))
-            again = []
-            for lesson, each in learn(_longest_first(lessons, material), material, workers):
-                if isinstance(each, Fitted):
-                    found[lesson.stage][lesson.statistic.name] = each
-                else:
-                    again.append(replace(lesson, statistic=each))
-            lessons = again
-        for stage, of_stage in found.items():
-            learned[stage] = of_stage
+        # Statistics are on the host, whatever the device.
+        memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
+        material = Material(plan, tuple(learned), dataset, Fitting(run.device, int(memory)), applying)
+        for lesson, fitted in _learn_phase(lessons, material, workers):
+            learned[lesson.stage] = {**(learned[lesson.stage] or {}), lesson.statistic.name: fitted}
         plan = plan.describe(learned)
     return Transformation(plan, tuple(each or {} for each in learned), tuple(carry), dataset.seconds)
 
 
-def _body(engine: Engine, plan: Plan) -> Learn:
-    """Return what learns by the engine, which refuses operators that it has no bodies of."""
-    if engine == "local":
-        return _learn
-    from whitewater.features import with_dask
-
-    with_dask.refuse(plan)
-    return with_dask.learn
+def _learn_phase(lessons: Sequence[Lesson], material: Material, workers: Workers) -> Iterator[tuple[Lesson, Fitted]]:
+    """Learn the statistics of a phase, in as many passes over the data as it takes."""
+    while lessons:
+        logger.info("a pass over the data learns %d statistics", len(lessons))
+        results = _learn(_longest_first(lessons, material), material, workers)
+        yield from ((lesson, result) for lesson, result in results if isinstance(result, Fitted))
+        lessons = [replace(lesson, statistic=result) for lesson, result in results if isinstance(result, Statistic)]
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
@@ -103,16 +117,18 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
 
 def _learn(
     lessons: Sequence[Lesson], material: Material, workers: Workers
-) -> Iterator[tuple[Lesson, Fitted | Statistic]]:
-    """Yield what was learned by kernels: a task is a statistic where they are many, or else a span of one."""
+) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
+    """Return the result of each lesson: a task is a statistic where they are many, or else a span of one."""
+    if material.applying.engine == "dask":
+        from whitewater.features import with_dask
+
+        return with_dask.learn(lessons, material, workers)
     cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
     mapped = partial(workers.map, _observe, label="fit", ordered=True, shared={"material": material})
     if len(lessons) >= sum(workers.threads) or len(cut) == 1:
-        yield from zip(lessons, mapped([(lesson, cut, True) for lesson in lessons]), strict=True)
-        return
+        return list(zip(lessons, mapped([(lesson, cut, True) for lesson in lessons]), strict=True))
     parts = mapped([(lesson, [span], False) for lesson in lessons for span in cut])
-    for lesson in lessons:
-        yield lesson, lesson.statistic.combine(islice(parts, len(cut)), material.fitting)
+    return [(lesson, lesson.statistic.combine(islice(parts, len(cut)), material.fitting)) for lesson in lessons]
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:

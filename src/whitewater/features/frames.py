@@ -6,14 +6,12 @@ booleans of which some are null. What is summed are integers, so that no sum dep
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.errors import InputError
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.columns.column import Numbers
 
@@ -37,6 +35,12 @@ class Text:
     def __len__(self) -> int:
         return len(self.series)
 
+    @property
+    def valid(self) -> Array:
+        """Whether a text is not null, bool (rows,)."""
+        valid: Array = self.series.notna().astype("bool").values
+        return valid
+
     def hashes(self, seed: int, null: int, device: Device) -> Array:
         """Return XXH64 of each text, and ``null`` of a null one: uint64 (rows,) on the device."""
         known = self.series.notna()
@@ -47,6 +51,14 @@ class Text:
         texts = table_of(self.series[known].to_frame("text"))["text"].cast(pa.large_string())
         hashes[known.to_numpy()] = ByteStrings.of(texts.combine_chunks()).hashes(seed)
         return device.to_device(hashes)
+
+
+def frame_class(device: Device) -> type:
+    """Return the class of the frames of a device."""
+    from whitewater.tables.with_dask import library
+
+    frames: type = library(device.frames).DataFrame
+    return frames
 
 
 def is_integer(series: Series) -> bool:
@@ -93,28 +105,6 @@ def nullable(dtype: str) -> str:
 
 def _plain(series: Series) -> str:
     return str(series.dtype).lower().replace("boolean", "bool")
-
-
-def keys_of(frame: Frame, columns: Sequence[str]) -> Frame:
-    """Return columns of categories as frames are grouped and merged by them: ``key_0`` and so on.
-
-    They are text, or integers of 64 bits. Raises InputError if a value is above 2**63 - 1.
-    """
-    keys = {}
-    for name, series in zip(key_names(columns), (frame[column] for column in columns), strict=True):
-        if is_integer(series):
-            if _plain(series) == "uint64" and len(series) and series.max() > np.iinfo(np.int64).max:
-                raise InputError("categories are integers of 64 bits with sign: a value is above 2**63 - 1. Store it "
-                                 "as text.")  # fmt: skip
-            keys[name] = series.astype("int64" if str(series.dtype) == _plain(series) else "Int64")
-        else:
-            keys[name] = series
-    return type(frame)(keys)
-
-
-def key_names(columns: Sequence[str]) -> list[str]:
-    """Return the names of the columns of `keys_of`."""
-    return [f"key_{place}" for place in range(len(columns))]
 
 
 def any_known(keys: Frame) -> Series:

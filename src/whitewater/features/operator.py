@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.device import Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.frames import Frame
     from whitewater.features.schema import Field
 
 Value = str | int | float | None | list[Any]
@@ -170,8 +170,8 @@ class FromCells(ABC):
     """A statistic that the engine dask learns from sums of integers: no order or partition of the rows changes them."""
 
     @abstractmethod
-    def cells(self, frame: Frame, device: Device) -> Frame:
-        """Return keys of a frame's rows, columns named ``key_...``, and what of them is summed: integers."""
+    def cells(self, block: Block, device: Device) -> Frame:
+        """Return keys of rows, columns named ``key_...``, and what of them is summed: integers."""
 
     @abstractmethod
     def learn(self, cells: pa.Table) -> Fitted:
@@ -224,17 +224,9 @@ class Operator(Section, ABC):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         """Return the columns that come out, in the order of `output`, for the rows of the block.
 
-        ``inputs`` are all that the operator was given or, where none is mixed with others, some of them.
+        ``inputs`` are all that the operator was given or, where none is mixed with others, some of them. Numbers are
+        arrays of the device. By the engine ``dask``, text is `whitewater.features.frames.Text`; lists are on the host.
         """
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> Mapping[str, Series]:
-        """Return `transform` for a frame of pandas or cuDF, by what both have: the body of the engine dask.
-
-        An operator that has none is refused there. Lists are the host's: they go through `transform`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no body for frames")
 
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:

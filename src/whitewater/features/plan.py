@@ -20,7 +20,6 @@ Origin = int | None
 Learned = Sequence[Mapping[str, "Fitted"] | None]
 """What each stage of a plan learned, by names of statistics; None where it is not fitted yet."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
-Transform = Callable[[Operator, Inputs, Any, Mapping[str, "Fitted"], "Applying"], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -301,26 +300,11 @@ def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
         raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
 
 
-def _transform(
-    operator: Operator, inputs: Inputs, given: Block, fitted: Mapping[str, Fitted], applying: Applying
-) -> Block:
-    return operator.transform(inputs, given, fitted, applying)
-
-
-def evaluate(
-    plan: Plan,
-    learned: Learned,
-    read: Read,
-    wanted: Mapping[str, Origin],
-    applying: Applying,
-    *,
-    transform: Transform = _transform,
-) -> Any:
+def evaluate(plan: Plan, learned: Learned, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Any:
     """Return columns that the data has or a stage makes, of some rows.
 
     Columns are made one after the other, and each is let go after its last use, so that few are there at a time besides
     the results. ``read`` returns columns of the data by their names, ``wanted`` tells where each column comes from.
-    Columns are those of a block, or, with a ``transform`` for them, of a frame.
     Raises IntegrityError if a stage makes other columns, or of other rows, than it says.
     """
     made: dict[tuple[Origin, str], Column] = {}
@@ -337,7 +321,7 @@ def evaluate(
         for key in [key for key in made if key not in kept and last[key] <= place]:
             del made[key]
         stage = plan.stages[number]
-        columns = transform(stage.operator, share.inputs, given, learned[number] or {}, applying)
+        columns = stage.operator.transform(share.inputs, given, learned[number] or {}, applying)
         _check(stage, share, given, columns)
         made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
         del given, columns

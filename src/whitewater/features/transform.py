@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -84,10 +84,6 @@ class Transformation:
         """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
         applying = Applying(run.device, training, run.engine)
-        if run.engine == "dask":
-            from whitewater.features import with_dask
-
-            with_dask.refuse(self.plan)
         self._forecast(dataset, run.device, workers)
         return {"transformation": self, "dataset": dataset, "applying": applying}
 
@@ -120,8 +116,7 @@ class Transformation:
         from whitewater.features import with_dask
 
         self.check(dataset.schema, training=applying.training)
-        with_dask.refuse(self.plan)
-        return with_dask.frames(self, dataset, applying)
+        return with_dask.frames(self, dataset, replace(applying, engine="dask"))
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]

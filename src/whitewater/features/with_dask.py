@@ -16,9 +16,9 @@ import pyarrow as pa
 from dask.delayed import delayed
 
 from whitewater.engines.device import Device
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 from whitewater.features.columns import arrow as arrow_columns
-from whitewater.features.columns.column import Numbers
+from whitewater.features.columns.column import Lists, Numbers
 from whitewater.features.dataset import (
     Dataset,
     Part,
@@ -30,13 +30,12 @@ from whitewater.features.dataset import (
     spans,
     type_of,
 )
-from whitewater.features.frames import Text, column_of, frame_of, is_list, series_of, sum_by_keys, table_of
-from whitewater.features.lessons import Lesson, Material
-from whitewater.features.operator import Applying, Fitted, FromCells, Inputs, Operator, Statistic
+from whitewater.features.fit import Lesson, Material
+from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
+from whitewater.features.operator import Applying, Fitted, FromCells, Statistic
 from whitewater.features.operators.by_category import GroupStatistic
 from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import Learned, Origin, Plan, evaluate
-from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -50,15 +49,6 @@ SPLIT_EVERY = 8
 # The largest number that is summed has so many bits, see `halves`.
 _BITS = 61
 _LARGEST_EXPONENT = 1000
-
-
-def refuse(plan: Plan) -> None:
-    """Raise ConfigError if an operator has no body for frames, and is not given lists, which are the host's."""
-    for stage in plan.stages:
-        lists = {name for name, field in stage.fields.items() if pa.types.is_list(field.type)}
-        without_lists = any(lists.isdisjoint(share.names()) for share in stage.shares)
-        if type(stage.operator).transform_frame is Operator.transform_frame and without_lists:
-            raise ConfigError(f"{stage.label} has no body for the engine dask. Leave it out, or set engine to local.")
 
 
 def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> dd.DataFrame:
@@ -76,7 +66,7 @@ def _empty(types: Mapping[str, pa.DataType], device: Device) -> Frame:
 
 
 def _frame(table: pa.Table, device: Device) -> Frame:
-    return frame_of(table, library(device.frames).DataFrame)
+    return frame_of(table, frame_class(device))
 
 
 def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
@@ -196,9 +186,9 @@ def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
     )
     fitting = material.fitting
     if _has_lists(lesson, material):
-        return lesson.statistic.observe(iter([_on_host(observed)]), replace(fitting, device=HOST))
-    block: Any = {name: column_of(observed[name]) for name in lesson.statistic.columns}
-    return lesson.statistic.observe(iter([block]), fitting)
+        observed = {name: _on_host(column, fitting.device) for name, column in observed.items()}
+        fitting = replace(fitting, device=HOST)
+    return lesson.statistic.observe(iter([observed]), fitting)
 
 
 def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
@@ -265,11 +255,18 @@ def part_block(transformation: FittedPlan, part: Part, dataset: Dataset, applyin
     given = transformation.given(dataset.schema, training=applying.training)
     names = [field.name for field in transformation.fields(dataset.schema)]
     rows = _read((part,), dataset=dataset, types=given, device=applying.device)
-    made = _results(rows, transformation, names, applying)
-    return {name: _column(made[name], applying.device) for name in names}
+    made = _columns_of_results(rows, transformation, names, applying)
+    return {name: _on_host(column, applying.device) for name, column in made.items()}
 
 
 def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], applying: Applying) -> Frame:
+    made = _columns_of_results(rows, transformation, names, applying)
+    return type(rows)({name: _series(column, rows) for name, column in made.items()})
+
+
+def _columns_of_results(
+    rows: Frame, transformation: FittedPlan, names: Sequence[str], applying: Applying
+) -> dict[str, Any]:
     for name in transformation.seconds:
         if name in list(rows.columns):
             refuse_other_times(name, column_of(rows[name]))
@@ -278,35 +275,38 @@ def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], appl
     return _make_columns(rows, plan, transformation.learned, wanted, applying)
 
 
-def _column(series: Series, device: Device) -> Column:
-    """Return a column of a frame as one of the host."""
-    column = column_of(series)
+def _make_columns(
+    rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying
+) -> dict[str, Any]:
+    """Return columns that the rows of a frame have or stages make of them: `Numbers` and `Text`; lists on the host."""
+
+    def read(names: Sequence[str]) -> dict[str, Any]:
+        return {name: _column(rows[name]) for name in names}
+
+    made: dict[str, Any] = evaluate(plan, learned, read, wanted, applying)
+    return made
+
+
+def _column(series: Series) -> Any:
+    return _arrow_column(series) if is_list(series) else column_of(series)
+
+
+def _arrow_column(series: Series) -> Column:
+    return arrow_columns.column_of(table_of(series.to_frame("values"))["values"])
+
+
+def _on_host(column: Any, device: Device) -> Column:
+    """Return a column of a frame as one of the host, where text has a dictionary."""
     if isinstance(column, Text):
-        return _on_host(series.to_frame("text"))["text"]
-    return Numbers(device.to_host(column.values), None if column.valid is None else device.to_host(column.valid))
+        return _arrow_column(column.series)
+    if isinstance(column, Numbers):
+        return Numbers(device.to_host(column.values), None if column.valid is None else device.to_host(column.valid))
+    made: Column = column
+    return made
 
 
-def _on_host(frame: Frame) -> Block:
-    """Return a frame as a block of the host, where lists are, and dictionaries of text."""
-    table = table_of(frame)
-    return {name: arrow_columns.column_of(table[name]) for name in table.column_names}
-
-
-def _make_columns(rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying) -> Frame:
-    """Return columns that the rows of a frame have or stages make of them."""
-
-    def read(names: Sequence[str]) -> dict[str, Series]:
-        return {name: rows[name] for name in names}
-
-    def transform_frame(
-        operator: Operator, inputs: Inputs, given: Any, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> Mapping[str, Series]:
-        frame = type(rows)(given)
-        if not any(map(is_list, given.values())):
-            return operator.transform_frame(inputs, frame, fitted, applying)
-        made = operator.transform(inputs, _on_host(frame), fitted, replace(applying, device=HOST))
-        types = {name: type_of(column) for name, column in made.items()}
-        back = frame_of(as_table(made, types), type(rows))
-        return {name: back[name] for name in types}
-
-    return type(rows)(evaluate(plan, learned, read, wanted, applying, transform=transform_frame))
+def _series(column: Any, rows: Frame) -> Series:
+    """Return a column as one of frames such as this one."""
+    if isinstance(column, Lists):
+        return frame_of(as_table({"values": column}, {"values": type_of(column)}), type(rows))["values"]
+    return series_of(column, rows)

@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 from tests.helpers.recsys_logs import clicks, features
 from whitewater.engines import Device
-from whitewater.errors import ConfigError, InputError
-from whitewater.features import dataset, operators
+from whitewater.errors import InputError
+from whitewater.features import dataset
 from whitewater.features.dataset import Dataset
-from whitewater.features.operator import Applying, Node, Operator
+from whitewater.features.operator import Applying, Node
 from whitewater.features.operators import (
-    OPERATORS,
     Bucketize,
     Categorify,
     Clip,
@@ -182,23 +181,6 @@ def test_a_dask_dataframe_of_features_is_what_the_workflow_makes(tmp_path: Path)
     expected = workflow.transform(rows, training=True)
     assert_equal(made.cast(expected.schema), expected)
     assert list(lazy.columns) == expected.column_names
-
-
-def test_all_operators_have_bodies_but_those_of_lists() -> None:
-    bodies = {name: getattr(operators, name).transform_frame for name in OPERATORS}
-
-    assert [name for name, body in bodies.items() if body is Operator.transform_frame] == ["ListSlice"]
-
-
-def test_what_has_no_body_is_refused_by_name_before_any_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, graph = clicks(20), ["L1", "C1"] >> TagAsUserFeatures()
-    workflow = fitted(graph, rows, "local")
-    monkeypatch.delattr(Dataset, "read")
-    monkeypatch.setattr(TagAsUserFeatures, "transform_frame", Operator.transform_frame)
-
-    for attempt in (lambda: fitted(graph, rows, "dask"), lambda: workflow.transform(rows, engine="dask")):
-        with pytest.raises(ConfigError, match=r"TagAsUserFeatures.*set engine to local"):
-            attempt()
 
 
 @pytest.mark.parametrize("operator", [TargetEncoding(target="I2"), PastMean(target="I2")])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +18,18 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.combinations import combine, combine_one
 from whitewater.features.categories.ids import category_type, is_list, scalar
-from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories
+from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories, as_integers
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories
-from whitewater.features.frames import any_known, keys_of
+from whitewater.features.frames import Text, any_known, frame_class, series_of
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block
+    from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import Row
+    from whitewater.features.operator import Applying, Row
     from whitewater.features.schema import Field
 
 Input = str | tuple[str, ...]
@@ -108,8 +108,18 @@ class Grouping:
         return cls(of[0] if len(of) == 1 else tuple(of), tuple(known[kind] for kind in kinds))
 
 
+def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
+    """Return columns of frames as frames are grouped and merged by them: ``key_0`` and so on.
+
+    They are text, or integers of 64 bits. Raises InputError if a value is above 2**63 - 1.
+    """
+    frames, given = frame_class(device), cast("list[Column | Text]", [block[name] for name in columns])
+    keys = [each if isinstance(each, Text) else as_integers(each) for each in given]
+    return frames({f"key_{place}": series_of(each, frames()) for place, each in enumerate(keys)})
+
+
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
-    """Return the categories of rows of ``count`` keys, as `whitewater.features.frames.keys_of` names them."""
+    """Return the categories of rows of ``count`` keys, as `keys_of` names them."""
     columns = [as_categories(column_of(keys[f"key_{place}"])) for place in range(count)]
     return columns[0] if count == 1 else combine(columns)
 
@@ -203,18 +213,15 @@ class GroupTable:
         found = self._table.look_up(dictionary)
         return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
 
-    def groups_of_block(self, block: Block) -> Array:
-        """Return the group of each row of a block, int64 (rows,)."""
+    def groups_of(self, block: Block, applying: Applying) -> Array:
+        """Return the group of each row, int64 (rows,), on the device."""
+        if applying.engine == "dask":
+            keys = keys_of(block, self.grouping.columns, applying.device)
+            places = self._table.places(keys, applying.device)
+            found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_known(keys), NULL_GROUP).values
+            return found
         categories = self.grouping.categories(block)
-        found: Array = np.take(self.groups(categories.dictionary), categories.codes)
-        return found
-
-    def groups_of_frame(self, frame: Frame, device: Device) -> Array:
-        """Return the group of each row of a frame, int64 (rows,), on the device."""
-        keys = keys_of(frame, self.grouping.columns)
-        places = self._table.places(keys, device)
-        found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_known(keys), NULL_GROUP).values
-        return found
+        return np.take(self.groups(categories.dictionary), categories.codes)
 
     def group_of_row(self) -> Callable[[Row], int]:
         """Return what tells the group of one row."""

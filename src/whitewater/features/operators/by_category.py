@@ -23,6 +23,7 @@ from whitewater.features.categories.groups import (
     GroupTable,
     categories_of_keys,
     enlarge,
+    keys_of,
     name_of,
     read_categories,
     read_numbers,
@@ -30,7 +31,6 @@ from whitewater.features.categories.groups import (
 )
 from whitewater.features.categories.hashing import hash_values
 from whitewater.features.columns.column import Numbers
-from whitewater.features.frames import column_of, keys_of, series_of
 from whitewater.features.operator import Fitted, FromCells, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
@@ -39,7 +39,7 @@ from whitewater.tables.arrow_arrays import to_arrow
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.frames import Frame
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
 
 Integers = npt.NDArray[np.int64]
@@ -103,30 +103,11 @@ class ByCategory(Operator):
         return self.learned(grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        of_rows = self.of_rows(block, applying)
-        return self._made(inputs, fitted, lambda lookup: lookup.groups_of_block(block), of_rows, applying)
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        others = self.dependencies(fitting=False, training=applying.training)
-        of_rows = self.of_rows({name: column_of(frame[name]) for name in others}, applying)
-        device = applying.device
-        made = self._made(inputs, fitted, lambda lookup: lookup.groups_of_frame(frame, device), of_rows, applying)
-        return {name: series_of(column, frame) for name, column in made.items()}
-
-    def _made(
-        self,
-        inputs: Inputs,
-        fitted: Mapping[str, Fitted],
-        groups_of: Callable[[GroupTable], Array],
-        of_rows: Array | None,
-        applying: Applying,
-    ) -> dict[str, Numbers]:
         made: dict[str, Numbers] = {}
+        of_rows = self.of_rows(block, applying)
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            numbers = learned.numbers(groups_of(learned.lookup), of_rows, applying)
+            numbers = learned.numbers(learned.lookup.groups_of(block, applying), of_rows, applying)
             made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
         return made
 
@@ -260,18 +241,14 @@ class GroupStatistic(CategoryStatistic):
     def learned(self, table: pa.Table) -> Fitted:
         return self.operator.learned(self.grouping, _in_order(table))
 
-    def cells(self, frame: Frame, device: Device) -> Frame:
-        sums = self.operator.cells({name: column_of(frame[name]) for name in self._others}, self.exponents, device)
-        return keys_of(frame, self.grouping.columns).assign(**sums)
+    def cells(self, block: Block, device: Device) -> Frame:
+        sums = self.operator.cells(block, self.exponents, device)
+        return keys_of(block, self.grouping.columns, device).assign(**sums)
 
     def learn(self, cells: pa.Table) -> Fitted:
         gathering = self.gathering()
         gathering.add_cells(cells, self.exponents)
         return self.learned(gathering.table())
-
-    @property
-    def _others(self) -> tuple[str, ...]:
-        return self.operator.dependencies(fitting=True, training=True)
 
     def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
         raise ResourceError(

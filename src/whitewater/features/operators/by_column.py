@@ -18,13 +18,11 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
-from whitewater.features.frames import column_of, series_of
 from whitewater.features.operator import Applying, Fitted, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block, Column
-    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
 
@@ -72,18 +70,7 @@ class ByColumn(Operator):
         return compute
 
 
-class OnArrays(Operator):
-    """Does the same to arrays of a block and of a frame: NumPy's of pandas, CuPy's of cuDF."""
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        block = {name: column_of(frame[name]) for name in column_names(inputs)}
-        made = self.transform(inputs, block, fitted, applying)
-        return {name: series_of(column, frame) for name, column in made.items()}
-
-
-class ByNumber(OnArrays, ByColumn):
+class ByNumber(ByColumn):
     """Makes numbers of numbers, one by one; null stays null."""
 
     def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:

@@ -13,7 +13,7 @@ from pydantic import model_validator
 
 from whitewater.errors import ConfigError
 from whitewater.features.categories.combinations import combine_one
-from whitewater.features.categories.groups import categories_of_keys, name_of
+from whitewater.features.categories.groups import categories_of_keys, keys_of, name_of
 from whitewater.features.categories.hashing import hash_values, value_hashes
 from whitewater.features.categories.ids import (
     category_type,
@@ -25,8 +25,8 @@ from whitewater.features.categories.ids import (
     with_cardinality,
 )
 from whitewater.features.categories.vocabulary import NULL, OUT_OF_VOCABULARY, SEED, Vocabulary, restore_vocabulary
-from whitewater.features.columns.column import Block, Column, Numbers
-from whitewater.features.frames import any_known, column_of, keys_of, series_of, table_of
+from whitewater.features.columns.column import Block, Column, Lists, Numbers
+from whitewater.features.frames import any_known, column_of, series_of, table_of
 from whitewater.features.operator import Operator, Statistic
 from whitewater.features.operators.learn_vocabulary import (
     Given,
@@ -39,7 +39,7 @@ from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.frames import Frame
     from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
 
 
@@ -130,21 +130,15 @@ class Categorify(Operator):
         made: dict[str, Column] = {}
         for group in self._groups(inputs):
             vocabulary = cast("Vocabulary", fitted[group.name])
-            for name in group.outputs:
-                made[name] = ids_of_rows(
-                    group.column(name, block), vocabulary.ids, null=NULL, cardinality=vocabulary.about.cardinality
-                )
-        return made
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        made = {}
-        for group in self._groups(inputs):
-            vocabulary = cast("Vocabulary", fitted[group.name])
+            cardinality = vocabulary.about.cardinality
             for name, columns in group.columns_of.items():
-                ids = _ids_of_keys(keys_of(frame, columns), vocabulary, applying.device)
-                made[name] = ids.astype(np.dtype(id_type(vocabulary.about.cardinality)).name)
+                if applying.engine == "dask" and not isinstance(block[columns[0]], Lists):
+                    keys = keys_of(block, columns, applying.device)
+                    made[name] = Numbers(_ids_of_keys(keys, vocabulary, applying.device).astype(id_type(cardinality)))
+                else:
+                    made[name] = ids_of_rows(
+                        group.column(name, block), vocabulary.ids, null=NULL, cardinality=cardinality
+                    )
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -230,14 +224,15 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
     return [(name, of_combination if group.combined else of_column(name)) for name in group.outputs]
 
 
-def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Series:
-    """Return the id of each row of keys: by a left join with the vocabulary, or by hash."""
+def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Array:
+    """Return the id of each row of keys, int64 (rows,): by a left join with the vocabulary, or by hash."""
     about, unseen = vocabulary.about, cast("Any", OUT_OF_VOCABULARY)
     if about.num_buckets > 1:
         buckets = (_hashes_of_keys(keys, device) % np.uint64(about.num_buckets)).astype(np.int64)
         unseen = series_of(Numbers(buckets + OUT_OF_VOCABULARY), keys)
     ids = (vocabulary.table.places(keys, device) + about.first).fillna(unseen).astype("int64")
-    return ids.where(any_known(keys), NULL)
+    found: Array = ids.where(any_known(keys), NULL).values
+    return found
 
 
 def _hashes_of_keys(keys: Frame, device: Device) -> Array:

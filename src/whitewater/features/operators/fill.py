@@ -23,9 +23,8 @@ from pydantic import FiniteFloat
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
-from whitewater.features.operator import Applying, Fitted, Fitting, Row, RowFunction, Statistic
+from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (
-    OnArrays,
     column_names,
     finite,
     holding,
@@ -48,7 +47,7 @@ Counted = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
 """Leading bits of keys, ascending and each once, and how many values have them, on the host."""
 
 
-class _Fill(OnArrays):
+class _Fill(Operator):
     """Puts a value in the place of nulls, and says where, if asked."""
 
     add_binary_cols: bool = Parameter(

@@ -9,19 +9,18 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.engines.device import Device
 from whitewater.errors import ConfigError
-from whitewater.features.categories.hashing import hash_value, hash_values, row_hash, row_hash_one, value_hashes
-from whitewater.features.categories.ids import TAG, category_type, id_field, id_type, ids_of_rows, is_list, scalar
+from whitewater.features.categories.hashing import hash_value, row_hash, row_hash_one, value_hashes
+from whitewater.features.categories.ids import TAG, category_type, id_field, id_type, is_list, scalar
 from whitewater.features.categories.values import as_categories
-from whitewater.features.columns.column import Block, Column, Numbers
-from whitewater.features.frames import any_known, column_of, keys_of, series_of
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.operator import Operator
-from whitewater.features.operators.by_column import ByColumn, column_names
+from whitewater.features.operators.by_column import ByColumn
 from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Device
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.frames import Text
     from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
 
 SEED = 0
@@ -44,22 +43,17 @@ class HashBucket(ByColumn):
         return id_field(field, self.num_buckets + 1)
 
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
-        def buckets(values: pa.Array) -> Any:
-            return hash_values(values, SEED) % np.uint64(self.num_buckets)
+        if isinstance(column, Lists):
+            return Lists(column.offsets, self._buckets(column.values, Device()))
+        return self._buckets(column, device)
 
-        return ids_of_rows(column, buckets, null=self.num_buckets, cardinality=self.num_buckets + 1)
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        made, xp, type_ = {}, applying.device.xp, id_type(self.num_buckets + 1)
-        for name in column_names(inputs):
-            keys = keys_of(frame, [name])
-            hashes = value_hashes(column_of(keys["key_0"]), SEED, applying.device)(0, len(keys))
-            buckets = (hashes % np.uint64(self.num_buckets)).astype(type_)
-            known = any_known(keys).astype("bool").values
-            made[name] = series_of(Numbers(xp.where(known, buckets, self.num_buckets).astype(type_)), keys)
-        return made
+    def _buckets(self, column: Numbers | Categories | Text, device: Device) -> Numbers:
+        column = _hashable(column)
+        buckets = value_hashes(column, SEED, device)(0, len(column)) % np.uint64(self.num_buckets)
+        known = column.codes >= 0 if isinstance(column, Categories) else column.valid
+        if known is not None:
+            buckets = device.xp.where(known, buckets, np.uint64(self.num_buckets))
+        return Numbers(buckets.astype(id_type(self.num_buckets + 1)))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         def bucket(value: Value) -> Value:
@@ -97,19 +91,8 @@ class HashedCross(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
         made = {}
         for name, cross in _crosses(inputs).items():
-            categories = [as_categories(block[each]) for each in cross]
-            hashes = row_hash(categories, SEED, applying.device)
+            hashes = row_hash([_hashable(block[each]) for each in cross], SEED, applying.device)
             made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
-        return made
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        made, type_ = {}, id_type(self.num_buckets)
-        for name, cross in _crosses(inputs).items():
-            keys = keys_of(frame, cross)
-            hashes = row_hash([column_of(keys[each]) for each in list(keys.columns)], SEED, applying.device)
-            made[name] = series_of(Numbers((hashes % np.uint64(self.num_buckets)).astype(type_)), keys)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -122,6 +105,12 @@ class HashedCross(Operator):
             }
 
         return buckets
+
+
+def _hashable(column: Any) -> Any:
+    """Return a column of floats, which is one of nulls only, as categories, and others as they are."""
+    is_float = isinstance(column, Numbers) and column.values.dtype.kind == "f"
+    return as_categories(column) if is_float else column
 
 
 def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:

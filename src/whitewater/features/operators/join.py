@@ -19,20 +19,19 @@ from pydantic import model_validator
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
 from whitewater.features.categories.ids import category_type
-from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns import arrow
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Numbers, take_rows
-from whitewater.features.frames import frame_of
+from whitewater.features.frames import column_of, frame_class, frame_of
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, plain, type_named
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.frames import Frame, Series
     from whitewater.features.operator import Inputs, Value
 
 ROWS = "rows"
@@ -149,15 +148,12 @@ class JoinExternal(Operator):
         return JoinedTable(tables[TABLE], self)
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        return cast("JoinedTable", fitted[TABLE]).look_up(block)
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
         table = cast("JoinedTable", fitted[TABLE])
-        groups = table.groups.groups_of_frame(frame, applying.device)
-        joined = frame_of(pa.table(table.of_groups), type(frame)).take(groups).reset_index(drop=True)
-        return {name: joined[name] for name in self.columns}
+        groups = table.groups.groups_of(block, applying)
+        if applying.engine == "local":
+            return {name: take_rows(column, groups) for name, column in table.columns.items()}
+        rows = frame_of(pa.table(table.of_groups), frame_class(applying.device)).take(groups).reset_index(drop=True)
+        return {name: column_of(rows[name]) for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])
@@ -265,33 +261,24 @@ class JoinedTable(Fitted):
     def tables(self) -> Mapping[str, pa.Table]:
         return {TABLE: self.rows}
 
-    def look_up(self, block: Block) -> dict[str, Numbers | Categories]:
-        """Return the columns, by name, for the keys of a block."""
-        rows = self.groups.groups_of_block(block)
-        return {name: take_rows(column, rows) for name, column in self._blocks.items()}
-
-    @cached_property
-    def _blocks(self) -> dict[str, Numbers | Categories]:
-        return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}
-
-    @cached_property
-    def _keys(self) -> Categories:
-        """The keys, which are all different, so that each row has a code of its own."""
-        rows = np.arange(len(self.rows), dtype=np.int32)
-        columns = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
-        return self._grouping.categories(columns)
-
     @cached_property
     def groups(self) -> GroupTable:
-        """The groups of keys: null, then those of the file, then others."""
-        return GroupTable(self._grouping, self._keys.dictionary)
+        """The groups of keys: null, then those of the rows, in order, then others."""
+        rows = np.arange(len(self.rows), dtype=np.int32)
+        keys = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
+        # The keys of all rows differ, so that their categories come in the order of the rows.
+        return GroupTable(self._grouping, self._grouping.categories(keys).dictionary)
 
     @cached_property
     def of_groups(self) -> dict[str, pa.Array]:
-        """The columns by group: null for a key that is null, and for one that the file has not."""
-        order = to_arrow(np.argsort(self._keys.codes, kind="stable"))
+        """The joined columns by group: null for a key that is null, and for one that the file does not have."""
         arrays = {name: self.rows.column(name).combine_chunks() for name in self._columns}
         return {
-            name: pa.concat_arrays([pa.nulls(1, each.type), each.take(order), pa.nulls(1, each.type)])
+            name: pa.concat_arrays([pa.nulls(1, each.type), each, pa.nulls(1, each.type)])
             for name, each in arrays.items()
         }
+
+    @cached_property
+    def columns(self) -> dict[str, Numbers | Categories]:
+        """`of_groups` as columns of a block."""
+        return {name: cast("Numbers", arrow.column_of(each)) for name, each in self.of_groups.items()}

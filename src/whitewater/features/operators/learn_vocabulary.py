@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.combinations import combine
-from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, read_categories, read_numbers
+from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, keys_of, read_categories, read_numbers
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_categories, order_by_frequency
 from whitewater.features.categories.vocabulary import Integers, Vocabulary, VocabularyFacts
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists
-from whitewater.features.frames import keys_of
 from whitewater.features.operator import Fitting, FromCells, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, Gathering
 from whitewater.features.schema import Field
@@ -70,12 +69,10 @@ class Group:
             rows: Integers = count_codes(categories.codes, len(categories.dictionary))
             yield categories.dictionary, rows, len(categories) - int(rows.sum())
 
-    def cells(self, frame: Frame) -> Frame:
-        """Return the keys of a frame's rows, of all columns of ids, each being one row of its values."""
-        if self.combined:
-            return keys_of(frame, self.columns).assign(**{ROWS: 1})
-        values = keys_of(frame, self.columns)
-        if len(self.columns) > 1:
+    def cells(self, block: Block, device: Device) -> Frame:
+        """Return the keys of the rows of frames, of all columns of ids, each being one row of its values."""
+        values = keys_of(block, self.columns, device)
+        if len(self.outputs) > 1:
             values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
             values = values.rename(columns={"value": "key_0"})
         return values.assign(**{ROWS: 1})
@@ -129,8 +126,8 @@ class LearnedVocabulary(CategoryStatistic):
     def gathering(self) -> RowsOfValues:
         return RowsOfValues(self.group, self.kind)
 
-    def cells(self, frame: Frame, device: Device) -> Frame:
-        return self.group.cells(frame)
+    def cells(self, block: Block, device: Device) -> Frame:
+        return self.group.cells(block, device)
 
     def learn(self, cells: pa.Table) -> Vocabulary:
         gathering = self.gathering()
@@ -177,8 +174,8 @@ class GivenVocabulary(Statistic, FromCells):
         total[-1] += nulls
         return total
 
-    def cells(self, frame: Frame, device: Device) -> Frame:
-        return self.group.cells(frame)
+    def cells(self, block: Block, device: Device) -> Frame:
+        return self.group.cells(block, device)
 
     def learn(self, cells: pa.Table) -> Vocabulary:
         return self._learned(self._rows(*self.group.counted_cells(cells)))

@@ -15,8 +15,7 @@ from whitewater.features.operators.by_column import ByColumn, column_names
 if TYPE_CHECKING:
     from whitewater.engines.device import Device
     from whitewater.features.columns.column import Column
-    from whitewater.features.frames import Frame, Series
-    from whitewater.features.operator import Applying, Fitted, Inputs, RowFunction
+    from whitewater.features.operator import Fitted, Inputs, RowFunction
     from whitewater.features.schema import Field
 
 
@@ -28,11 +27,6 @@ class _Unchanged(ByColumn):
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         return lambda value: value
-
-    def transform_frame(
-        self, inputs: Inputs, frame: Frame, fitted: Mapping[str, Fitted], applying: Applying
-    ) -> dict[str, Series]:
-        return {self.output_name(name): frame[name] for name in column_names(inputs)}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         # Each group of features ends with one of these: no function is called for each of its columns.
