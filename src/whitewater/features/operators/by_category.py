@@ -1,7 +1,7 @@
-"""What is learned of categories, as tables, and the operators that learn numbers of them.
+"""Operators that learn numbers of categories, such as how many rows each has.
 
-Each part of the data is gathered as a table of its categories, which is merged into that of the parts before: learning
-takes no more than twice the merged table, which applying needs anyway.
+Each part of the data becomes a table of sums by category, which is merged into that of the parts before: learning takes
+no more than twice the merged table, which applying needs anyway.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.errors import IntegrityError, ResourceError
+from whitewater.engines.device import Device
+from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.features.categories.groups import (
-    Grouped,
     Grouping,
     Groups,
     GroupTable,
@@ -30,61 +30,72 @@ from whitewater.features.categories.groups import (
     table_of,
 )
 from whitewater.features.categories.hashing import hash_values
+from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
+from whitewater.features.frames import halves, whole
 from whitewater.features.operator import Fitted, FromCells, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
-from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame
     from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
 
+Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 TABLE = "categories"
 TAG = "continuous"
+# What is summed: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
+ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
+DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
+# Cells for a row, below which they are all numbered, empty ones as well, rather than sorted.
+DENSE = 8
 
 
 class ByCategory(Operator):
-    """Numbers of the category of a row, of each column or combination that it is given."""
+    """A number of the category of a row, for each column or combination that it is given."""
 
     takes_combinations: ClassVar[bool] = True
+    output_type: ClassVar[pa.DataType]
 
     @abstractmethod
-    def columns_of(self, name: str) -> Mapping[str, pa.DataType]:
-        """Return the columns that come out for the column or combination of that name, and their types."""
+    def output_name(self, name: str) -> str:
+        """Return the name of the column that is made of a column or combination."""
 
+    @property
     @abstractmethod
-    def gathering(self, grouping: Grouping) -> GatheringOfRows:
-        """Return an empty table of what is learned."""
+    def stored(self) -> Mapping[str, Sequence[str]]:
+        """The columns of its table of categories that have `ROWS`, `SUMS` and `NULLS`: one, or one for each slot."""
 
     @abstractmethod
     def learned(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
         """Return what was learned, from the table of all of the data."""
 
-    @abstractmethod
-    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        """Return what besides its category is a key of each row, and what is summed: `FromCells.cells`.
+    def sums(self, grouping: Grouping) -> SumsOfRows:
+        """Return sums of no rows."""
+        return SumsOfRows(self, grouping)
 
-        ``block`` has the dependencies; numbers are summed as `whitewater.features.frames.halves`, times 2 to the power
-        of their exponents.
-        """
-
-    def of_rows(self, block: Block, applying: Applying) -> Array | None:
-        """Return what besides its categories must be known of each row, integers (rows,) on the device."""
+    def slots(self, block: Block, device: Device) -> Array | None:
+        """Return what tells sums of a category apart, integers (rows,) on the device: the row's fold, or its period."""
         return None
+
+    def slots_to_apply(self, block: Block, applying: Applying) -> Array | None:
+        """Return the slots of rows that features are made of."""
+        return self.slots(block, applying.device)
 
     @property
     def of_numbers(self) -> tuple[str, ...]:
-        """The columns of the data that numbers are learned of."""
+        """The column of the data whose mean is taken, if there is one."""
         return ()
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         number_fields(self, self.of_numbers, fields)
         names = [grouping.name for grouping in self._groupings(inputs, fields)]
-        return [Field(column, type_, (TAG,)) for name in names for column, type_ in self.columns_of(name).items()]
+        return [Field(self.output_name(name), self.output_type, (TAG,)) for name in names]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[GroupStatistic]:
         others = self.dependencies(fitting=True, training=False)
@@ -103,33 +114,25 @@ class ByCategory(Operator):
         return self.learned(grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        made: dict[str, Numbers] = {}
-        of_rows = self.of_rows(block, applying)
+        slots, made = self.slots_to_apply(block, applying), {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            numbers = learned.numbers(learned.lookup.groups_of(block, applying), of_rows, applying)
-            made |= zip(self.columns_of(name), map(Numbers, numbers), strict=True)
+            groups = learned.lookup.groups_of(block, applying)
+            made[self.output_name(name)] = Numbers(learned.numbers(groups, slots, applying))
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        names = [name_of(each) for each in inputs]
         functions = [
-            (tuple(self.columns_of(name)), cast("LearnedByCategory", fitted[name]).numbers_of_row()) for name in names
+            (self.output_name(name), cast("LearnedByCategory", fitted[name]).number_of_row())
+            for name in map(name_of, inputs)
         ]
-
-        def numbers(row: Row) -> dict[str, Value]:
-            made: dict[str, Value] = {}
-            for columns, function in functions:
-                made.update(zip(columns, function(row), strict=True))
-            return made
-
-        return numbers
+        return lambda row: {name: function(row) for name, function in functions}
 
 
-class Gathering(ABC):
-    """A table of groups that grows with blocks, or with tables of other parts; its categories are of a type.
+class Sums(ABC):
+    """Sums by category, which grow with blocks, or with the sums of other parts of the data.
 
-    ``totals`` are arrays (groups,), by name, with room for more groups; those of other parts are added to them.
+    ``totals`` are arrays (groups, slots), by name, with room for more groups.
     """
 
     def __init__(self, type_: pa.DataType, totals: dict[str, npt.NDArray[Any]]) -> None:
@@ -139,91 +142,143 @@ class Gathering(ABC):
     def add(self, block: Block) -> None:
         """Add the rows of a block."""
 
-    def merge(self, table: pa.Table) -> None:
-        """Add what another table tells."""
-        groups = np.append(0, self.groups.number(read_categories(table)))
+    @abstractmethod
+    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
+        """Add the sums by key of `FromCells.cells`."""
+
+    @abstractmethod
+    def table(self) -> Any:
+        """Return the sums of each category."""
+
+    def merge(self, other: Any) -> Integers:
+        """Add sums of the same class; return the groups that they are in."""
+        groups = np.append(0, self.groups.number(other.groups.values()))
         self.grow()
-        self.add_table(groups, table)
+        for name, total in self.totals.items():
+            total[groups] += other.totals[name][: len(groups)]
+        return groups
 
     def grow(self) -> None:
         """Make room for all groups."""
         self.totals = {name: enlarge(each, len(self.groups)) for name, each in self.totals.items()}
 
-    def add_table(self, groups: npt.NDArray[np.int64], table: pa.Table) -> None:
-        """Add what another table tells of its categories, which are these groups."""
-        for name, numbers in read_numbers(table, list(self.totals)).items():
-            self.totals[name][groups] += numbers
-
-    def table(self) -> pa.Table:
-        """Return what was gathered."""
-        return table_of(self.groups.values(), {name: each[: len(self.groups)] for name, each in self.totals.items()})
-
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Bytes that they take."""
         return self.groups.nbytes + sum(each.nbytes for each in self.totals.values())
 
 
-class GatheringOfRows(Gathering):
-    """A table of the categories of a grouping, each row being in one of them."""
+class SumsOfRows(Sums):
+    """What a `ByCategory` sums up for a grouping."""
 
-    def __init__(self, grouping: Grouping, totals: dict[str, npt.NDArray[Any]]) -> None:
-        super().__init__(grouping.type, totals)
-        self._grouping = grouping
+    def __init__(self, operator: ByCategory, grouping: Grouping) -> None:
+        self._operator, self._grouping = operator, grouping
+        stored = operator.stored.items()
+        super().__init__(grouping.type, {name: np.zeros((1, len(each)), DTYPES[name]) for name, each in stored})
 
     def add(self, block: Block) -> None:
         here = self.groups.add(self._grouping.categories(block))
-        self.grow()
-        self.add_rows(here, block)
+        of_row, codes, slots = cells_of(here.codes, len(here.groups), self._operator.slots(block, Device()), Device())
+        numbers = {}
+        for target in self._operator.of_numbers:
+            values = as_floats(block[target])
+            null = np.isnan(values)
+            if bool(null.any()):
+                numbers[NULLS] = count_codes(np.where(null, of_row, -1), len(codes))
+                values, of_row = np.where(null, 0.0, values), np.where(null, -1, of_row)
+            numbers[SUMS] = sum_by_code(of_row, values, len(codes))
+        numbers[ROWS] = count_codes(of_row, len(codes))
+        self.add_sums(here.groups[codes], slots, numbers)
 
     def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        """Add the sums by key of what `GroupStatistic.cells` gave."""
         here = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)))
+        slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else np.zeros(len(cells), np.int64)
+        numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
+        for exponent in exponents:
+            numbers[SUMS] = whole(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
+        self.add_sums(here.groups[here.codes], slots, numbers)
+
+    def add_sums(self, groups: Integers, slots: Integers, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add numbers of groups and slots, each pair once."""
         self.grow()
-        self.add_sums(here.groups[here.codes], cells, exponents)
+        for name in self.totals.keys() & numbers.keys():
+            width = self.totals[name].shape[1]
+            np.add.at(self.totals[name].reshape(-1), groups * width + slots % width, numbers[name])
 
-    @abstractmethod
-    def add_sums(self, groups: Integers, cells: pa.Table, exponents: Sequence[int]) -> None:
-        """Add the sums of `ByCategory.cells`, each of a group."""
+    def table(self) -> pa.Table:
+        """Return the sums, with a column for each slot."""
+        columns = {
+            column: np.ascontiguousarray(self.totals[name][: len(self.groups), slot])
+            for name, stored in self._operator.stored.items()
+            for slot, column in enumerate(stored)
+        }
+        return table_of(self.groups.values(), columns)
 
-    @abstractmethod
-    def add_rows(self, here: Grouped, block: Block) -> None:
-        """Add the rows of a block, which are in these groups."""
+
+def cells_of(codes: Array, size: int, slots: Array | None, device: Device) -> tuple[Array, Integers, Integers]:
+    """Return the cell of each row, int32 (rows,) on the device, and codes and slots of the cells, on the host.
+
+    A cell is a pair of a code, int32 (rows,) below ``size``, and a slot, an integer (rows,), or 0 where there are none.
+    Some cells may have no row.
+    """
+    xp = device.xp
+    if slots is None or not len(codes):
+        return codes, np.arange(size), np.zeros(size, np.int64)
+    first, last = int(slots.min()), int(slots.max())
+    width = last - first + 1
+    if size * width <= DENSE * len(codes):
+        cells = np.arange(size * width)
+        of_row = codes * np.int64(width) + (slots - first)
+        return of_row.astype(np.int32), cells // width, first + cells % width
+    distinct, rank = xp.unique(slots, return_inverse=True)
+    keys, of_row = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
+    found = device.to_host(keys)
+    return of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)]
 
 
 class CategoryStatistic(Statistic, FromCells):
-    """What is learned of categories, from the tables of the parts of the data."""
+    """What is learned of categories, from their sums in the parts of the data."""
 
     @abstractmethod
-    def gathering(self) -> Gathering:
-        """Return an empty table."""
+    def sums(self) -> Any:
+        """Return `Sums` of no rows."""
 
     @abstractmethod
-    def learned(self, table: pa.Table) -> Fitted:
-        """Return what was learned, from the table of all of the data."""
+    def learned(self, table: Any) -> Fitted:
+        """Return what was learned, from the table of the sums of all of the data."""
 
     @abstractmethod
-    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
-        """Raise ResourceError if a table that outgrew ``fitting.memory`` has no room."""
+    def refuse(self, sums: Sums, fitting: Fitting) -> None:
+        """Raise ResourceError if sums that outgrew ``fitting.memory`` have no room."""
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Gathering:
-        gathering = self.gathering()
+    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
+        sums = self.sums()
         for block in blocks:
-            gathering.add(block)
-        return gathering
+            sums.add(block)
+        return sums
 
-    def combine(self, parts: Iterable[Gathering], fitting: Fitting) -> Fitted:
-        gathering = None
+    def combine(self, parts: Iterable[Any], fitting: Fitting) -> Fitted:
+        sums: Any = None
         for part in parts:
-            if gathering is None:
-                gathering = part
+            if sums is None:
+                sums = part
             else:
-                gathering.merge(part.table())
-            if gathering.nbytes > fitting.memory:
-                self.refuse(gathering, fitting)
-        table = cast("Gathering", gathering).table()
-        del gathering  # which is as large again as what is made of it
+                sums.merge(part)
+            if sums.nbytes > fitting.memory:
+                self.refuse(sums, fitting)
+        table = sums.table()
+        del sums, part  # as large again as what is made of the table
         return self.learned(table)
+
+    def learn(self, cells: pa.Table) -> Fitted:
+        sums = self.sums()
+        sums.add_cells(cells, self.exponents)
+        return self.learned(sums.table())
+
+    @property
+    def exponents(self) -> tuple[int, ...]:
+        """Of the numbers that are summed, the power of 2 by which each is multiplied to be summed as `halves`."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -232,38 +287,48 @@ class GroupStatistic(CategoryStatistic):
 
     grouping: Grouping
     operator: ByCategory
-    # Of each of the operator's numbers, the power of 2 by which it is multiplied to be summed as `halves`.
     exponents: tuple[int, ...] = ()
 
-    def gathering(self) -> GatheringOfRows:
-        return self.operator.gathering(self.grouping)
+    def sums(self) -> SumsOfRows:
+        return self.operator.sums(self.grouping)
 
     def learned(self, table: pa.Table) -> Fitted:
         return self.operator.learned(self.grouping, _in_order(table))
 
     def cells(self, block: Block, device: Device) -> Frame:
-        sums = self.operator.cells(block, self.exponents, device)
-        return keys_of(block, self.grouping.columns, device).assign(**sums)
+        keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp
+        columns: dict[str, Any] = {} if slots is None else {"key_slot": slots}
+        columns |= {ROWS: 1, NULLS: 0}
+        for target, exponent in zip(self.operator.of_numbers, self.exponents, strict=True):
+            values = as_floats(block[target], xp)
+            null = xp.isnan(values)
+            columns |= {ROWS: (~null).astype(xp.int64), NULLS: null.astype(xp.int64)}
+            columns["first"], columns["second"] = halves(values, exponent, device)
+        return keys.assign(**columns)
 
-    def learn(self, cells: pa.Table) -> Fitted:
-        gathering = self.gathering()
-        gathering.add_cells(cells, self.exponents)
-        return self.learned(gathering.table())
-
-    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
+    def refuse(self, sums: Sums, fitting: Fitting) -> None:
         raise ResourceError(
-            f"{self.name}: the table of its categories takes {gathering.nbytes / 1e6:,.1f} MB for "
-            f"{len(gathering.groups):,} and more categories, but {fitting.memory / 1e6:,.1f} MB are there for it, in "
+            f"{self.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for "
+            f"{len(sums.groups):,} and more categories, but {fitting.memory / 1e6:,.1f} MB are there for it, in "
             "fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
             "threads), fewer folds or statistics, or the buckets of a HashBucket instead of the categories."
         )
 
 
 class LearnedByCategory(Fitted):
-    """What was learned of one column or combination."""
+    """What was learned of one column or combination.
 
-    def __init__(self, grouping: Grouping, table: pa.Table) -> None:
-        self.lookup, self._table = GroupTable(grouping, read_categories(table)), table
+    ``totals`` are sums by name, (groups + 1, slots): the last group is that of categories that were not seen.
+    """
+
+    def __init__(self, operator: Any, grouping: Grouping, table: pa.Table) -> None:
+        self.operator, self._table = operator, table
+        self.lookup = GroupTable(grouping, read_categories(table))
+        stored = {name: read_numbers(table, columns).values() for name, columns in operator.stored.items()}
+        self.totals: dict[str, npt.NDArray[Any]] = {
+            name: np.column_stack([np.append(each.astype(DTYPES[name]), 0) for each in columns])
+            for name, columns in stored.items()
+        }
 
     def facts(self) -> dict[str, Any]:
         return self.lookup.grouping.facts() | {"categories": len(self.lookup)}
@@ -272,12 +337,27 @@ class LearnedByCategory(Fitted):
         return {TABLE: self._table}
 
     @abstractmethod
-    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> Sequence[Array]:
-        """Return the numbers of rows, arrays (rows,) on the device, whose groups, int64 (rows,), are given."""
+    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
+        """Return the numbers of rows, (rows,) on the device, whose groups and slots, (rows,), are given."""
 
     @abstractmethod
-    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        """Return `numbers` of one row, in serving; null is None."""
+    def number_of_row(self) -> Callable[[Row], Value]:
+        """Return the function that gives the number of one row in serving."""
+
+
+def refuse_target(operator: str, target: str, rows: Integers, sums: Floats) -> None:
+    """Raise InputError if the target is null in all rows, or infinite in one."""
+    if not rows.any():
+        raise InputError(f"{operator}: the target {target!r} is null in all rows of fitting. Give another.")
+    if not np.isfinite(sums).all():
+        raise InputError(f"{operator}: the target {target!r} has infinite values. Clip it, or give another.")
+
+
+def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
+    """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where no row counts."""
+    weight, prior = rows + smoothing, np.broadcast_to(prior, rows.shape)
+    means: Floats = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+    return means.astype(np.float32)
 
 
 def _in_order(table: pa.Table) -> pa.Table:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -17,24 +16,21 @@ from pydantic import Field as Parameter
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.categories.groups import Grouped, Grouping, GroupTable, columns_of, read_numbers
+from whitewater.features.categories.groups import Grouping, GroupTable, columns_of
 from whitewater.features.categories.ids import category_type
 from whitewater.features.columns import arrow
-from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Numbers, take_rows
 from whitewater.features.frames import column_of, frame_class, frame_of
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
+from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, plain, type_named
-from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs, Value
 
-ROWS = "rows"
 TABLE = "table"
 Names = tuple[str, ...]
 
@@ -48,43 +44,28 @@ class JoinGroupby(ByCategory):
     Output: ``<column>_count``, int64, for each column or combination.
     """
 
-    def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        return {f"{name}_count": pa.int64()}
+    output_type: ClassVar[pa.DataType] = pa.int64()
 
-    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        return {ROWS: 1}
+    def output_name(self, name: str) -> str:
+        return f"{name}_count"
 
-    def gathering(self, grouping: Grouping) -> RowsByCategory:
-        return RowsByCategory(grouping, {ROWS: np.zeros(1, np.int64)})
+    @property
+    def stored(self) -> dict[str, Names]:
+        return {ROWS: (ROWS,)}
 
     def learned(self, grouping: Grouping, table: pa.Table) -> CategoryCounts:
-        return CategoryCounts(grouping, table)
-
-
-class RowsByCategory(GatheringOfRows):
-    """Rows of each category."""
-
-    def add_rows(self, here: Grouped, block: Block) -> None:
-        self.totals[ROWS][here.groups] += count_codes(here.codes, len(here.groups))
-
-    def add_sums(self, groups: npt.NDArray[np.int64], cells: pa.Table, exponents: Sequence[int]) -> None:
-        np.add.at(self.totals[ROWS], groups, to_numpy(cells[ROWS]))
+        return CategoryCounts(self, grouping, table)
 
 
 class CategoryCounts(LearnedByCategory):
     """What a `JoinGroupby` learned of one column or combination."""
 
-    def __init__(self, grouping: Grouping, table: pa.Table) -> None:
-        super().__init__(grouping, table)
-        # The last entry is of categories that were not seen.
-        self._counts = np.append(read_numbers(table, [ROWS])[ROWS].astype(np.int64), 0)
+    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
+        return spread(self.totals[ROWS].ravel(), groups, applying.device)
 
-    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
-        return [spread(self._counts, groups, applying.device)]
-
-    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
-        group_of = self.lookup.group_of_row()
-        return lambda row: [self._counts[group_of(row)].item()]
+    def number_of_row(self) -> Callable[[Row], Value]:
+        group_of, counts = self.lookup.group_of_row(), self.totals[ROWS].ravel()
+        return lambda row: counts[group_of(row)].item()
 
 
 class JoinExternal(Operator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.combinations import combine
-from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, keys_of, read_categories, read_numbers
+from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, keys_of
 from whitewater.features.categories.ids import category_type
 from whitewater.features.categories.values import as_categories, order_by_frequency
 from whitewater.features.categories.vocabulary import Integers, Vocabulary, VocabularyFacts
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists
 from whitewater.features.operator import Fitting, FromCells, Statistic
-from whitewater.features.operators.by_category import CategoryStatistic, Gathering
+from whitewater.features.operators.by_category import ROWS, CategoryStatistic, Sums
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from whitewater.features.frames import Frame
 
 Given = str | tuple[str, ...] | tuple[int, ...]
-ROWS = "rows"
 
 
 @dataclass(frozen=True)
@@ -86,27 +85,30 @@ class Group:
         return found.dictionary, rows[:-1], int(rows[-1])
 
 
-class RowsOfValues(Gathering):
+class RowsOfValues(Sums):
     """How many rows have each value, and how many are null."""
 
     def __init__(self, group: Group, kind: pa.DataType) -> None:
-        super().__init__(kind, {ROWS: np.zeros(1, np.int64)})
+        super().__init__(kind, {ROWS: np.zeros((1, 1), np.int64)})
         self._group = group
 
     def add(self, block: Block) -> None:
         for counted in self._group.counted(block):
             self._add(*counted)
 
-    def add_cells(self, cells: pa.Table) -> None:
-        """Add the sums by key of what `LearnedVocabulary.cells` gave."""
+    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
         self._add(*self._group.counted_cells(cells))
+
+    def table(self) -> tuple[pa.Array, Integers]:
+        """Return the values, and the rows of null and of each value."""
+        return self.groups.values(), self.totals[ROWS][: len(self.groups), 0]
 
     def _add(self, values: pa.Array, rows: Integers, nulls: int) -> None:
         # A dictionary may have values that no row has, and others twice.
         there = np.flatnonzero(rows)
         groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
         self.grow()
-        np.add.at(self.totals[ROWS], groups, rows[there])
+        np.add.at(self.totals[ROWS].reshape(-1), groups, rows[there])
         self.totals[ROWS][NULL_GROUP] += nulls
 
 
@@ -123,19 +125,14 @@ class LearnedVocabulary(CategoryStatistic):
     most: int | None
     num_buckets: int
 
-    def gathering(self) -> RowsOfValues:
+    def sums(self) -> RowsOfValues:
         return RowsOfValues(self.group, self.kind)
 
     def cells(self, block: Block, device: Device) -> Frame:
         return self.group.cells(block, device)
 
-    def learn(self, cells: pa.Table) -> Vocabulary:
-        gathering = self.gathering()
-        gathering.add_cells(cells)
-        return self.learned(gathering.table())
-
-    def learned(self, table: pa.Table) -> Vocabulary:
-        values, rows = read_categories(table), read_numbers(table, [ROWS])[ROWS].astype(np.int64)
+    def learned(self, table: tuple[pa.Array, Integers]) -> Vocabulary:
+        values, rows = table
         nulls, rows = int(rows[NULL_GROUP]), rows[NULL_GROUP + 1 :]
         frequent = np.flatnonzero(rows >= self.least)
         order = order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))
@@ -147,11 +144,11 @@ class LearnedVocabulary(CategoryStatistic):
         )  # fmt: skip
         return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
 
-    def refuse(self, gathering: Gathering, fitting: Fitting) -> None:
+    def refuse(self, sums: Sums, fitting: Fitting) -> None:
         # It grows by doubling, and what it was is there until then.
-        what = f"counting the {len(gathering.groups):,} and more values of {self.name}"
+        what = f"counting the {len(sums.groups):,} and more values of {self.name}"
         remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
-        memory.forecast(2 * gathering.nbytes, what=what, remedy=remedy)
+        memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
 
 @dataclass(frozen=True)

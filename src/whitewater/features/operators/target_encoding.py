@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
-from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.groups import Grouped, Grouping, columns_of, read_numbers
+from whitewater.features.categories.groups import Grouping, columns_of
 from whitewater.features.categories.hashing import row_hash
-from whitewater.features.categories.values import as_floats
-from whitewater.features.columns.codes import count_codes, sum_by_code
-from whitewater.features.frames import halves, whole
-from whitewater.features.operators.by_category import ByCategory, GatheringOfRows, LearnedByCategory, spread
-from whitewater.tables.arrow_arrays import to_numpy
+from whitewater.features.operators.by_category import (
+    NULLS,
+    ROWS,
+    SUMS,
+    ByCategory,
+    LearnedByCategory,
+    refuse_target,
+    smoothed_means,
+    spread,
+)
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
+    from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Applying, Row, Value
 
-Floats = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
-KINDS = ("count", "sum", "null")
 # Of the hash that tells a row's fold.
 FOLD_SEED = 42
 
@@ -59,6 +60,8 @@ class TargetEncoding(ByCategory):
         "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
     )
 
+    output_type: ClassVar[pa.DataType] = pa.float32()
+
     @property
     def of_numbers(self) -> tuple[str, ...]:
         return (self.target,)
@@ -67,16 +70,26 @@ class TargetEncoding(ByCategory):
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
         return (*(self.of_numbers if fitting else ()), *key)
 
-    def columns_of(self, name: str) -> dict[str, pa.DataType]:
-        return {f"TE_{name}_{self.target}": pa.float32()}
+    def output_name(self, name: str) -> str:
+        return f"TE_{name}_{self.target}"
 
-    def gathering(self, grouping: Grouping) -> TargetSums:
-        return TargetSums(self, grouping)
+    @property
+    def stored(self) -> dict[str, list[str]]:
+        rows, sums = ([f"{self.target}_{kind}_{fold}" for fold in range(self.kfold)] for kind in ("count", "sum"))
+        return {ROWS: rows, SUMS: sums, NULLS: [f"{self.target}_null_0"]}
 
     def learned(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
         return TargetMeans(self, grouping, table)
 
-    def of_rows(self, block: Block, applying: Applying) -> Array | None:
+    def slots(self, block: Block, device: Device) -> Array | None:
+        """Return the fold of each row, int32 (rows,), on the device."""
+        if self.kfold == 1:
+            return None
+        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
+        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
+        return folds
+
+    def slots_to_apply(self, block: Block, applying: Applying) -> Array | None:
         if not applying.training:
             return None
         if self.kfold == 1:
@@ -84,68 +97,7 @@ class TargetEncoding(ByCategory):
                 "TargetEncoding with kfold=1 has nothing to train with: each row would know its own target. Set kfold "
                 "to 2 or more."
             )
-        return self.folds(block, applying.device)
-
-    def folds(self, block: Block, device: Device) -> Array:
-        """Return the fold of each row, int32 (rows,), on the device."""
-        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
-        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
-        return folds
-
-    def cells(self, block: Block, exponents: Sequence[int], device: Device) -> dict[str, Any]:
-        xp, (exponent,) = device.xp, exponents
-        values = as_floats(block[self.target], xp)
-        null = xp.isnan(values)
-        first, second = halves(values, exponent, device)
-        folds = self.folds(block, device) if self.kfold > 1 else xp.zeros(len(values), xp.int32)
-        counts = {"count": (~null).astype(xp.int64), "null": null.astype(xp.int64)}
-        return {"key_fold": folds, **counts, "first": first, "second": second}
-
-    def names(self, kind: str) -> list[str]:
-        """Return the columns of a table of categories that tell one kind of total, of each fold."""
-        return [f"{self.target}_{kind}_{fold}" for fold in range(1 if kind == "null" else self.kfold)]
-
-    def totals(self, table: pa.Table, kind: str) -> npt.NDArray[Any]:
-        """Return one kind of total of a table of categories, (groups, folds); the last group has no rows."""
-        columns = read_numbers(table, self.names(kind))
-        totals = np.zeros((len(table) + 1, len(columns)), np.float64 if kind == "sum" else np.int64)
-        for place, numbers in enumerate(columns.values()):
-            totals[:-1, place] = numbers
-        return totals
-
-
-class TargetSums(GatheringOfRows):
-    """Counts and sums of the target by category and fold, and the rows whose target is null, which do not count."""
-
-    def __init__(self, operator: TargetEncoding, grouping: Grouping) -> None:
-        names = {name: np.float64 if kind == "sum" else np.int64 for kind in KINDS for name in operator.names(kind)}
-        super().__init__(grouping, {name: np.zeros(1, dtype) for name, dtype in names.items()})
-        self._operator, self._target = operator, operator.target
-
-    def add_rows(self, here: Grouped, block: Block) -> None:
-        folds, size = self._operator.kfold, len(here.groups)
-        known = here.codes * folds + self._operator.folds(block, Device()) if folds > 1 else here.codes
-        values = as_floats(block[self._target])
-        null = np.isnan(values)
-        if bool(null.any()):
-            values, known = np.where(null, 0.0, values), np.where(null, -1, known)
-            missing = count_codes(np.where(null, here.codes, -1), size)
-            self.totals[f"{self._target}_null_0"][here.groups] += missing
-        counts = count_codes(known, size * folds).reshape(size, folds)
-        sums = sum_by_code(known, values, size * folds).reshape(size, folds)
-        for fold in range(folds):
-            self.totals[f"{self._target}_count_{fold}"][here.groups] += counts[:, fold]
-            self.totals[f"{self._target}_sum_{fold}"][here.groups] += sums[:, fold]
-
-    def add_sums(self, groups: Counts, cells: pa.Table, exponents: Sequence[int]) -> None:
-        folds, (exponent,) = to_numpy(cells["key_fold"]), exponents
-        sums = {name: to_numpy(cells[name]) for name in ("count", "null", "first", "second")}
-        total = whole(sums["first"], sums["second"], exponent)
-        np.add.at(self.totals[f"{self._target}_null_0"], groups, sums["null"])
-        for fold in range(self._operator.kfold):
-            here = folds == fold
-            np.add.at(self.totals[f"{self._target}_count_{fold}"], groups[here], sums["count"][here])
-            np.add.at(self.totals[f"{self._target}_sum_{fold}"], groups[here], total[here])
+        return self.slots(block, applying.device)
 
 
 class TargetMeans(LearnedByCategory):
@@ -155,56 +107,41 @@ class TargetMeans(LearnedByCategory):
     """
 
     def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
-        super().__init__(grouping, table)
-        self._operator = operator
-        # The last group is of categories that were not seen.
-        self._of_groups = [operator.totals(table, kind) for kind in ("count", "sum")]
-        self._nulls = operator.totals(table, "null").sum()
-        self._counts, self._sums = (totals.sum(axis=0) for totals in self._of_groups)
-        about = f"TargetEncoding: the target {operator.target!r}"
-        if not self._counts.any():
-            raise InputError(f"{about} is null in all rows of fitting. Give another.")
-        if not np.isfinite(self._sums).all():
-            raise InputError(f"{about} has infinite values. Clip it, or give another.")
+        super().__init__(operator, grouping, table)
+        self._rows, self._sums = (self.totals[name].sum(axis=0) for name in (ROWS, SUMS))
+        refuse_target("TargetEncoding", operator.target, self._rows, self._sums)
 
     def facts(self) -> dict[str, Any]:
-        rows, mean = self._counts.sum(), self._sums.sum() / self._counts.sum()
-        facts = {"rows": rows.item(), "mean": mean.item(), "null_rows": self._nulls.item()}
-        return super().facts() | {"targets": {self._operator.target: facts}}
+        rows, nulls = self._rows.sum(), self.totals[NULLS].sum()
+        facts = {"rows": rows.item(), "mean": (self._sums.sum() / rows).item(), "null_rows": nulls.item()}
+        return super().facts() | {"targets": {self.operator.target: facts}}
 
-    def numbers(self, groups: Array, of_rows: Array | None, applying: Applying) -> list[Array]:
-        if of_rows is None:
-            return [spread(self._serving, groups, applying.device)]
-        return [spread(self._training, groups * self._operator.kfold + of_rows, applying.device)]
+    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
+        if slots is None:
+            return spread(self._serving, groups, applying.device)
+        return spread(self._training, groups * self.operator.kfold + slots, applying.device)
 
     @cached_property
     def _serving(self) -> npt.NDArray[np.float32]:
-        """What serves, (groups,)."""
-        counts, sums = (totals.sum(axis=1) for totals in self._of_groups)
-        return self._smoothed(counts, sums, self._sums.sum() / self._counts.sum())
+        """The encoding of each group in serving, (groups,)."""
+        rows, sums = (self.totals[name].sum(axis=1) for name in (ROWS, SUMS))
+        return smoothed_means(rows, sums, self._sums.sum() / self._rows.sum(), self.operator.p_smooth)
 
     @cached_property
     def _training(self) -> npt.NDArray[np.float32]:
-        """What trains, (groups * folds,)."""
-        rows = _of_others(self._counts)
-        if not rows.all():
+        """The encoding of each group and fold in training, (groups * folds,)."""
+        of_others = _of_others(self._rows)
+        if not of_others.all():
             raise InputError(
                 "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
                 "mean of others for it. Fit on more rows."
             )
-        counts, sums = (_of_others(totals) for totals in self._of_groups)
-        return self._smoothed(counts, sums, _of_others(self._sums) / rows)
+        rows, sums = (_of_others(self.totals[name]) for name in (ROWS, SUMS))
+        return smoothed_means(rows, sums, _of_others(self._sums) / of_others, self.operator.p_smooth).ravel()
 
-    def _smoothed(self, counts: Counts, sums: Floats, mean: Floats) -> npt.NDArray[np.float32]:
-        """Return the encodings of counts and sums (groups, ...), whose mean is (...)."""
-        smoothing, prior = self._operator.p_smooth, np.broadcast_to(mean, counts.shape)
-        weight = counts + smoothing
-        encoded: Floats = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
-        return encoded.astype(np.float32).ravel()
-
-    def numbers_of_row(self) -> Callable[[Row], Sequence[Value]]:
+    def number_of_row(self) -> Callable[[Row], Value]:
         group_of, encoded = self.lookup.group_of_row(), self._serving
-        return lambda row: [encoded[group_of(row)].item()]
+        return lambda row: encoded[group_of(row)].item()
 
 
 def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
