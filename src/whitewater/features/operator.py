@@ -104,18 +104,16 @@ def selected(columns: Selection) -> Inputs:
 
     Raises ConfigError if there is no column, a name is not text, or a combination has fewer than two columns.
     """
-    names = (columns,) if isinstance(columns, str) else tuple(columns)
-    if not names:
+    columns = [columns] if isinstance(columns, str) else columns
+    inputs = tuple(each if isinstance(each, str) else tuple(each) for each in columns)
+    if not inputs:
         raise ConfigError("no columns are selected. Name at least one.")
-    return tuple(each if isinstance(each, str) else _combination(each) for each in names)
-
-
-def _combination(columns: Sequence[str]) -> tuple[str, ...]:
-    if not all(isinstance(each, str) for each in columns):
-        raise ConfigError(f"{columns!r} is not a column. Give a name, or a list of names for a combination of columns.")
-    if len(set(columns)) < 2 or len(set(columns)) < len(columns):
-        raise ConfigError(f"a combination needs two different columns at least, and {list(columns)} are not.")
-    return tuple(columns)
+    for combination in (each for each in inputs if not isinstance(each, str)):
+        if not all(isinstance(name, str) for name in combination):
+            raise ConfigError(f"{combination} are not names of columns. Give those of columns to combine.")
+        if len(combination) < 2 or len(set(combination)) < len(combination):
+            raise ConfigError(f"a combination needs two different columns at least, and {combination} are not.")
+    return inputs
 
 
 @dataclass(frozen=True)

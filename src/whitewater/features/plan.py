@@ -12,7 +12,7 @@ from whitewater.features.operator import Applied, Inputs, Joined, Node, Operator
 from whitewater.features.schema import Field, Schema
 
 if TYPE_CHECKING:
-    from whitewater.features.columns.column import Block, Column
+    from whitewater.features.columns.column import Column
     from whitewater.features.operator import Applying, Fitted
 
 Origin = int | None
@@ -66,18 +66,15 @@ class Stage:
         """Return the stages whose columns it takes."""
         return {each for each in self.origins.values() if each is not None}
 
-    def share_of(self, name: str) -> Share:
-        """Return the share that makes a column."""
-        return self._makers[name]
-
     @cached_property
-    def fields_by_name(self) -> dict[str, Field]:
-        """The columns that come out, by name."""
-        return {each.name: each for each in self.outputs}
-
-    @cached_property
-    def _makers(self) -> dict[str, Share]:
+    def share_of(self) -> dict[str, Share]:
+        """The share that makes each column."""
         return {name: share for share in self.shares for name in share.outputs}
+
+    @cached_property
+    def field_of(self) -> dict[str, Field]:
+        """The columns that come out, by name."""
+        return {field.name: field for field in self.outputs}
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ class Plan:
 
     def field_of(self, name: str, origin: Origin) -> Field:
         """Return a column of the data or of a stage."""
-        return self.schema[name] if origin is None else self.stages[origin].fields_by_name[name]
+        return self.schema[name] if origin is None else self.stages[origin].field_of[name]
 
     def work(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Share]]:
         """Return the shares of stages that make columns, each behind those that it needs, and soon behind them."""
@@ -102,7 +99,7 @@ class Plan:
 
         def visit(name: str, origin: Origin) -> None:
             if origin is not None:
-                share = self.stages[origin].share_of(name)
+                share = self.stages[origin].share_of[name]
                 if (origin, share.inputs) not in found:
                     for each in share.names():
                         visit(each, self.stages[origin].origins[each])
@@ -158,21 +155,11 @@ class _Binding:
     def columns(self, node: Node) -> Columns:
         """Return the columns of a node; one that is used twice is bound once."""
         if id(node) not in self._known:
-            self._known[id(node)] = self._bound(node)
+            bound: Mapping[type, Callable[[Any], Columns]] = {
+                Source: self._source, Applied: self._applied, Joined: self._joined, Picked: self._picked,
+            }  # fmt: skip
+            self._known[id(node)] = bound[type(node)](node)
         return self._known[id(node)]
-
-    def _bound(self, node: Node) -> Columns:
-        match node:
-            case Source():
-                return self._source(node)
-            case Applied():
-                return self._applied(node)
-            case Joined():
-                return self._joined(node)
-            case Picked():
-                return self._picked(node)
-            case _:
-                raise TypeError(f"{type(node).__name__} is not a node of a graph")
 
     def _source(self, node: Source) -> Columns:
         names = dict.fromkeys(_names(node.columns))
@@ -189,24 +176,18 @@ class _Binding:
                 f"{label} takes columns, not combinations such as {list(combined[0])}. Give it the columns one by one, "
                 "or use HashedCross or Categorify(encode_type='combo')."
             )
-        self._check_dependencies(operator, given)
-        plan = Plan(self.schema, tuple(self.stages), {})
-        stage = stage_operator(plan, operator, given.inputs, given.origins)
-        number = len(self.stages)
-        self.stages.append(stage)
-        return Columns(tuple(each.name for each in stage.outputs), {each.name: number for each in stage.outputs})
-
-    def _check_dependencies(self, operator: Operator, given: Columns) -> None:
-        label = type(operator).__name__
         names = dependencies_of(operator)
         _refuse_unusable(names, self.schema)
         _refuse_unknown(names, self.schema.names, of=f"the data, of which {label} needs them")
         for name in names:
-            if given.origins.get(name) is not None:
+            if (origin := given.origins.get(name)) is not None:
                 raise ConfigError(
                     f"{label} needs the column {name!r} as it is in the data, but is also given one of that name which "
-                    f"{self.stages[given.origins[name] or 0].label} made. Rename that one."
+                    f"{self.stages[origin].label} made. Rename that one."
                 )
+        stage = stage_operator(Plan(self.schema, tuple(self.stages), {}), operator, given.inputs, given.origins)
+        self.stages.append(stage)
+        return Columns(tuple(stage.field_of), dict.fromkeys(stage.field_of, len(self.stages) - 1))
 
     def _joined(self, node: Joined) -> Columns:
         inputs: list[str | tuple[str, ...]] = []
@@ -214,7 +195,8 @@ class _Binding:
         for each in map(self.columns, node.parents):
             for name, origin in each.origins.items():
                 if origins.setdefault(name, origin) != origin:
-                    first, second = self._maker(origins[name]), self._maker(origin)
+                    first, second = ("the data" if maker is None else self.stages[maker].label
+                                     for maker in (origins[name], origin))  # fmt: skip
                     raise ConfigError(
                         f"two columns are called {name!r}: that of {first} and that of "
                         f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
@@ -222,9 +204,6 @@ class _Binding:
                     )
             inputs += each.inputs
         return Columns(tuple(dict.fromkeys(inputs)), origins)
-
-    def _maker(self, origin: Origin) -> str:
-        return "the data" if origin is None else self.stages[origin].label
 
     def _picked(self, node: Picked) -> Columns:
         given, inputs = self.columns(node.parent), node.columns
@@ -243,7 +222,12 @@ def stage_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapp
     """
     fields = _fields(plan, operator, inputs, origins)
     outputs = tuple(operator.output(inputs, fields))
-    _refuse_repeated([each.name for each in outputs], what=f"{type(operator).__name__} makes")
+    names = [output.name for output in outputs]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise ConfigError(
+            f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each column "
+            "once."
+        )
     return Stage(operator, inputs, origins, fields, outputs, _shares(operator, inputs, fields, outputs))
 
 
@@ -285,19 +269,11 @@ def _refuse_unusable(names: Iterable[str], schema: Schema) -> None:
 
 
 def _refuse_unknown(names: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
-    if unknown := [each for each in names if each not in known]:
+    if unknown := [name for name in names if name not in known]:
         raise ConfigError(
-            f"{_list_names(unknown)} not among the columns of {of}: {', '.join(map(str, known))}. Correct the name."
+            f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not among the columns of {of}: "
+            f"{', '.join(map(str, known))}. Correct the name."
         )
-
-
-def _list_names(names: Sequence[str | tuple[str, ...]]) -> str:
-    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'}"
-
-
-def _refuse_repeated(names: Sequence[str], *, what: str) -> None:
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(f"{what} more than one column called {', '.join(repeated)}. Give it each column once.")
 
 
 def evaluate(plan: Plan, learned: Learned, read: Read, wanted: Mapping[str, Origin], applying: Applying) -> Any:
@@ -322,32 +298,20 @@ def evaluate(plan: Plan, learned: Learned, read: Read, wanted: Mapping[str, Orig
             del made[key]
         stage = plan.stages[number]
         columns = stage.operator.transform(share.inputs, given, learned[number] or {}, applying)
-        _check(stage, share, given, columns)
+        if tuple(columns) != share.outputs:
+            raise IntegrityError(
+                f"{stage.label} made the columns {list(columns)}, not {list(share.outputs)}. Report this as a bug."
+            )
+        rows = {len(column) for column in (*given.values(), *columns.values())}
+        if len(rows) > 1:
+            raise IntegrityError(f"{stage.label} made columns of other rows than it was given. Report this as a bug.")
         made |= {(number, name): each for name, each in columns.items() if (number, name) in used}
         del given, columns
     _read_missing(made, wanted, read)
     return {name: made[origin, name] for name, origin in wanted.items()}
 
 
-def rows_of(block: Block) -> int:
-    """Return the number of rows of a block, which has a column at least."""
-    return len(next(iter(block.values())))
-
-
 def _read_missing(made: dict[tuple[Origin, str], Column], wanted: Mapping[str, Origin], read: Read) -> None:
     missing = [name for name, origin in wanted.items() if origin is None and (origin, name) not in made]
     if missing:
         made |= {(None, name): column for name, column in read(missing).items()}
-
-
-def _check(stage: Stage, share: Share, given: Block, columns: Block) -> None:
-    if tuple(columns) != share.outputs:
-        raise IntegrityError(
-            f"{stage.label} made the columns {list(columns)}, not {list(share.outputs)}. Report this as a bug."
-        )
-    lengths = {name: len(column) for name, column in columns.items() if len(column) != rows_of(given)}
-    if lengths:
-        raise IntegrityError(
-            f"{stage.label} made columns of other rows than the {rows_of(given)} that it was given: {lengths}. "
-            "Report this as a bug."
-        )

@@ -198,11 +198,10 @@ class LambdaOp(ByNumber):
         return replace(field, type=self._function.output)
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        xp, values = device.xp, as_floats(column, device.xp)
-        known = ~xp.isnan(values)
-        dtype = np.dtype(self._function.output.to_pandas_dtype())
-        made = xp.zeros(len(values), dtype)
-        made[known] = self._results(name, values[known], xp).astype(dtype)
+        values = as_floats(column, device.xp)
+        known = ~device.xp.isnan(values)
+        made = device.xp.zeros(len(values), self._function.output.to_pandas_dtype())
+        made[known] = self._results(name, values[known], device.xp)
         return Numbers(made, known)
 
     def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
@@ -212,27 +211,20 @@ class LambdaOp(ByNumber):
                 f"LambdaOp: the function {self.function!r} made {results.shape} of {values.shape} values of the column "
                 f"{name!r}. It must return one number for each value."
             )
-        if self._is_of_integers and results.dtype.kind == "f" and not bool(self._fits(results, xp)):
-            raise InputError(
-                f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
-                f"type {self._function.output}: not whole, not finite or too large. Register it with another type, or "
-                "put Clip before it."
-            )
-        return results
-
-    @property
-    def _is_of_integers(self) -> bool:
-        return bool(pa.types.is_integer(self._function.output))
-
-    def _fits(self, results: Array, xp: ModuleType) -> Any:
-        limits = np.iinfo(self._function.output.to_pandas_dtype())
-        # The largest integer of 64 bits is not a double; the next one is too large.
-        below = float(limits.max) + (limits.bits < 64)
-        return ((results >= float(limits.min)) & (results < below) & (results == xp.floor(results))).all()
+        dtype: np.dtype[Any] = np.dtype(self._function.output.to_pandas_dtype())
+        if dtype.kind == "i" and results.dtype.kind == "f":
+            # The largest integer of 64 bits is not a double: as one, it is 2**63, and so is one more.
+            least, above = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max) + 1
+            if not bool(((results >= least) & (results < above) & (results == xp.floor(results))).all()):
+                raise InputError(
+                    f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
+                    f"type {self._function.output}: not whole, not finite or too large. Register it with another type, "
+                    "or put Clip before it."
+                )
+        return results.astype(dtype)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        dtype = np.dtype(self._function.output.to_pandas_dtype())
-        return lambda value: self._results(name, np.array([value], np.float64), np).astype(dtype)[0].item()
+        return lambda value: self._results(name, np.array([value], np.float64), np)[0].item()
 
 
 @dataclass(frozen=True)
@@ -259,15 +251,10 @@ def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compu
         )
 
     def add(compute: Compute) -> Compute:
-        known = _FUNCTIONS.get(name)
+        other = _FUNCTIONS[name].compute if name in _FUNCTIONS else compute
         # A module that is imported again defines its functions again.
-        if known and (known.compute.__module__, known.compute.__qualname__) != (
-            compute.__module__,
-            compute.__qualname__,
-        ):
-            raise ConfigError(
-                f"a function {name!r} is registered already, in {known.compute.__module__}. Choose another name."
-            )
+        if (other.__module__, other.__qualname__) != (compute.__module__, compute.__qualname__):
+            raise ConfigError(f"a function {name!r} is registered already, in {other.__module__}. Choose another name.")
         _FUNCTIONS[name] = Function(name, version, output, compute)
         return compute
 

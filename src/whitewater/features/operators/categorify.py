@@ -30,7 +30,6 @@ from whitewater.features.frames import any_known, column_of, series_of, table_of
 from whitewater.features.operator import Operator, Statistic
 from whitewater.features.operators.learn_vocabulary import (
     Given,
-    GivenVocabulary,
     Group,
     LearnedVocabulary,
     given_vocabulary,
@@ -177,15 +176,13 @@ class Categorify(Operator):
         made = [Field(group.name, pa.int64())] if group.combined else [fields[name] for name in group.columns]
         return [replace(id_field(field, self._first), properties={}) for field in made]
 
-    def _statistic(self, group: Group, kind: pa.DataType) -> Statistic:
+    def _statistic(self, group: Group, kind: pa.DataType) -> LearnedVocabulary:
         given = (self.vocabs or {}).get(group.name)
-        if given is not None:
-            vocabulary = given_vocabulary(group, given, kind, self.num_buckets or 1)
-            return GivenVocabulary(group.name, group.columns, group, vocabulary)
-        most = self.max_size - self._first if self.max_size else None
         return LearnedVocabulary(
-            group.name, group.columns, group, kind, self.freq_threshold, most, self.num_buckets or 1
-        )
+            group.name, group.columns, group, kind, num_buckets=self.num_buckets or 1, least=self.freq_threshold,
+            most=self.max_size - self._first if self.max_size else None,
+            given=None if given is None else given_vocabulary(group, given, kind),
+        )  # fmt: skip
 
 
 def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:

@@ -205,12 +205,11 @@ def _check_keys(path: str, keys: pa.Table) -> None:
         if nulls := keys.column(name).null_count:
             raise InputError(f"{path}: the key {name!r} is null in {nulls} rows, which match nothing. Leave them out.")
     counted = keys.group_by(names, use_threads=False).aggregate([([], "count_all")])
-    repeated = counted.filter(pc.greater(counted.column("count_all"), 1))
-    if len(repeated):
-        first = repeated.slice(0, 1).to_pylist()[0]
-        told = ", ".join(f"{name}={first[name]!r}" for name in names)
+    repeated = counted.filter(pc.field("count_all") > 1)
+    for first in repeated.slice(0, 1).to_pylist():
+        key = ", ".join(f"{name}={first[name]!r}" for name in names)
         raise InputError(
-            f"{path}: {len(repeated)} keys are in more than one row, such as {told} in {first['count_all']}. Keep one "
+            f"{path}: {len(repeated)} keys are in more than one row, such as {key} in {first['count_all']}. Keep one "
             "row of each."
         )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,11 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.combinations import combine
 from whitewater.features.categories.groups import NULL_GROUP, categories_of_keys, keys_of
 from whitewater.features.categories.ids import category_type
-from whitewater.features.categories.values import as_categories, order_by_frequency
+from whitewater.features.categories.values import CategoryTable, as_categories, order_by_frequency
 from whitewater.features.categories.vocabulary import Integers, Vocabulary, VocabularyFacts
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists
-from whitewater.features.operator import Fitting, FromCells, Statistic
+from whitewater.features.operator import Fitting
 from whitewater.features.operators.by_category import ROWS, CategoryStatistic, Sums
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -60,87 +60,88 @@ class Group:
             return block[output]
         return combine([as_categories(block[name]) for name in self.columns])
 
-    def counted(self, block: Block) -> Iterator[tuple[pa.Array, Integers, int]]:
-        """Yield the values of a block's rows, or of its lists' elements: some, rows of each, and how many are null."""
-        for name in self.outputs:
-            column = self.column(name, block)
-            categories = as_categories(column.values if isinstance(column, Lists) else column)
-            rows: Integers = count_codes(categories.codes, len(categories.dictionary))
-            yield categories.dictionary, rows, len(categories) - int(rows.sum())
-
-    def cells(self, block: Block, device: Device) -> Frame:
-        """Return the keys of the rows of frames, of all columns of ids, each being one row of its values."""
-        values = keys_of(block, self.columns, device)
-        if len(self.outputs) > 1:
-            values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
-            values = values.rename(columns={"value": "key_0"})
-        return values.assign(**{ROWS: 1})
-
-    def counted_cells(self, cells: pa.Table) -> tuple[pa.Array, Integers, int]:
-        """Return `counted` of the sums of cells."""
-        found = categories_of_keys(cells, cells.num_columns - 1)
-        rows = np.zeros(len(found.dictionary) + 1, np.int64)
-        # The code of null, -1, takes the last one.
-        np.add.at(rows, found.codes, to_numpy(cells[ROWS]))
-        return found.dictionary, rows[:-1], int(rows[-1])
-
 
 class RowsOfValues(Sums):
-    """How many rows have each value, and how many are null."""
+    """How many rows have each value, and how many are null; of other values than those ``given`` only their rows.
 
-    def __init__(self, group: Group, kind: pa.DataType) -> None:
-        super().__init__(kind, {ROWS: np.zeros((1, 1), np.int64)})
-        self._group = group
+    The first column is of groups; the second has the rows of other values, in its first row.
+    """
+
+    def __init__(self, group: Group, kind: pa.DataType, given: CategoryTable | None) -> None:
+        super().__init__(kind, {ROWS: np.zeros((1, 2), np.int64)})
+        self._group, self._given = group, given
+        if given is not None:
+            self.groups.number(given.values)
 
     def add(self, block: Block) -> None:
-        for counted in self._group.counted(block):
-            self._add(*counted)
+        for name in self._group.outputs:
+            column = self._group.column(name, block)
+            categories = as_categories(column.values if isinstance(column, Lists) else column)
+            rows = count_codes(categories.codes, len(categories.dictionary))
+            self._add(categories.dictionary, rows, len(categories) - int(rows.sum()))
 
     def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        self._add(*self._group.counted_cells(cells))
+        categories = categories_of_keys(cells, cells.num_columns - 1)
+        rows = np.zeros(len(categories.dictionary) + 1, np.int64)
+        # The code of null, -1, takes the last one.
+        np.add.at(rows, categories.codes, to_numpy(cells[ROWS]))
+        self._add(categories.dictionary, rows[:-1], int(rows[-1]))
 
     def table(self) -> tuple[pa.Array, Integers]:
-        """Return the values, and the rows of null and of each value."""
-        return self.groups.values(), self.totals[ROWS][: len(self.groups), 0]
+        """Return the values and the totals."""
+        self.grow()
+        return self.groups.values(), self.totals[ROWS][: len(self.groups)]
 
     def _add(self, values: pa.Array, rows: Integers, nulls: int) -> None:
         # A dictionary may have values that no row has, and others twice.
         there = np.flatnonzero(rows)
-        groups = self.groups.number(values if len(there) == len(values) else values.take(to_arrow(there)))
+        values, rows = values if len(there) == len(values) else values.take(to_arrow(there)), rows[there]
+        groups = self.groups.number(values) if self._given is None else self._given.look_up(values) + 1
         self.grow()
-        np.add.at(self.totals[ROWS].reshape(-1), groups, rows[there])
-        self.totals[ROWS][NULL_GROUP] += nulls
+        total = self.totals[ROWS]
+        np.add.at(total[:, 0], groups, rows)
+        if self._given is not None:
+            others = rows[groups == NULL_GROUP].sum()
+            total[NULL_GROUP] += -others, others
+        total[NULL_GROUP, 0] += nulls
 
 
 @dataclass(frozen=True)
 class LearnedVocabulary(CategoryStatistic):
     """The values of a group's columns by descending count; where counts are equal, by ascending value.
 
-    Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None.
+    Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None; or those ``given``.
     """
 
     group: Group
     kind: pa.DataType
+    num_buckets: int
     least: int
     most: int | None
-    num_buckets: int
+    given: CategoryTable | None
 
     def sums(self) -> RowsOfValues:
-        return RowsOfValues(self.group, self.kind)
+        return RowsOfValues(self.group, self.kind, self.given)
 
     def cells(self, block: Block, device: Device) -> Frame:
-        return self.group.cells(block, device)
+        values = keys_of(block, self.columns, device)
+        if len(self.group.outputs) > 1:
+            values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
+            values = values.rename(columns={"value": "key_0"})
+        return values.assign(**{ROWS: 1})
 
     def learned(self, table: tuple[pa.Array, Integers]) -> Vocabulary:
-        values, rows = table
-        nulls, rows = int(rows[NULL_GROUP]), rows[NULL_GROUP + 1 :]
-        frequent = np.flatnonzero(rows >= self.least)
-        order = order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))
-        kept = frequent[order[: self.most]]
+        values, total = table
+        (nulls, others), rows = total[NULL_GROUP].tolist(), total[NULL_GROUP + 1 :, 0]
+        kept = np.arange(len(values))
+        if self.given is None:
+            frequent = np.flatnonzero(rows >= self.least)
+            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.most]
+        all_rows, left_out = nulls + others + int(rows.sum()), len(rows) - len(kept) if self.given is None else None
         about = VocabularyFacts(
             columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
-            rows=nulls + int(rows.sum()), nulls=nulls,
-            out_of_vocabulary_rows=int(rows.sum() - rows[kept].sum()), out_of_vocabulary_values=len(rows) - len(kept),
+            rows=all_rows, nulls=nulls, out_of_vocabulary_rows=all_rows - nulls - int(rows[kept].sum()),
+            out_of_vocabulary_values=left_out,
         )  # fmt: skip
         return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
 
@@ -151,44 +152,8 @@ class LearnedVocabulary(CategoryStatistic):
         memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
 
-@dataclass(frozen=True)
-class GivenVocabulary(Statistic, FromCells):
-    """How often the values of a given vocabulary occur."""
-
-    group: Group
-    given: Vocabulary
-
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Integers:
-        """Return the rows of each value, then those of others, then of null: int64 (values + 2,)."""
-        return sum(
-            (self._rows(*counted) for block in blocks for counted in self.group.counted(block)),
-            np.zeros(self.given.about.values + 2, np.int64),
-        )
-
-    def _rows(self, values: pa.Array, rows: Integers, nulls: int) -> Integers:
-        total, places = np.zeros(self.given.about.values + 2, np.int64), self.given.places(values)
-        np.add.at(total, np.where(places < 0, self.given.about.values, places), rows)
-        total[-1] += nulls
-        return total
-
-    def cells(self, block: Block, device: Device) -> Frame:
-        return self.group.cells(block, device)
-
-    def learn(self, cells: pa.Table) -> Vocabulary:
-        return self._learned(self._rows(*self.group.counted_cells(cells)))
-
-    def combine(self, parts: Iterable[Integers], fitting: Fitting) -> Vocabulary:
-        """Return the vocabulary with the counts of all parts; of others values only rows are known."""
-        return self._learned(np.sum(list(parts), axis=0))
-
-    def _learned(self, total: Integers) -> Vocabulary:
-        others, nulls = total[-2:].tolist()
-        about = replace(self.given.about, rows=int(total.sum()), nulls=nulls, out_of_vocabulary_rows=others)
-        return Vocabulary(about, self.given.values, total[:-2])
-
-
-def given_vocabulary(group: Group, given: Given, kind: pa.DataType, num_buckets: int) -> Vocabulary:
-    """Return a given vocabulary, with counts of 0.
+def given_vocabulary(group: Group, given: Given, kind: pa.DataType) -> CategoryTable:
+    """Return the values of a given vocabulary.
 
     Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
     its file cannot be read.
@@ -201,8 +166,7 @@ def given_vocabulary(group: Group, given: Given, kind: pa.DataType, num_buckets:
         raise ConfigError(f"Categorify: vocabs gives {group.name} values of type {values.type}, but it has {kind}.")
     if values.null_count or len(pc.unique(values)) < len(values):
         raise ConfigError(f"Categorify: vocabs gives {group.name} a null, or a value more than once. Remove it.")
-    about = VocabularyFacts(group.outputs, str(kind), num_buckets, len(values), 0, 0, 0, None)
-    return Vocabulary(about, values, np.zeros(len(values), np.int64))
+    return CategoryTable(values)
 
 
 def _read(path: Path) -> pa.Array:

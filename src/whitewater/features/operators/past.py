@@ -228,24 +228,19 @@ class SumsOfPeriods(SumsOfRows):
         return table
 
 
-def _read(table: pa.Table, kept: Sequence[str]) -> Cells:
+def _read(table: pa.Table, names: Sequence[str]) -> Cells:
     """Return the cells of a table; raises IntegrityError if it has none, or their numbers are not of the same cells."""
     lengths, values = [], {}
-    for name in (PERIODS, *kept):
-        type_ = table.schema.field(name).type if name in table.column_names else pa.null()
-        if not (pa.types.is_list(type_) or pa.types.is_large_list(type_)):
-            raise IntegrityError(f"a table of categories has no column {name!r} of lists. Fit again.")
-        lists = table[name].combine_chunks()
-        flat = lists.flatten()
-        if lists.null_count or flat.null_count:
-            raise IntegrityError(f"a table of categories has nulls in the column {name!r}. Fit again.")
+    for name in (PERIODS, *names):
+        lists = table[name].combine_chunks() if name in table.column_names else pa.nulls(len(table))
+        is_list = pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)
+        if not is_list or lists.null_count or lists.flatten().null_count:
+            raise IntegrityError(f"a table of categories has no column {name!r} of lists without nulls. Fit again.")
         lengths.append(to_numpy(lists.value_lengths()).astype(np.int64))
-        values[name] = to_numpy(flat)
+        values[name] = to_numpy(lists.flatten())
     if any(not np.array_equal(each, lengths[0]) for each in lengths):
         raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-    groups = np.repeat(np.arange(len(table)), lengths[0])
-    periods = values.pop(PERIODS)
-    return Cells(groups, periods, values)
+    return Cells(np.repeat(np.arange(len(table)), lengths[0]), values.pop(PERIODS), values)
 
 
 class LearnedPast(LearnedByCategory):
