@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
     from whitewater.engines.device import Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.frames import Frame
     from whitewater.features.schema import Field
 
 Value = str | int | float | None | list[Any]
@@ -162,18 +161,6 @@ class Statistic(ABC):
 
         A part is the statistic's from then on: it may be changed.
         """
-
-
-class FromCells(ABC):
-    """A statistic that the engine dask learns from sums of integers: no order or partition of the rows changes them."""
-
-    @abstractmethod
-    def cells(self, block: Block, device: Device) -> Frame:
-        """Return keys of rows, columns named ``key_...``, and what of them is summed: integers."""
-
-    @abstractmethod
-    def learn(self, cells: pa.Table) -> Fitted:
-        """Return what was learned, from the sums of all rows by their keys, in any order."""
 
 
 class Operator(Section, ABC):

@@ -129,20 +129,16 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
         try:
             found = convert(value)
         except (TypeError, ValueError, OverflowError):
+            of = f"numbers ({type_})" if kind(type_) == "numbers" else kind(type_)
             raise InputError(
-                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {_describe_type(type_)} when the "
-                "workflow was fitted. Give such a value, or None."
+                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {of} when the workflow was "
+                "fitted. Give such a value, or None."
             ) from None
         if is_time and isinstance(found, int) and not SINCE <= found < UNTIL:
             raise InputError(other_time(name, found))
         return found
 
     return check
-
-
-def _describe_type(type_: pa.DataType) -> str:
-    found = kind(type_)
-    return f"numbers ({type_})" if found == "numbers" else found
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any], Value]:

@@ -32,8 +32,8 @@ from whitewater.features.dataset import (
 )
 from whitewater.features.fit import Lesson, Material
 from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
-from whitewater.features.operator import Applying, Fitted, FromCells, Statistic
-from whitewater.features.operators.by_category import GroupStatistic
+from whitewater.features.operator import Applying, Fitted, Statistic
+from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import Learned, Origin, Plan, evaluate
 
@@ -123,7 +123,8 @@ def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
 
 def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
     """Return what was learned: of the sums by keys of all rows, or of arrays of numbers, part by part."""
-    of_cells = [each for each in lessons if isinstance(each.statistic, FromCells) and not _has_lists(each, material)]
+    of_categories = [each for each in lessons if isinstance(each.statistic, CategoryStatistic)]
+    of_cells = [each for each in of_categories if not _has_lists(each, material)]
     of_arrays = [each for each in lessons if each not in of_cells]
     of_cells = _scaled(of_cells, material, workers)
     # Dask computes frames and delayed parts one after the other: it optimizes only the former.

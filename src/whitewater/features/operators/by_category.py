@@ -34,7 +34,7 @@ from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, whole
-from whitewater.features.operator import Fitted, FromCells, Operator, Statistic
+from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -144,7 +144,7 @@ class Sums(ABC):
 
     @abstractmethod
     def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        """Add the sums by key of `FromCells.cells`."""
+        """Add the sums by key of `CategoryStatistic.cells`."""
 
     @abstractmethod
     def table(self) -> Any:
@@ -236,8 +236,11 @@ def cells_of(codes: Array, size: int, slots: Array | None, device: Device) -> tu
     return of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)]
 
 
-class CategoryStatistic(Statistic, FromCells):
-    """What is learned of categories, from their sums in the parts of the data."""
+class CategoryStatistic(Statistic):
+    """What is learned of categories, from their sums in the parts of the data.
+
+    The engine ``dask`` sums integers by keys, `cells`: no order or partition of the rows changes them.
+    """
 
     @abstractmethod
     def sums(self) -> Any:
@@ -270,7 +273,12 @@ class CategoryStatistic(Statistic, FromCells):
         del sums, part  # as large again as what is made of the table
         return self.learned(table)
 
+    @abstractmethod
+    def cells(self, block: Block, device: Device) -> Frame:
+        """Return keys of rows, columns named ``key_...``, and what of them is summed: integers."""
+
     def learn(self, cells: pa.Table) -> Fitted:
+        """Return what was learned, from the sums of all rows by their keys, in any order."""
         sums = self.sums()
         sums.add_cells(cells, self.exponents)
         return self.learned(sums.table())

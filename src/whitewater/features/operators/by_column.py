@@ -163,9 +163,10 @@ def plain_number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-def finite(facts: Mapping[str, Any], key: str) -> float:
-    """Return a finite number among the facts of an artifact; raises IntegrityError if it is not one."""
-    value = facts.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise IntegrityError(f"the artifact has {value!r} for {key!r}, where a number is needed. Fit and save again.")
-    return float(value)
+def finite(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return finite numbers among the facts of an artifact; raises IntegrityError if one is not."""
+    for name in names:
+        value = facts.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise IntegrityError(f"the artifact has {value!r} for {name!r}, but needs a number. Fit and save again.")
+    return {name: facts[name] for name in names}

@@ -130,7 +130,7 @@ class Categorify(Operator):
         for group in self._groups(inputs):
             vocabulary = cast("Vocabulary", fitted[group.name])
             cardinality = vocabulary.about.cardinality
-            for name, columns in group.columns_of.items():
+            for name, columns in group.sources.items():
                 if applying.engine == "dask" and not isinstance(block[columns[0]], Lists):
                     keys = keys_of(block, columns, applying.device)
                     made[name] = Numbers(_ids_of_keys(keys, vocabulary, applying.device).astype(id_type(cardinality)))
@@ -156,13 +156,11 @@ class Categorify(Operator):
     def _groups(self, inputs: Inputs) -> list[Group]:
         combo = self.encode_type == "combo"
         groups = [
-            Group(each, (each,), combined=False)
-            if isinstance(each, str)
-            else Group(name_of(each), each, combined=combo)
-            for each in inputs
+            Group(name_of(each), {name_of(each): each} if combo else {name: (name,) for name in each})
+            for each in ((each,) if isinstance(each, str) else each for each in inputs)
         ]
         names = [group.name for group in groups]
-        outputs = [name for group in groups for name in group.outputs]
+        outputs = [name for group in groups for name in group.sources]
         for name in [*names, *outputs]:
             if names.count(name) > 1 or outputs.count(name) > 1:
                 raise ConfigError(
@@ -203,11 +201,10 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
     """Return the columns of a group, and what gives the id, or ids, of each for a row."""
     vocabulary = cast("Vocabulary", fitted[group.name])
     id_of = vocabulary.id_of()
+    if group.combined:
+        return [(group.name, lambda row: id_of(combine_one([scalar(row[name], name) for name in group.columns])))]
     # Where nothing was learned, nothing is known of the type either.
     kind = vocabulary.kind if vocabulary.about.values else None
-
-    def of_combination(row: Row) -> Value:
-        return id_of(combine_one([scalar(row[name], name) for name in group.columns]))
 
     def of_column(name: str) -> Callable[[Row], Value]:
         def ids(row: Row) -> Value:
@@ -218,7 +215,7 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
 
         return ids
 
-    return [(name, of_combination if group.combined else of_column(name)) for name in group.outputs]
+    return [(name, of_column(name)) for name in group.columns]
 
 
 def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Array:

@@ -146,7 +146,7 @@ class FillMedian(_Fill):
         return [MedianOf(name, (name,)) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        return Median(finite(facts, "median"), int(finite(facts, "count")))
+        return Median(**finite(facts, "median", "count"))
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pydantic import Field as Parameter
 from pydantic import model_validator
 
@@ -20,11 +19,13 @@ from whitewater.features.categories.groups import Grouping, GroupTable, columns_
 from whitewater.features.categories.ids import category_type
 from whitewater.features.columns import arrow
 from whitewater.features.columns.column import Categories, Numbers, take_rows
+from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of, frame_class, frame_of
 from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory, spread
 from whitewater.features.operators.by_column import column_names, is_number
-from whitewater.features.schema import Field, plain, type_named
+from whitewater.features.schema import Field, type_named
+from whitewater.io.folder import open_parquet
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
@@ -153,7 +154,7 @@ class JoinExternal(Operator):
         found = _types(self.table, names)
         if changed := [name for name in names if str(found[name]) != self.types[name]]:
             raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
-        with _opened(self.table) as file:
+        with open_parquet(Path(self.table)) as file:
             read = file.read(columns=list(found), use_threads=False)
         kept = {**found, **dict(zip(self.keys, self.grouping.kinds, strict=True))}
         try:
@@ -166,37 +167,16 @@ class JoinExternal(Operator):
         return table
 
 
-def _opened(path: str) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(Path(path))
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"JoinExternal cannot read {path}: {error}. Give the path of a Parquet file.") from error
-
-
 def _types(path: str, names: Names) -> dict[str, pa.DataType]:
-    """Return types of columns of a file, once they were found to be of numbers or text."""
-    with _opened(path) as file:
-        schema = file.schema_arrow
-    if missing := [name for name in names if name not in schema.names]:
-        raise InputError(
-            f"{path}, which JoinExternal reads, has no column {', '.join(map(repr, missing))}; it has "
-            f"{', '.join(schema.names)}. Correct `on` or `columns`."
-        )
-    if twice := [name for name in names if schema.names.count(name) > 1]:
-        raise InputError(
-            f"JoinExternal: {path} has more than one column {', '.join(twice)}. Rename all but one of each."
-        )
-    return {name: _plain(path, name, schema.field(name).type) for name in names}
-
-
-def _plain(path: str, name: str, type_: pa.DataType) -> pa.DataType:
+    """Return the types of columns of a file; raises InputError if one is neither of numbers nor of text."""
     try:
-        found = plain(type_)
-    except ValueError as error:
-        raise InputError(f"{path}: the column {name!r} {error}.") from error
-    if not (is_number(found) or pa.types.is_string(found)):
-        raise InputError(f"{path}: the column {name!r} is of type {type_}; JoinExternal joins numbers and text.")
-    return found
+        schema = Dataset(path).schema
+        types = {name: schema[name].type for name in names}
+    except InputError as error:
+        raise InputError(f"JoinExternal cannot join {path}: {error} Correct `table`, `on` or `columns`.") from error
+    if others := [name for name, type_ in types.items() if not (is_number(type_) or pa.types.is_string(type_))]:
+        raise InputError(f"JoinExternal joins numbers and text, which {', '.join(others)} of {path} are not.")
+    return types
 
 
 def _check_keys(path: str, keys: pa.Table) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,30 +35,25 @@ Given = str | tuple[str, ...] | tuple[int, ...]
 
 @dataclass(frozen=True)
 class Group:
-    """Columns that have one vocabulary, which has that name.
-
-    ``combined`` tells whether a value is the combination of all columns, rather than that of one.
-    """
+    """Columns of ids by one vocabulary of that name: ``sources`` has the column, or the combination, of each."""
 
     name: str
-    columns: tuple[str, ...]
-    combined: bool
+    sources: Mapping[str, tuple[str, ...]]
 
     @property
-    def columns_of(self) -> dict[str, tuple[str, ...]]:
-        """The columns whose values become each column of ids."""
-        return {self.name: self.columns} if self.combined else {name: (name,) for name in self.columns}
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values become ids."""
+        return tuple(name for columns in self.sources.values() for name in columns)
 
     @property
-    def outputs(self) -> tuple[str, ...]:
-        """The columns of ids."""
-        return tuple(self.columns_of)
+    def combined(self) -> bool:
+        """Whether a value is the combination of all columns, rather than that of one."""
+        return len(self.columns) > len(self.sources)
 
     def column(self, output: str, block: Block) -> Column:
         """Return the values that become the ids of a column."""
-        if not self.combined:
-            return block[output]
-        return combine([as_categories(block[name]) for name in self.columns])
+        columns = [block[name] for name in self.sources[output]]
+        return combine([as_categories(column) for column in columns]) if self.combined else columns[0]
 
 
 class RowsOfValues(Sums):
@@ -74,7 +69,7 @@ class RowsOfValues(Sums):
             self.groups.number(given.values)
 
     def add(self, block: Block) -> None:
-        for name in self._group.outputs:
+        for name in self._group.sources:
             column = self._group.column(name, block)
             categories = as_categories(column.values if isinstance(column, Lists) else column)
             rows = count_codes(categories.codes, len(categories.dictionary))
@@ -125,7 +120,7 @@ class LearnedVocabulary(CategoryStatistic):
 
     def cells(self, block: Block, device: Device) -> Frame:
         values = keys_of(block, self.columns, device)
-        if len(self.group.outputs) > 1:
+        if len(self.group.sources) > 1:
             values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
             values = values.rename(columns={"value": "key_0"})
         return values.assign(**{ROWS: 1})
@@ -139,7 +134,7 @@ class LearnedVocabulary(CategoryStatistic):
             kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.most]
         all_rows, left_out = nulls + others + int(rows.sum()), len(rows) - len(kept) if self.given is None else None
         about = VocabularyFacts(
-            columns=self.group.outputs, kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
+            columns=tuple(self.group.sources), kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
             rows=all_rows, nulls=nulls, out_of_vocabulary_rows=all_rows - nulls - int(rows[kept].sum()),
             out_of_vocabulary_values=left_out,
         )  # fmt: skip

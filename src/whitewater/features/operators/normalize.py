@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -84,8 +85,7 @@ class _BySpread(OnFloats):
         return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        names = ("mean", "rest", "standard_deviation", "minimum", "maximum")
-        return Spread(int(finite(facts, "count")), *(finite(facts, name) for name in names))
+        return Spread(**finite(facts, *(field.name for field in dataclasses.fields(Spread))))
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
