@@ -201,20 +201,22 @@ def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
 def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[Lesson]:
     """Return lessons that know by which powers of 2 floats become integers; others are so without."""
     schema = material.plan.schema
-    groups = {lesson: lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)}
-    names = dict.fromkeys(name for statistic in groups.values() for name in statistic.operator.of_numbers)
+    groups = [lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)]
+    names = dict.fromkeys(name for statistic in groups for name in statistic.operator.of_numbers)
     floats = {name: schema[name].type for name in names if pa.types.is_floating(schema[name].type)}
     exponents = dict.fromkeys(names, 0)
     if floats:
         partitions = rows_of(material.dataset, floats, material.fitting.device).to_delayed()
         largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
         exponents |= {name: _exponent(name, max(each[name] for each in largest)) for name in largest[0]}
-    return [
-        replace(lesson, statistic=replace(
-            groups[lesson], exponents=tuple(exponents[name] for name in groups[lesson].operator.of_numbers)
-        )) if lesson in groups else lesson
-        for lesson in lessons
-    ]  # fmt: skip
+    scaled = []
+    for lesson in lessons:
+        statistic = lesson.statistic
+        if isinstance(statistic, GroupStatistic):
+            powers = tuple(exponents[name] for name in statistic.operator.of_numbers)
+            statistic = replace(statistic, exponents=powers)
+        scaled.append(replace(lesson, statistic=statistic))
+    return scaled
 
 
 def _exponent(name: str, largest: float) -> int:
