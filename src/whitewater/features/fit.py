@@ -1,8 +1,8 @@
-"""What the operators of a graph learn from a dataset.
+"""Fitting: the operators of a graph learn their statistics from a dataset.
 
-Operators that need no other learner's results learn together, in a *phase*; each statistic of a phase is observed in
-*spans* of the data and combined in their order. Spans depend on the data only, so neither threads nor their speed
-change a result.
+Operators that do not wait for another operator's statistics learn together, in a *phase*. Each statistic is observed in
+*spans* of the data, which are combined in order. Spans depend on the data only, so that neither the number of threads
+nor their speed changes a result.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 # Rows of a span: enough for a statistic to be worth its combination with the next one's.
 SPAN_ROWS = 1 << 22
-# Of a block, for each row and column: what is read, and what is made of it on the way.
+# Bytes of a block for each row and column: as read, and as transformed on the way.
 ROW_BYTES = 24
 
 
@@ -104,13 +104,13 @@ def _learn_phase(lessons: Sequence[Lesson], material: Material, workers: Workers
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
-    """Return what can be learned now; stages that learn nothing are done on the way."""
+    """Return the statistics that can be learned now; mark stages without any as fitted."""
     lessons: list[Lesson] = []
     for number, stage in enumerate(plan.stages):
         if learned[number] is None and all(learned[parent] is not None for parent in stage.parents()):
-            found = [Lesson(number, each) for each in stage.operator.statistics(stage.inputs, stage.fields)]
-            lessons += found
-            if not found:
+            statistics = stage.operator.statistics(stage.inputs, stage.fields)
+            lessons += [Lesson(number, statistic) for statistic in statistics]
+            if not statistics:
                 learned[number] = {}
     return lessons
 
@@ -118,7 +118,7 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
 def _learn(
     lessons: Sequence[Lesson], material: Material, workers: Workers
 ) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
-    """Return the result of each lesson: a task is a statistic where they are many, or else a span of one."""
+    """Return the result of each lesson. A task is a statistic if there are many, or else one span of a statistic."""
     if material.applying.engine == "dask":
         from whitewater.features import with_dask
 
@@ -132,7 +132,7 @@ def _learn(
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:
-    """Return what was learned from all spans of the data, or what one of them tells."""
+    """Return the result of all spans of the data, or the summary of one."""
     (lesson, cut, is_all), fitting = task, material.fitting
 
     def blocks(span: Span) -> Iterator[Block]:
@@ -145,14 +145,14 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -
 
 
 def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson]:
-    """Order statistics by the bytes that they read, so that no long one begins when the others end."""
+    """Sort statistics by the bytes that they read, so that a long one does not start last."""
     names = {name for lesson in lessons for name in material.columns(lesson)}
     sizes = material.dataset.stored_bytes(sorted(names))
     return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in material.columns(lesson)))
 
 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
-    """Refuse row groups that do not fit into the memory of the device."""
+    """Raise ResourceError if row groups do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts())
     read = [
         {

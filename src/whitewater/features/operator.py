@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from whitewater.features.schema import Field
 
 Value = str | int | float | None | list[Any]
-"""Of one row: None or NaN is null; a list is a list's."""
+"""A value of one row: None or NaN is null."""
 Row = Mapping[str, Value]
 RowFunction = Callable[[Row], dict[str, Value]]
 Inputs = tuple[str | tuple[str, ...], ...]
@@ -43,10 +43,10 @@ Selection = str | Sequence[str | Sequence[str]]
 
 
 class Node:
-    """Columns at a place of the graph.
+    """Columns at some point of the graph.
 
-    ``node >> operator`` applies an operator, ``node + other`` joins columns, ``node - names`` leaves some out, and
-    ``node[names]`` picks some; ``other`` may be a node or names of columns of the data.
+    ``node >> operator`` applies an operator, ``node + other`` adds columns, ``node - names`` drops some, and
+    ``node[names]`` selects some; ``other`` may be a node or names of columns of the data.
     """
 
     def __add__(self, other: Node | Selection) -> Node:
@@ -87,7 +87,7 @@ class Picked(Node):
 
 @dataclass(frozen=True, eq=False)
 class Applied(Node):
-    """What an operator makes of the columns of a node."""
+    """The columns that an operator makes from those of a node."""
 
     operator: Operator
     parent: Node
@@ -117,7 +117,7 @@ def selected(columns: Selection) -> Inputs:
 
 @dataclass(frozen=True)
 class Fitting:
-    """Where a statistic is learned, and the bytes of ``memory`` that it may take."""
+    """The device where a statistic is learned, and the bytes of ``memory`` that it may take."""
 
     device: Device
     memory: int
@@ -125,7 +125,7 @@ class Fitting:
 
 @dataclass(frozen=True)
 class Applying:
-    """Where an operator is applied. ``training`` asks for what a row may know of the data that it was fitted on."""
+    """How an operator is applied. In ``training``, rows are those of fitting and must not see their own target."""
 
     device: Device
     training: bool = False
@@ -133,33 +133,33 @@ class Applying:
 
 
 class Fitted:
-    """What was learned, as JSON and tables, from which it can be made again."""
+    """The result of a statistic, which can be stored as JSON and tables."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what is small, as values of JSON: by default all fields."""
+        """Return the small parts as values of JSON: by default all fields."""
         return dict(vars(self))
 
     def tables(self) -> Mapping[str, pa.Table]:
-        """Return what may be large, by names of files without suffix."""
+        """Return the large parts as tables, by the name of their files without suffix."""
         return {}
 
 
 @dataclass(frozen=True)
 class Statistic(ABC):
-    """Something to learn from some columns: frozen, and picklable, because workers observe parts of the data."""
+    """A quantity to learn from some columns; immutable and picklable, because workers observe parts of the data."""
 
     name: str  # its key in the operator's mapping of what was learned, and in the artifact
     columns: tuple[str, ...]  # of the blocks that it observes: outputs of the operators before, or columns of the data
 
     @abstractmethod
     def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
-        """Return what the blocks of one part of the data tell; picklable. Blocks are seen once, in order."""
+        """Return a picklable summary of the blocks of one part of the data, which come once and in order."""
 
     @abstractmethod
     def combine(self, parts: Iterable[Any], fitting: Fitting) -> Fitted | Statistic:
-        """Return what was learned from all parts, which come in the order of the data, or what needs another pass.
+        """Return the result of the summaries of all parts, in the order of the data, or a statistic for another pass.
 
-        A part is the statistic's from then on: it may be changed.
+        A summary may be changed in place.
         """
 
 
@@ -173,41 +173,41 @@ class Operator(Section, ABC):
     takes_combinations: ClassVar[bool] = False
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the columns of the data that are needed besides the inputs: to fit, to transform, or in training."""
+        """Return the columns of the data, besides the inputs, that fitting, applying or training needs."""
         del fitting, training
         return ()
 
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
-        """Return the columns that come out.
+        """Return the output columns.
 
         ``fields`` are those of the inputs and dependencies. Raises ConfigError where the operator cannot take a type.
         """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
-        """Return what is to be learned before `transform`."""
+        """Return the statistics that `transform` needs."""
         del inputs, fields
         return ()
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
-        """Return the names of what `statistics` returns, without looking at anything outside."""
+        """Return the names of the `statistics`, without reading any file."""
         return [each.name for each in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return what one statistic learned, from its `Fitted.facts` and `Fitted.tables`.
+        """Return the result of one statistic from its `Fitted.facts` and `Fitted.tables`.
 
-        Raises IntegrityError if they are not what this operator writes.
+        Raises IntegrityError if this operator does not write such facts or tables.
         """
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
-        """Return the columns that come out with what is known of them after fitting, such as their cardinality."""
+        """Return the output columns with the properties that fitting gives them, such as their cardinality."""
         del fitted
         return fields
 
     @abstractmethod
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        """Return the columns that come out, in the order of `output`, for the rows of the block.
+        """Return the output columns, in the order of `output`, for the rows of a block.
 
         ``inputs`` are all that the operator was given or, where none is mixed with others, some of them. Numbers are
         arrays of the device. By the engine ``dask``, text is `whitewater.features.frames.Text`; lists are on the host.
@@ -215,4 +215,4 @@ class Operator(Section, ABC):
 
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return `transform` for one row (in serving, not in training), compiled to look-ups."""
+        """Return a function that does to one row what `transform` does in serving."""

@@ -1,4 +1,4 @@
-"""A graph that has met the columns of data: the operators in order, where each column comes from, and making them."""
+"""A graph bound to the columns of some data: its operators in order, and where each column comes from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from whitewater.features.operator import Applying, Fitted
 
 Origin = int | None
-"""Where a column comes from: the number of the stage that makes it, or None for the data."""
+"""The source of a column: the number of the stage that makes it, or None for the data."""
 Learned = Sequence[Mapping[str, "Fitted"] | None]
 """What each stage of a plan learned, by names of statistics; None where it is not fitted yet."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
@@ -32,13 +32,13 @@ class Columns:
 
 @dataclass(frozen=True)
 class Share:
-    """Inputs of a stage, and the columns that it makes of them and of no others."""
+    """Some inputs of a stage, and the columns that it makes from these inputs alone."""
 
     inputs: Inputs
     outputs: tuple[str, ...]
 
     def names(self) -> list[str]:
-        """Return the columns among the inputs, each once."""
+        """Return the distinct columns among the inputs."""
         return list(dict.fromkeys(_names(self.inputs)))
 
 
@@ -59,11 +59,11 @@ class Stage:
 
     @property
     def label(self) -> str:
-        """What errors call it."""
+        """The name of the operator in error messages."""
         return type(self.operator).__name__
 
     def parents(self) -> set[int]:
-        """Return the stages whose columns it takes."""
+        """Return the numbers of the stages that make its inputs."""
         return {each for each in self.origins.values() if each is not None}
 
     @cached_property
@@ -73,13 +73,13 @@ class Stage:
 
     @cached_property
     def field_of(self) -> dict[str, Field]:
-        """The columns that come out, by name."""
+        """The output columns by name."""
         return {field.name: field for field in self.outputs}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages, each behind those that it needs; ``outputs`` are the columns of the result, ``schema`` the data's."""
+    """Stages in the order of evaluation; ``outputs`` are the columns of the result, ``schema`` those of the data."""
 
     schema: Schema
     stages: tuple[Stage, ...]
@@ -94,35 +94,35 @@ class Plan:
         return self.schema[name] if origin is None else self.stages[origin].field_of[name]
 
     def work(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Share]]:
-        """Return the shares of stages that make columns, each behind those that it needs, and soon behind them."""
-        found: dict[tuple[int, Inputs], Share] = {}
+        """Return the shares of stages that make columns, each right after the shares that it needs."""
+        shares: dict[tuple[int, Inputs], Share] = {}
 
         def visit(name: str, origin: Origin) -> None:
             if origin is not None:
                 share = self.stages[origin].share_of[name]
-                if (origin, share.inputs) not in found:
+                if (origin, share.inputs) not in shares:
                     for each in share.names():
                         visit(each, self.stages[origin].origins[each])
-                    found[origin, share.inputs] = share
+                    shares[origin, share.inputs] = share
 
         for name, origin in wanted.items():
             visit(name, origin)
-        return [(origin, share) for (origin, _), share in found.items()]
+        return [(origin, share) for (origin, _), share in shares.items()]
 
     def share_inputs(self, number: int, share: Share, *, training: bool) -> dict[str, Origin]:
-        """Return the columns that a share of a stage takes, and where they come from: inputs and dependencies."""
+        """Return the inputs and dependencies of a share of a stage, with the source of each."""
         stage = self.stages[number]
         needed = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
         return {**needed, **{name: stage.origins[name] for name in share.names()}}
 
     def data_columns(self, wanted: Mapping[str, Origin], *, training: bool) -> list[str]:
-        """Return the columns of the data that are needed to make columns, each once."""
+        """Return the distinct columns of the data that are needed to make columns."""
         taken = [self.share_inputs(number, share, training=training) for number, share in self.work(wanted)]
         pairs = [pair for each in [*taken, wanted] for pair in each.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
     def describe(self, fitted: Sequence[Mapping[str, Fitted] | None]) -> Plan:
-        """Return the plan with what is known of the columns after fitting; None stands for what is not fitted yet."""
+        """Return the plan with the properties that columns get by fitting; None stands for a stage not fitted yet."""
         plan = Plan(self.schema, (), {})
         for stage, learned in zip(self.stages, fitted, strict=True):
             fields = _fields(plan, stage.operator, stage.inputs, stage.origins)
@@ -153,7 +153,7 @@ class _Binding:
     _known: dict[int, Columns] = field(default_factory=dict)
 
     def columns(self, node: Node) -> Columns:
-        """Return the columns of a node; one that is used twice is bound once."""
+        """Return the columns of a node. A node that is used twice is bound once."""
         if id(node) not in self._known:
             bound: Mapping[type, Callable[[Any], Columns]] = {
                 Source: self._source, Applied: self._applied, Joined: self._joined, Picked: self._picked,
@@ -234,7 +234,7 @@ def stage_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapp
 def _shares(
     operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: tuple[Field, ...]
 ) -> tuple[Share, ...]:
-    """Return the inputs one by one if each makes alone what it makes among the others, or else all together."""
+    """Return a share for each input if its outputs do not depend on the other inputs, or else one share for all."""
     together = (Share(inputs, tuple(each.name for each in outputs)),)
     try:
         alone = [((each,), tuple(operator.output((each,), fields))) for each in inputs]
@@ -246,7 +246,7 @@ def _shares(
 
 
 def dependencies_of(operator: Operator) -> list[str]:
-    """Return all columns of the data that an operator may need besides its inputs, each once."""
+    """Return the distinct columns of the data that an operator may need besides its inputs."""
     uses = [(True, True), (False, True), (False, False)]
     needed = [name for fitting, training in uses for name in operator.dependencies(fitting=fitting, training=training)]
     return list(dict.fromkeys(needed))

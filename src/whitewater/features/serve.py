@@ -1,12 +1,13 @@
-"""One row at a time, for serving: a fitted workflow as plain look-ups, without arrays.
+"""One row at a time, for serving: a fitted workflow compiled to look-ups, without arrays.
 
-It makes of a row what the workflow makes of it in a table.
+A row gets the same features as it gets in a table.
 """
 
 from __future__ import annotations
 
 import ctypes
 import reprlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -31,7 +32,7 @@ _WHOLE = 2**53
 
 
 class Transformer:
-    """Makes the features of one row, by a workflow that is fitted; see `load` for one that is stored.
+    """Computes the features of one row with a fitted workflow; `load` reads a stored one.
 
     Examples
     --------
@@ -55,12 +56,11 @@ class Transformer:
     def __call__(self, row: Row) -> dict[str, Value]:
         """Return the features of a row; a null is None, or NaN where an operator computes floats.
 
-        A row has values by column: None or NaN is null, and a null list is an empty one. Columns that no feature needs
-        are left aside. Raises InputError if a column is missing, or its value is of another kind than those that were
-        fitted on.
+        ``row`` maps columns to values: None or NaN is null, and a null list is the empty list. Columns that no feature
+        needs are ignored. Raises InputError if a column is missing, or a value is of another kind than in the data
+        that the workflow was fitted on.
         """
-        given = {name: check(row) for name, check in self._checks}
-        made: list[Row] = [given]
+        made: list[Row] = [{name: check(row) for name, check in self._checks}]
         for step in self._steps:
             made.append(step(made))
         results = {name: made[place][name] for name, place in self._outputs}
@@ -87,9 +87,9 @@ class Transformer:
 
 
 def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Row]], Row]:
-    """Return what applies the function of a stage to what the stages before made."""
-    found = list(places.values())
-    most = max(set(found), key=found.count) if found else 0
+    """Return a function that applies a stage to the columns of earlier stages, some of them at each place."""
+    counts = Counter(places.values())
+    most = max(counts, key=counts.__getitem__, default=0)
     others = [(name, place) for name, place in places.items() if place != most]
     if not others:
         return lambda made: function(made[most])
@@ -97,7 +97,7 @@ def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Ro
 
 
 def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFunction:
-    """Return the function of a stage, whose floats of 32 bits are rounded as those of a column are."""
+    """Return the function of a stage, with the outputs of type float32 rounded as in a column."""
     function = stage.operator.row(inputs, learned)
     made_of = {name for share in stage.shares if set(share.inputs) <= set(inputs) for name in share.outputs}
     narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made_of]
@@ -116,7 +116,7 @@ def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFu
 
 
 def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], Value]:
-    """Return what takes a column's value from a row as a block of the data would have it, or refuses it."""
+    """Return a function that reads a column's value from a row in the type of the data, or raises InputError."""
     convert = _converter(type_)
 
     def check(row: Row) -> Value:
@@ -127,22 +127,22 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
                 f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
             ) from None
         try:
-            found = convert(value)
+            converted = convert(value)
         except (TypeError, ValueError, OverflowError):
             of = f"numbers ({type_})" if kind(type_) == "numbers" else kind(type_)
             raise InputError(
                 f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {of} when the workflow was "
                 "fitted. Give such a value, or None."
             ) from None
-        if is_time and isinstance(found, int) and not SINCE <= found < UNTIL:
-            raise InputError(other_time(name, found))
-        return found
+        if is_time and isinstance(converted, int) and not SINCE <= converted < UNTIL:
+            raise InputError(other_time(name, converted))
+        return converted
 
     return check
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
-    """Return what gives a value the type of a column, or raises TypeError, ValueError or OverflowError."""
+    """Return a function that converts a value to a type, or raises TypeError, ValueError or OverflowError."""
     if pa.types.is_list(type_):
         return _list_of(_converter(type_.value_type))
     return next(convert for is_of, convert in _CONVERTERS if is_of(type_))
@@ -185,8 +185,8 @@ def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
     def convert_list(value: Any) -> Value:
         if isinstance(value, (list, tuple)):
             return [convert(each) for each in value]
-        found = _null_or(convert_list, value)
-        return [] if found is None else found
+        items = _null_or(convert_list, value)
+        return [] if items is None else items
 
     return convert_list
 
@@ -196,10 +196,9 @@ def _of_no_type(value: Any) -> Value:
 
 
 def _null_or(convert: Callable[[Any], Value], value: Any) -> Value:
-    """Return None for a null, and for what is of NumPy what `convert` makes of it as one of Python."""
-    of_numpy = getattr(value, "tolist", None)
-    if of_numpy is not None:
-        return convert(of_numpy())
+    """Return None for a null, and convert a value of NumPy as Python's; raises TypeError for any other value."""
+    if (to_python := getattr(value, "tolist", None)) is not None:
+        return convert(to_python())
     # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
     if value is None or (value != value) is not False:  # noqa: PLR0124
         return None

@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 
 
 class Workflow:
-    """Features, and after `fit` what they learned.
+    """Features, and after `fit` the statistics that they need.
 
-    ``features`` are a graph, or names of columns of the data. ``carry`` are columns of the data that go along unchanged
-    where the data have them, such as the label, which serving lacks.
+    ``features`` is a graph, or names of columns of the data. ``carry`` names columns to copy to the results if the data
+    have them, such as the label, which is unknown in serving.
 
-    Results do not depend on ``threads`` (by default all cores), nor, but for the last digits of floats, on ``device``
-    (by default the CPU) and ``engine`` (by default the kernels for one machine, ``local``, and on a GPU ``dask``).
+    Results do not depend on ``threads`` (all cores by default) nor, except for the last digits of floats, on ``device``
+    (the CPU by default) and ``engine`` (by default ``local``, the kernels for one machine, and ``dask`` on a GPU).
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Workflow:
 
     @property
     def fitted(self) -> Transformation:
-        """What was fitted; raises ConfigError if nothing was."""
+        """The fitted transformation; raises ConfigError before `fit`."""
         if self._fitted is None:
             raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
         return self._fitted
@@ -73,13 +73,13 @@ class Workflow:
 
     @property
     def output_schema(self) -> Schema:
-        """The columns of the results, without those that are carried along."""
+        """The columns of the results, except those that ``carry`` names."""
         return Schema(self.fitted.plan.output_fields())
 
     def fit(
         self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine | None = None
     ) -> Self:
-        """Learn from a dataset, or from what can be one.
+        """Learn from a `Dataset`, or from data that it can read.
 
         Raises ConfigError if the features cannot be made of these columns, or by this engine; InputError if there are
         no rows, or a file is damaged; ResourceError if row groups, or what is learned, do not fit into memory.
@@ -100,11 +100,10 @@ class Workflow:
         device: Device | None = None,
         engine: Engine | None = None,
     ) -> pa.Table:
-        """Make the features of data: a dataset or what can be one, whose results are a table of Arrow.
+        """Return the features of a `Dataset`, or of data that it can read, as a table of Arrow.
 
-        ``training`` tells that the rows are those that were fitted on, in order to train a model: then statistics of
-        the target leave each row's own fold out. Raises InputError if a column is missing, or of another kind than in
-        fitting.
+        Set ``training`` to train a model on the rows of fitting: statistics of the target then exclude each row's own
+        fold. Raises InputError if a column is missing, or of another kind than in fitting.
         """
         import pyarrow as pa
 
@@ -126,12 +125,11 @@ class Workflow:
         threads: int | None = None,
         device: Device | None = None,
     ) -> int:
-        """Make the features of data as `transform` does, and write them as a folder, whole or not at all.
+        """Write the features that `transform` returns as a folder, whole or not at all; return the number of rows.
 
-        ``tags`` say what carried columns are for: ``{"clicked": "label", "row": "key"}``, so that loaders know them.
-        Memory holds a part of the data for each thread, and never all of it. Returns the number of rows; see
-        `whitewater.features.feature_folder` for what is in the folder. One that is there is replaced; raises
-        ConfigError if another folder or file is there.
+        ``tags`` tell loaders the roles of carried columns: ``{"clicked": "label", "row": "key"}``. Memory holds one
+        part of the data for each thread. `whitewater.features.feature_folder` describes the folder. An older folder of
+        features is replaced; raises ConfigError if another folder or file is there.
         """
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
         check_replaceable(target, sign=FORMAT.name)
@@ -143,12 +141,12 @@ class Workflow:
             )  # fmt: skip
 
     def fit_transform(self, data: Any, *, threads: int | None = None, device: Device | None = None) -> pa.Table:
-        """Fit, and make the features of the same rows for training; see `transform`."""
+        """Fit, and return the features of the same rows for training; see `transform`."""
         self.fit(data, threads=threads, device=device)
         return self.transform(data, training=True, threads=threads, device=device)
 
     def save(self, directory: str | Path) -> None:
-        """Write the fitted workflow as a folder, whole or not at all; one that is there is replaced.
+        """Write the fitted workflow as a folder, whole or not at all; replace an older one.
 
         Raises ConfigError if it is not fitted, or another folder or file is there.
         """
@@ -168,14 +166,14 @@ class Workflow:
 
 
 def as_dataset(data: Any) -> Dataset:
-    """Return data as a dataset."""
+    """Return data as a dataset, unless it is one."""
     return data if isinstance(data, Dataset) else Dataset(data)
 
 
 def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:
-    """Return how a workflow is fitted or applied, by default on all cores, and by Dask on a GPU.
+    """Return the run of a workflow: on all cores by default, and by Dask on a GPU.
 
-    Raises ConfigError if there are to be no threads, or the engine is local on a GPU.
+    Raises ConfigError if ``threads`` is below 1, or the engine is local on a GPU.
     """
     device = device or Device()
     engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)

@@ -1,7 +1,7 @@
-"""What the operators that make one column of one column have in common.
+"""Base classes of operators that turn each column into one column.
 
-Those of numbers compute in float64. Those that keep the scale of a column, so that a time in seconds stays exact, put
-out a type that holds its values; those that change it put out float32.
+Operators on numbers compute in float64. Those that keep the scale of a column, so that a time in seconds stays exact,
+return a type that holds its values; those that change the scale return float32.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 
 class ByColumn(Operator):
-    """Makes of each column one, whatever the others are: `field`, `column` and `value` say the same of it."""
+    """Turns each column into one: `field` describes it, `column` computes its rows, and `value` a single value."""
 
     def output_name(self, name: str) -> str:
-        """Return the name of the column that is made of one."""
+        """Return the name of the output for a column."""
         return name
 
     def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the columns that it is given; raises ConfigError where it cannot take one."""
+        """Return the input columns; raises ConfigError if the operator cannot take one."""
         return [fields[name] for name in column_names(inputs)]
 
     @abstractmethod
     def field(self, field: Field) -> Field:
-        """Return the column that is made of a column; its name is that of `named`."""
+        """Return the output for a column; its name is `output_name`."""
 
     @abstractmethod
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
-        """Return what is made of the rows of a column."""
+        """Return the output for the rows of a column."""
 
     @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return the function that does to one value of a column, null or not, what `column` does to all."""
+        """Return a function that does to one value, which may be null, what `column` does to all rows."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(field) for field in self.input_fields(inputs, fields)]
@@ -71,7 +71,7 @@ class ByColumn(Operator):
 
 
 class ByNumber(ByColumn):
-    """Makes numbers of numbers, one by one; null stays null."""
+    """Turns numbers into numbers, one by one; null stays null."""
 
     def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return number_fields(self, inputs, fields)
@@ -86,15 +86,15 @@ class ByNumber(ByColumn):
 
     @abstractmethod
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        """Return what is made of a column of numbers."""
+        """Return the output for a column of numbers."""
 
     @abstractmethod
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return the function that does to a value that is not null what `numbers` does to a column."""
+        """Return a function that does to a value that is not null what `numbers` does to a column."""
 
 
 class OnFloats(ByNumber):
-    """Puts out float32."""
+    """Turns numbers into float32."""
 
     def field(self, field: Field) -> Field:
         return replace(field, type=pa.float32())
@@ -104,7 +104,7 @@ class OnFloats(ByNumber):
 
     @abstractmethod
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
-        """Return the values that come out of float64 (rows,), NaN where null, on the device."""
+        """Return the results for float64 (rows,) on the device, where null is NaN."""
 
 
 def column_names(inputs: Inputs) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is said of columns: tags, properties and names. Values stay as they are, of whichever type."""
+"""Tags, properties and names of columns of any type. Values stay unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Unchanged(ByColumn):
-    """Puts out the values that it was given."""
+    """Returns its input values unchanged."""
 
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
         return column
@@ -54,31 +54,31 @@ class _Tagging(_Unchanged):
 
 
 class TagAsUserID(_Tagging):
-    """Tags the column that tells users apart: user_id, user, id."""
+    """Tags the column that identifies users: user_id, user, id."""
 
     added = ("user_id", "user", "id")
 
 
 class TagAsItemID(_Tagging):
-    """Tags the column that tells items apart: item_id, item, id."""
+    """Tags the column that identifies items: item_id, item, id."""
 
     added = ("item_id", "item", "id")
 
 
 class TagAsUserFeatures(_Tagging):
-    """Tags what is known of users: user."""
+    """Tags features of users: user."""
 
     added = ("user",)
 
 
 class TagAsItemFeatures(_Tagging):
-    """Tags what is known of items: item."""
+    """Tags features of items: item."""
 
     added = ("item",)
 
 
 class Rename(_Unchanged):
-    """Names columns anew: ``postfix`` is added to each name, or one column gets the name ``name``."""
+    """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
 
     postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
     name: str | None = Parameter(None, min_length=1, description="The name of the column, of which there is one.")
