@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import Applying, Fitted, Fitting, Node, Statistic
-from whitewater.features.plan import Learned, Origin, Plan, bind, evaluate
+from whitewater.features.plan import Lesson, Material, Plan, bind, evaluate
 from whitewater.features.transform import Transformation
 
 if TYPE_CHECKING:
@@ -32,34 +32,6 @@ logger = logging.getLogger(__name__)
 SPAN_ROWS = 1 << 22
 # Bytes of a block for each row and column: as read, and as transformed on the way.
 ROW_BYTES = 24
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """A statistic to learn for a stage."""
-
-    stage: int
-    statistic: Statistic
-
-
-@dataclass(frozen=True)
-class Material:
-    """What all lessons of a pass over the data share."""
-
-    plan: Plan
-    learned: Learned
-    dataset: Dataset
-    fitting: Fitting
-    applying: Applying
-
-    def columns(self, lesson: Lesson) -> list[str]:
-        """Return the columns of the data that a lesson reads."""
-        return self.plan.data_columns(self.observed_columns(lesson), training=True)
-
-    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
-        """Return the columns that a lesson observes, and where each comes from."""
-        origins = self.plan.stages[lesson.stage].origins
-        return {name: origins.get(name) for name in lesson.statistic.columns}
 
 
 def fit_workflow(

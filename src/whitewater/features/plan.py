@@ -13,7 +13,8 @@ from whitewater.features.schema import Field, Schema
 
 if TYPE_CHECKING:
     from whitewater.features.columns.column import Column
-    from whitewater.features.operator import Applying, Fitted
+    from whitewater.features.dataset import Dataset
+    from whitewater.features.operator import Applying, Fitted, Fitting, Statistic
 
 Origin = int | None
 """The source of a column: the number of the stage that makes it, or None for the data."""
@@ -131,6 +132,34 @@ class Plan:
                 outputs = tuple(stage.operator.describe(outputs, learned))
             plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
         return replace(plan, outputs=self.outputs)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A statistic to learn for a stage."""
+
+    stage: int
+    statistic: Statistic
+
+
+@dataclass(frozen=True)
+class Material:
+    """What all lessons of a pass over the data share."""
+
+    plan: Plan
+    learned: Learned
+    dataset: Dataset
+    fitting: Fitting
+    applying: Applying
+
+    def columns(self, lesson: Lesson) -> list[str]:
+        """Return the columns of the data that a lesson reads."""
+        return self.plan.data_columns(self.observed_columns(lesson), training=True)
+
+    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
+        """Return the columns that a lesson observes, and where each comes from."""
+        origins = self.plan.stages[lesson.stage].origins
+        return {name: origins.get(name) for name in lesson.statistic.columns}
 
 
 def bind(graph: Node, schema: Schema) -> Plan:

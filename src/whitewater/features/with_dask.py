@@ -30,12 +30,11 @@ from whitewater.features.dataset import (
     spans,
     type_of,
 )
-from whitewater.features.fit import Lesson, Material
 from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
 from whitewater.features.operator import Applying, Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
-from whitewater.features.plan import Learned, Origin, Plan, evaluate
+from whitewater.features.plan import Learned, Lesson, Material, Origin, Plan, evaluate
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
