@@ -21,6 +21,8 @@ from whitewater.features import dataset
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import Applying, Node
 from whitewater.features.operators import (
+    OPERATORS,
+    AddMetadata,
     Bucketize,
     Categorify,
     Clip,
@@ -38,7 +40,10 @@ from whitewater.features.operators import (
     PastCount,
     PastMean,
     Rename,
+    TagAsItemFeatures,
+    TagAsItemID,
     TagAsUserFeatures,
+    TagAsUserID,
     TargetEncoding,
 )
 from whitewater.features.workflow import Workflow
@@ -74,6 +79,7 @@ EXACT: dict[str, Node] = {
     "slices": (["L1"] >> Categorify() >> ListSlice(start=0, end=2, pad=True)) + (["L2"] >> ListSlice(start=-2)),
     "lists as they are": ["L1", "L2"] >> TagAsUserFeatures(),
     "names": ["I1", "I2", "C1", "C3", "C4"] >> Rename(postfix="_again"),
+    "tags": ["C1"] >> TagAsUserID() >> TagAsItemID() >> TagAsItemFeatures() >> AddMetadata(tags=("city",)),
 }
 # Of these the artifact may differ in the last digits of floats.
 CLOSE: dict[str, Node] = {
@@ -181,6 +187,19 @@ def test_a_dask_dataframe_of_features_is_what_the_workflow_makes(tmp_path: Path)
     expected = workflow.transform(rows, training=True)
     assert_equal(made.cast(expected.schema), expected)
     assert list(lazy.columns) == expected.column_names
+
+
+def operators_of(node: Any) -> set[str]:
+    """Return the names of the operators of a graph."""
+    parents = getattr(node, "parents", (node.parent,) if hasattr(node, "parent") else ())
+    own = {type(node.operator).__name__} if hasattr(node, "operator") else set()
+    return own.union(*map(operators_of, parents))
+
+
+def test_engines_are_compared_for_every_operator() -> None:
+    compared = set().union(*map(operators_of, [*EXACT.values(), *CLOSE.values()]))
+
+    assert set(OPERATORS) - compared == {"JoinExternal"}  # which needs a file, and is compared above
 
 
 @pytest.mark.parametrize("operator", [TargetEncoding(target="I2"), PastMean(target="I2")])
