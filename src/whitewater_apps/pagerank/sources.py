@@ -31,7 +31,6 @@ from whitewater_apps.pagerank.config import Fetch, PageRank
 logger = logging.getLogger(__name__)
 SIMULATED_WEB = "simulated.warc.gz"
 LISTS = (".paths", ".paths.gz")
-Files = dict[str, Input]
 
 
 @dataclass(frozen=True)
@@ -74,12 +73,12 @@ def _read_generated(request: Request) -> Found:
     places = sorted(map(str, simulated.values()))
     files = find(places, downloads=request.downloads, threads=run.threads, key="pagerank.simulate")
     counts = read_warcs([simulated[SIMULATED_WEB]], request.writer, run=run)
-    return Found(_file_entries(files.values()), counts)
+    return Found(_entries(files.values()), counts)
 
 
 def _read_html(request: Request) -> Found:
     counts, files = read_html(request.run.settings.html, request.writer)
-    return Found(_file_entries(files), counts)
+    return Found(_entries(files), counts)
 
 
 def _check_html(settings: Fetch, _: Downloads) -> str:
@@ -107,32 +106,26 @@ def _check_crawl(settings: Fetch, _: Downloads) -> str:
 
 
 def _read_warc(request: Request) -> Found:
-    settings, run = request.run.settings.warc, request.run
-    downloads = replace(request.downloads, anonymous=settings.anonymous)
-    get = partial(find, downloads=downloads, threads=run.threads, key="pagerank.fetch.warc", example="*.warc.gz")
-    files, lists = _find(settings.files, get, key="pagerank.fetch.warc")
+    files, lists = _find(request, request.run.settings.warc.files, example="*.warc.gz")
     with refuse_changes([file.path for file in files]):
-        counts = read_warcs([Path(file.path) for file in files], request.writer, run=run)
-    return Found(_file_entries([*files, *lists]), counts)
-
-
-def _check_warc(settings: Fetch, downloads: Downloads) -> str:
-    return _check_files(settings.warc.files, replace(downloads, anonymous=settings.warc.anonymous), source="warc")
+        counts = read_warcs([Path(file.path) for file in files], request.writer, run=request.run)
+    return Found(_entries([*files, *lists]), counts)
 
 
 def _read_edges(request: Request) -> Found:
-    settings, threads = request.run.settings.edges, request.run.threads
-    downloads = replace(request.downloads, anonymous=settings.anonymous)
-    get = partial(find, downloads=downloads, threads=threads, key="pagerank.fetch.edges", example="*.txt.gz")
-    edges, edge_lists = _find(settings.files, get, key="pagerank.fetch.edges", base=settings.paths_base)
-    vertices, vertex_lists = _find(settings.vertices, get, key="pagerank.fetch.edges", base=settings.paths_base)
+    settings = request.run.settings.edges
+    edges, edge_lists = _find(request, settings.files, example="*.txt.gz", base=settings.paths_base)
+    vertices, vertex_lists = _find(request, settings.vertices, example="*.txt.gz", base=settings.paths_base)
     paths = {"edges": [file.path for file in edges], "vertices": [file.path for file in vertices]}
-    return Found(_file_entries([*edges, *vertices, *edge_lists, *vertex_lists]), files=paths)
+    return Found(_entries([*edges, *vertices, *edge_lists, *vertex_lists]), files=paths)
 
 
-def _check_edges(settings: Fetch, downloads: Downloads) -> str:
-    names = (*settings.edges.files, *settings.edges.vertices)
-    return _check_files(names, replace(downloads, anonymous=settings.edges.anonymous), source="edges")
+def _check_files(settings: Fetch, downloads: Downloads) -> str:
+    section = settings.warc if settings.source == "warc" else settings.edges
+    names = (*section.files, *getattr(section, "vertices", ()))
+    downloads = replace(downloads, anonymous=section.anonymous)
+    places = try_files(names, downloads=downloads, key=f"pagerank.fetch.{settings.source}")
+    return f"files of the source {settings.source}: {len(places)}"
 
 
 # By the names of the settings.
@@ -140,29 +133,27 @@ SOURCES = {
     "generated": Source(_read_generated, lambda *_: ""),
     "html": Source(_read_html, _check_html),
     "crawl": Source(_read_crawl, _check_crawl),
-    "warc": Source(_read_warc, _check_warc),
-    "edges": Source(_read_edges, _check_edges),
+    "warc": Source(_read_warc, _check_files),
+    "edges": Source(_read_edges, _check_files),
 }
 
 
-def _check_files(names: Sequence[str], downloads: Downloads, *, source: str) -> str:
-    found = try_files(names, downloads=downloads, key=f"pagerank.fetch.{source}")
-    return f"files of the source {source}: {len(found)}"
+def _entries(files: Iterable[Input]) -> list[dict[str, Any]]:
+    return list(map(asdict, files))
 
 
-def _file_entries(files: Iterable[Input]) -> list[dict[str, Any]]:
-    return [asdict(file) for file in files]
-
-
-def _find(
-    names: Sequence[str], get: Callable[[Iterable[str]], Files], *, key: str, base: str = ""
-) -> tuple[list[Input], list[Input]]:
+def _find(request: Request, names: Sequence[str], *, example: str, base: str = "") -> tuple[list[Input], list[Input]]:
     """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
 
     The lines of lists are relative to ``base``, or where that is empty to the place of the list.
 
     Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
     """
+    run, source = request.run, request.run.settings.source
+    anonymous = (run.settings.warc if source == "warc" else run.settings.edges).anonymous
+    key = f"pagerank.fetch.{source}"
+    get = partial(find, downloads=replace(request.downloads, anonymous=anonymous), threads=run.threads, key=key,
+                  example=example)  # fmt: skip
     files = get(names)
     lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}
     listed = [
@@ -179,10 +170,9 @@ def _lines(listing: Input, *, key: str) -> list[str]:
     name = f"{listing.path} ({listing.origin})"
     try:
         with open_text(listing.path, name) as stream:
-            text = stream.read().decode()
+            lines = [line.strip() for line in stream.read().decode().splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is not a list of files: {error}. Check {key}.") from error
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise InputError(f"{name} names no files. Check {key}.")
     return lines
@@ -192,12 +182,10 @@ def _resolved(base: str, line: str, *, is_folder: bool) -> str:
     """Return the place of a line: itself if it is absolute, else in the folder ``base`` or beside the file ``base``."""
     if "://" in line:
         return line
-    if "://" not in base:
-        folder = Path(base).expanduser() if is_folder else Path(base).parent
-        return str(folder / line)
-    scheme, _, rest = base.partition("://")
+    scheme, is_url, rest = base.partition("://")
+    if not is_url:
+        return str((Path(base).expanduser() if is_folder else Path(base).parent) / line)
     if is_folder:
         return f"{scheme}://{rest.rstrip('/')}/{line.lstrip('/')}"
     # urljoin knows no schemes of buckets.
-    joined = urljoin(f"http://{rest.partition('?')[0]}", line)
-    return f"{scheme}{joined.removeprefix('http')}"
+    return scheme + urljoin(f"http://{rest.partition('?')[0]}", line).removeprefix("http")

@@ -9,7 +9,7 @@ of one row group in memory, and files are numbered by the row groups of the inpu
 import logging
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -129,22 +129,15 @@ def _kept_documents(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple
 def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
     kept = sum(int(links[documents].sum()) for _, documents, links in _kept_documents(parts, resolved))
     merged = sum(int(part.links.sum()) for part in parts) - kept
-    what = {**resolved.counts, **_total(part.left_out for part in parts)}
+    what = {**resolved.counts, **sum((part.left_out for part in parts), Counter[str]())}
     if sum(what.values()) != pages.pages:
         raise IntegrityError(f"{pages.pages} pages were fetched, but counted are {what}. Report this as a bug.")
-    ends = {"kept": kept, "merged": merged, **_total(part.links_left_out for part in parts)}
+    ends = {"kept": kept, "merged": merged, **sum((part.links_left_out for part in parts), Counter[str]())}
     return {
         "pages": {"fetched": pages.pages, **what},
         "links": {"found": sum(ends.values()), **ends},
         "refreshes": sum(part.refreshes for part in parts),
     }
-
-
-def _total(counters: Iterable[Counter[str]]) -> Counter[str]:
-    total = Counter[str]()
-    for each in counters:
-        total.update(each)
-    return total
 
 
 def _log(counted: dict[str, Any], parts: Sequence[Part]) -> None:
