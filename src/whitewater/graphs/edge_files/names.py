@@ -84,22 +84,19 @@ def merged(tables: Sequence[pa.Table]) -> pa.Table:
 
     Raises IntegrityError if an id has two names.
     """
-    table = pa.concat_tables(tables)
+    table = pa.concat_tables(tables).sort_by("vertex")
     ids = table["vertex"].to_numpy()
-    order = np.argsort(ids, kind="stable")
-    ascending = ids[order]
-    again = np.flatnonzero(ascending[1:] == ascending[:-1])
-    if "name" in table.column_names and len(again):
+    again = ids[1:] == ids[:-1]
+    if "name" in table.column_names and again.any():
         names = table["name"]
-        equal = pc.equal(names.take(pa.array(order[again])), names.take(pa.array(order[again + 1])))
-        different = np.flatnonzero(~equal.to_numpy())
+        different = np.flatnonzero(again & pc.not_equal(names[1:], names[:-1]).to_numpy())
         if len(different):
             raise IntegrityError(
-                f"vertex {ascending[again[different[0]]]} has two names. A table of vertices must give each one name; "
-                "where ids are hashes of names, two names have one by chance, once in 2**65 / n**2 graphs of n names: "
-                "leave one out, or use integer ids."
+                f"vertex {ids[different[0]]} has two names. A table of vertices must give each one name; where ids are "
+                "hashes of names, two names have one by chance, once in 2**65 / n**2 graphs of n names: leave one out, "
+                "or use integer ids."
             )
-    return table.take(pa.array(np.delete(order, again + 1)))
+    return table.filter(pa.array(np.append(True, ~again)[: len(ids)]))
 
 
 class Merging:

@@ -7,7 +7,7 @@ J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques" (2002): disc
 import csv
 import logging
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -123,24 +123,24 @@ def _marked(text: str, found: Sequence[Word], hits: Sequence[bool]) -> str:
 
 def evaluate(searcher: Searcher, judged: Mapping[str, Sequence[str]], settings: Search) -> dict[str, Any]:
     """Measure the answers to judged queries; a right URL that the index has not counts as not found."""
-    numbers = searcher.index.numbers(url for urls in judged.values() for url in urls)
-    without = settings.model_copy(update={"prior": 0.0})
-    found: dict[str, float] = {}
-    right: list[list[bool]] = []
-    for suffix, chosen in (("", settings), ("_without_prior", without)):
-        positions = []
-        for query, urls in judged.items():
-            ranking = searcher.ranking(query, chosen)
-            positions.append([ranking.position(numbers[url]) if url in numbers else None for url in urls])
-        found |= {f"{name}{suffix}": value for name, value in measures(positions).items()}
-        right.append([1 in each for each in positions])
-    urls = [url for each in judged.values() for url in each]
+    right = [url for urls in judged.values() for url in urls]
+    numbers = searcher.index.numbers(right)
+    measured: dict[str, float] = {}
+    first_right: list[list[bool]] = []
+    for suffix, chosen in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0}))):
+        positions = [
+            [ranking.position(numbers[url]) if url in numbers else None for url in urls]
+            for query, urls in judged.items()
+            for ranking in [searcher.ranking(query, chosen)]
+        ]
+        measured |= {f"{name}{suffix}": value for name, value in measures(positions).items()}
+        first_right.append([1 in each for each in positions])
     return {
         "judged": len(judged),
-        "judged_urls": len(urls),
-        "judged_urls_not_in_index": sum(url not in numbers for url in urls),
-        "first_right_without_prior_only": sum(other and not mine for mine, other in zip(*right, strict=True)),
-        **found,
+        "judged_urls": len(right),
+        "judged_urls_not_in_index": sum(url not in numbers for url in right),
+        "first_right_without_prior_only": sum(other and not mine for mine, other in zip(*first_right, strict=True)),
+        **measured,
     }
 
 
@@ -176,21 +176,19 @@ def measures(positions: Sequence[Sequence[int | None]]) -> dict[str, float]:
     ``mrr``: 1 / position of the first right answer; ``ndcg_10``: discounted cumulated gain of the first ten, each right
     one gains 1, as a share of the most possible; ``success_1``: whether the first one is right.
     """
-    firsts = [min((place for place in each if place), default=None) for each in positions]
+    firsts = [min(filter(None, each), default=None) for each in positions]
     return {
         "mrr": fmean([1 / first if first else 0.0 for first in firsts]),
-        "ndcg_10": fmean([_normalized_gain(each) for each in positions]),
+        "ndcg_10": fmean([
+            _gain(place for place in each if place and place <= CUTOFF) / _gain(range(1, min(len(each), CUTOFF) + 1))
+            for each in positions
+        ]),
         "success_1": fmean([float(first == 1) for first in firsts]),
-    }
+    }  # fmt: skip
 
 
-def _normalized_gain(positions: Sequence[int | None]) -> float:
-    gained = math.fsum(_gain(place) for place in positions if place and place <= CUTOFF)
-    return gained / math.fsum(_gain(place) for place in range(1, min(len(positions), CUTOFF) + 1))
-
-
-def _gain(position: int) -> float:
-    return 1 / math.log2(position + 1)
+def _gain(positions: Iterable[int]) -> float:
+    return math.fsum(1 / math.log2(position + 1) for position in positions)
 
 
 if __name__ == "__main__":
