@@ -80,7 +80,8 @@ def _one_round(
         member = parts[member]
         if parts.max() + 1 == vertices:
             return member
-        labels, graph = _labels_of_parts(parts, labels), _merged(graph, parts)
+        # All vertices of a part have the same label.
+        labels, graph = labels[np.unique(parts, return_index=True)[1]], _merged(graph, parts)
         strength = graph.sum(axis=1)
 
 
@@ -94,27 +95,13 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     count = int(parts.max()) + 1
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
     # SciPy's product with a matrix of members is a line, and takes as much memory as another graph.
-    offsets, neighbors, weights = (
-        np.zeros(count + 1, np.int64),
-        np.empty_like(graph.indices),
-        np.empty_like(graph.data),
-    )
-    entries = merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, (offsets, neighbors, weights))
-    neighbors.resize(entries, refcheck=False)
-    weights.resize(entries, refcheck=False)
+    offsets, neighbors, weights = rows = np.zeros(count + 1, np.int64), *map(np.empty_like, (graph.indices, graph.data))
+    entries = merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, rows)
+    for array in (neighbors, weights):
+        array.resize(entries, refcheck=False)
     return csr_array((weights, neighbors, offsets), shape=(count, count))
-
-
-def _labels_of_parts(parts: Array, labels: Array) -> Array:
-    """Return the label of each part, whose vertices have all the same."""
-    of_parts = np.empty(int(parts.max()) + 1, np.int64)
-    of_parts[parts] = labels
-    return of_parts
 
 
 def _numbered(labels: Array) -> Array:
     """Return labels numbered from 0, in their order."""
-    present = np.zeros(len(labels), np.int64)
-    present[labels] = 1
-    numbers: Array = (np.cumsum(present) - 1)[labels]
-    return numbers
+    return np.unique(labels, return_inverse=True)[1]

@@ -233,33 +233,21 @@ def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate
 
 def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
     """Yield the links of each page of a block."""
-    bounds = np.searchsorted(web.source, np.arange(block.start, block.stop + 1))
-    rows = slice(bounds[0], bounds[-1])
+    bounds = np.searchsorted(web.source, np.arange(block.start, block.stop + 1)).tolist()
     spellings = html.draw_spellings(bounds[-1] - bounds[0], random=random)
-    columns = (web.target[rows].tolist(), web.destination[rows].tolist(), web.nofollow[rows].tolist(), spellings)
-    anchors = list(zip(*columns, strict=True))
-    for page, (first, stop) in zip(block, pairwise((bounds - bounds[0]).tolist()), strict=True):
-        base = _base(web, page)
-        links = [
-            html.Link(
-                html.write_href(web.places[destination], base, spelling),
-                web.titles[target][0] if target >= 0 else "more",
-                nofollow,
-            )
-            for target, destination, nofollow, spelling in anchors[first:stop]
-        ]
-        yield [*links, *_further_links(web, page, links)]
-
-
-def _further_links(web: Web, page: int, links: list[html.Link]) -> Iterator[html.Link]:
-    if web.features["repeated_links"][page]:
-        yield links[0]
-    if web.features["self_links"][page]:
-        yield html.Link("#top", "top")
-    if web.features["mailto"][page]:
-        yield html.Link(f"mailto:editor@{web.pages[page].host}", "write to us")
-    if links and page == web.source[0]:
-        yield html.Link(web.places[-1].url, "picture")
+    for page, (first, stop) in zip(block, pairwise(bounds), strict=True):
+        links = []
+        for place in range(first, stop):
+            target, destination = web.target[place], web.places[web.destination[place]]
+            href = html.write_href(destination, _base(web, page), spellings[place - bounds[0]])
+            text = web.titles[target][0] if target >= 0 else "more"
+            links.append(html.Link(href, text, bool(web.nofollow[place])))
+        repeated = links[:1] if web.features["repeated_links"][page] else []
+        own = [html.Link("#top", "top")] if web.features["self_links"][page] else []
+        editor = html.Link(f"mailto:editor@{web.pages[page].host}", "write to us")
+        mail = [editor] if web.features["mailto"][page] else []
+        picture = [html.Link(web.places[-1].url, "picture")] if links and page == web.source[0] else []
+        yield [*links, *repeated, *own, *mail, *picture]
 
 
 def _base(web: Web, page: int) -> sites.Address:

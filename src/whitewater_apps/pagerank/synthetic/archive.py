@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from base64 import b32encode
+from collections.abc import Mapping
 from hashlib import sha1
 from http import HTTPStatus
 from typing import BinaryIO
@@ -21,30 +22,26 @@ class Archive:
 
     def add(self, url: str, body: bytes, *, status: int = 200, content_type: str, location: str = "") -> None:
         """Add a response."""
-        lines = [
-            f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-            f"Content-Type: {content_type}",
-            f"Content-Length: {len(body)}",
-            *([f"Location: {location}"] if location else []),
-        ]
-        block = _head(lines) + body
-        lines = [
-            "WARC/1.0",
-            f"WARC-Record-ID: <urn:uuid:{uuid5(NAMESPACE_URL, url)}>",
-            f"WARC-Date: {_DATE}",
-            "WARC-Type: response",
-            f"WARC-Target-URI: {url}",
-            f"WARC-Payload-Digest: {_digest(body)}",
-            f"WARC-Block-Digest: {_digest(block)}",
-            "Content-Type: application/http; msgtype=response",
-            f"Content-Length: {len(block)}",
-        ]
-        self._file.write(zlib.compress(_head(lines) + block + b"\r\n\r\n", 9, wbits=16 + zlib.MAX_WBITS))
+        response = {"Content-Type": content_type, "Content-Length": len(body)}
+        response |= {"Location": location} if location else {}
+        block = _head(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", response) + body
+        record = {
+            "WARC-Record-ID": f"<urn:uuid:{uuid5(NAMESPACE_URL, url)}>",
+            "WARC-Date": _DATE,
+            "WARC-Type": "response",
+            "WARC-Target-URI": url,
+            "WARC-Payload-Digest": _digest(body),
+            "WARC-Block-Digest": _digest(block),
+            "Content-Type": "application/http; msgtype=response",
+            "Content-Length": len(block),
+        }
+        data = _head("WARC/1.0", record) + block + b"\r\n\r\n"
+        self._file.write(zlib.compress(data, 9, wbits=16 + zlib.MAX_WBITS))
         self.records += 1
 
 
-def _head(lines: list[str]) -> bytes:
-    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
+def _head(first: str, fields: Mapping[str, object]) -> bytes:
+    return "\r\n".join([first, *(f"{name}: {value}" for name, value in fields.items()), "", ""]).encode()
 
 
 def _digest(data: bytes) -> str:
