@@ -15,7 +15,7 @@ from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.build.engines import number_edges
 from whitewater.graphs.edges_folder import open_edges
-from whitewater.graphs.graph_folder import GraphFolder, GraphWriter
+from whitewater.graphs.graph_folder import GraphWriter
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -62,23 +62,29 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
             loops = 0
             for vertices, merged in numbered.ranges:
                 if merged.repeated is not None and folder.weighted and rule == "drop":
-                    raise _ambiguous(*numbered.ids[[*merged.repeated]].tolist())
+                    source, target = numbered.ids[[*merged.repeated]].tolist()
+                    raise ConfigError("pagerank.renumber.duplicates is 'drop', but edges have weights, and there are "
+                                      f"several from {source} to {target}: set it to sum or maximum.")  # fmt: skip
                 writer.append(vertices.start, merged.counts, merged.sources, merged.weights)
                 loops += merged.loops
             written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
-    reversed_edges = numbered.entries - folder.edges
-    counts = {"rows": folder.edges, "reversed": reversed_edges, "duplicates": numbered.entries - written.edges}
-    counted = {**folder.counts, **counts, **_summary(written, writer, numbered.ids), "self_loops": loops}
+    dangling = writer.out_degree == 0
+    counted = {
+        **folder.counts,
+        "rows": folder.edges,
+        "reversed": numbered.entries - folder.edges,
+        "duplicates": numbered.entries - written.edges,
+        "edges": written.edges,
+        "vertices": written.vertices,
+        "dangling": int(dangling.sum()),
+        "isolated": int((dangling & (writer.in_degree == 0)).sum()),
+        "minimum_id": int(numbered.ids[0]),
+        "maximum_id": int(numbered.ids[-1]),
+        "self_loops": loops,
+    }
     write_json(summary, counted)
     run.note(**counted)
-    logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counts["duplicates"])
-
-
-def _ambiguous(source: int, target: int) -> ConfigError:
-    return ConfigError(
-        f"pagerank.renumber.duplicates is 'drop', but edges have weights, and there are several from {source} to "
-        f"{target}: set it to sum or maximum."
-    )
+    logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counted["duplicates"])
 
 
 def _names(table: "pa.Table | None", ids: Ids) -> "pa.Array | pa.ChunkedArray | None":
@@ -89,18 +95,6 @@ def _names(table: "pa.Table | None", ids: Ids) -> "pa.Array | pa.ChunkedArray | 
         return table and table["name"]
     rows = places_of(ids, table["vertex"].to_numpy())
     return table["name"].take(pa.array(rows, mask=rows < 0))
-
-
-def _summary(written: GraphFolder, writer: GraphWriter, ids: Ids) -> dict[str, int]:
-    dangling = writer.out_degree == 0
-    return {
-        "edges": written.edges,
-        "vertices": written.vertices,
-        "dangling": int(dangling.sum()),
-        "isolated": int((dangling & (writer.in_degree == 0)).sum()),
-        "minimum_id": int(ids[0]),
-        "maximum_id": int(ids[-1]),
-    }
 
 
 if __name__ == "__main__":

@@ -93,19 +93,14 @@ def write_href(address: Address, base: Address, spelling: Spelling) -> str:
     query = "&".join(part for part in (address.query, TRACKING if spelling.tracking else "") if part)
     end = (f"?{query}" if query else "") + ("#more" if spelling.fragment else "")
     if (address.scheme, address.host) != (base.scheme, base.host) or spelling.absolute:
-        return _authority(address, base, spelling) + path + end
+        port = {"https": ":443", "http": ":80"}[address.scheme] if spelling.port else ""
+        scheme = "" if spelling.protocol_relative and address.scheme == base.scheme else f"{address.scheme}:"
+        origin = f"{scheme}//{address.host}"
+        return (origin.upper() if spelling.upper_case and scheme else origin) + port + path + end
     if spelling.relative:
         # Out of all folders of the base, then into its own.
         path = "../" * (base.path.count("/") - 1) + path[1:] or "./"
     return path + end
-
-
-def _authority(address: Address, base: Address, spelling: Spelling) -> str:
-    port = {"https": ":443", "http": ":80"}[address.scheme] if spelling.port else ""
-    if spelling.protocol_relative and address.scheme == base.scheme:
-        return f"//{address.host}{port}"
-    authority = f"{address.scheme}://{address.host}"
-    return (authority.upper() if spelling.upper_case else authority) + port
 
 
 def write_html(
