@@ -29,7 +29,7 @@ WORD_BITS = 64
 
 @dataclass(frozen=True)
 class IdCodes:
-    """``size`` codes: distances from ``minimum``; or, where that is 0, places in ``ids``, int64, ascending."""
+    """``size`` codes: distances from ``minimum``, or, ``minimum`` being 0, places in ``ids``, int64, ascending."""
 
     minimum: int
     size: int
