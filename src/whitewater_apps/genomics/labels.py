@@ -76,7 +76,7 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
     pairs = table[[settings.sample_column, settings.label_column]].convert_dtypes().dropna().astype("str")
     pairs.columns = ["sample", "label"]
-    pairs = pairs.assign(**{name: pairs[name].str.strip() for name in pairs}).drop_duplicates()
+    pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
     pairs = pairs[(pairs != "").all(axis=1)]
     twice = pairs["sample"].duplicated(keep=False)
     if twice.any():
