@@ -121,7 +121,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
 
 
 def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapping[str, str]) -> dict[str, Fitted]:
-    found: dict[str, Fitted] = {}
+    learned: dict[str, Fitted] = {}
     wanted = sorted(stage.operator.learned_names(stage.inputs, stage.fields))
     if wanted != sorted(node["statistics"]):
         raise IntegrityError(
@@ -130,12 +130,12 @@ def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapp
     for name, stored in node["statistics"].items():
         read = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
         try:
-            found[name] = stage.operator.restore(stage.inputs, stored["facts"], read)
+            learned[name] = stage.operator.restore(stage.inputs, stored["facts"], read)
         except WhitewaterError:
             raise
         except Exception as error:
             raise IntegrityError(f"what {stage.label} learned of {name} cannot be read: {error}. {_AGAIN}") from error
-    return found
+    return learned
 
 
 def _written_node(

@@ -139,10 +139,10 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     )  # fmt: skip
     nulls: Counter[str] = Counter()
     for place, matrix in enumerate(matrices(schema)):
-        found = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
+        columns = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
         if matrix.name != CONTINUOUS:
-            nulls.update({name: count for name, (_, count) in found.items() if count})
-        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in found.values()])
+            nulls.update({name: count for name, (_, count) in columns.items() if count})
+        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in columns.values()])
     return FeatureFile(file.name, len(table), nulls)
 
 
@@ -226,14 +226,14 @@ def _folder(
 
 def _numbers(name: str, column: pa.ChunkedArray, matrix: Matrix) -> tuple[npt.NDArray[Any], int]:
     """Return the numbers of a column, (rows, numbers of a row), of floats NaN for nulls; and how many nulls it has."""
-    found = column_of(column)
-    if isinstance(found, Lists):
-        if (np.diff(found.offsets) != matrix.row[0]).any():
+    plain = column_of(column)
+    if isinstance(plain, Lists):
+        if (np.diff(plain.offsets) != matrix.row[0]).any():
             raise IntegrityError(
                 f"column {name!r} has lists of other lengths than {matrix.row[0]}. Report this as a bug."
             )
-        found = found.values
-    numbers = cast("Numbers", found)
+        plain = plain.values
+    numbers = cast("Numbers", plain)
     values, valid = numbers.values, numbers.valid
     if valid is not None and matrix.dtype.kind == "f":
         values = np.where(valid, values, np.nan)
@@ -248,6 +248,6 @@ def _write_array(path: Path, matrix: Matrix, columns: Sequence[npt.NDArray[Any]]
     with path.open("wb") as file, np.errstate(over="ignore"):
         np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, rows, _ROWS_IN_CACHE):
-            found = [column[start : start + _ROWS_IN_CACHE] for column in columns]
-            np.concatenate(found, axis=1, out=part[: len(found[0])], casting="unsafe")
-            file.write(part[: len(found[0])].data)
+            pieces = [column[start : start + _ROWS_IN_CACHE] for column in columns]
+            np.concatenate(pieces, axis=1, out=part[: len(pieces[0])], casting="unsafe")
+            file.write(part[: len(pieces[0])].data)

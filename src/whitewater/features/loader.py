@@ -210,10 +210,10 @@ class Batches:
             rows = empty(len(span) * math.prod(array.row), array.dtype).reshape(len(span), *array.row)
             whole, done = _whole_rows(rows), 0
             for file, first, count in pieces:
-                found = self._mapped(file, matrix)[first : first + count]
+                values = self._mapped(file, matrix)[first : first + count]
                 if places is not None:
-                    found = np.ascontiguousarray(found[:, places], array.dtype)
-                whole[order[done : done + count]] = _whole_rows(found)
+                    values = np.ascontiguousarray(values[:, places], array.dtype)
+                whole[order[done : done + count]] = _whole_rows(values)
                 done += count
             window[array.name] = self._device.to_device(rows)
         return window
@@ -223,8 +223,8 @@ def _state(folder: FeatureFolder, file: int, matrix: int) -> tuple[int, int]:
     """Return the size and the time of the last change of an array's file. Raises InputError if there is none."""
     path = folder.array_path(file, matrix)
     with FORMAT.explained(path):
-        found = path.stat()
-    return found.st_size, found.st_mtime_ns
+        status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _whole_rows(rows: Array) -> Array:

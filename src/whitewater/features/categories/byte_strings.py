@@ -63,8 +63,8 @@ class ByteStrings:
         _, offsets, data = dictionary.buffers()
         kind = np.int64 if dictionary.type in LARGE.values() else np.int32
         ends = np.frombuffer(offsets, kind)[dictionary.offset :][: len(dictionary) + 1] if len(dictionary) else [0]
-        found = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-        return cls(_read_only(found), np.array(ends, np.int64))
+        text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+        return cls(_read_only(text), np.array(ends, np.int64))
 
     def hashes(self, seed: int) -> Array:
         """Return XXH64 of each string, uint64 (strings,)."""

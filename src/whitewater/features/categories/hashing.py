@@ -43,8 +43,8 @@ def hash_value(value: str | int | bytes, seed: int) -> int:
         value = value.encode()
     elif isinstance(value, int):
         value = value.to_bytes(_INTEGER_BYTES, "little", signed=True)
-    found: int = xxhash.xxh64_intdigest(value, seed & _WORD)
-    return found
+    digest: int = xxhash.xxh64_intdigest(value, seed & _WORD)
+    return digest
 
 
 def hash_values(dictionary: pa.Array, seed: int) -> Array:
@@ -63,16 +63,16 @@ def mix(values: Array) -> Array:
     """Return `mix_one` of each number, uint64 (rows,), on the device that they are on."""
     values = (values ^ values >> np.uint64(30)) * np.uint64(_FACTOR_1)
     values = (values ^ values >> np.uint64(27)) * np.uint64(_FACTOR_2)
-    found: Array = values ^ values >> np.uint64(31)
-    return found
+    mixed: Array = values ^ values >> np.uint64(31)
+    return mixed
 
 
 def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
     """Return `row_hash` of one row; a None is null."""
     state = mix_one(seed + _GOLDEN & _WORD)
     for value in values:
-        found = _null(seed) if value is None else hash_value(value, seed)
-        state = mix_one((state ^ found) + _GOLDEN & _WORD)
+        hashed = _null(seed) if value is None else hash_value(value, seed)
+        state = mix_one((state ^ hashed) + _GOLDEN & _WORD)
     return state
 
 
@@ -86,14 +86,14 @@ def row_hash(columns: Sequence[Column | Text], seed: int, device: Device) -> Arr
     """
     hashes = [value_hashes(column, seed, device) for column in columns]
     rows, xp = len(columns[0]), device.xp
-    found: Array = xp.empty(rows, np.uint64)
+    combined: Array = xp.empty(rows, np.uint64)
     for start in range(0, rows, device.slice_rows):
         stop = min(start + device.slice_rows, rows)
         state = xp.full(stop - start, np.uint64(mix_one(seed + _GOLDEN & _WORD)))
         for of_slice in hashes:
             state = mix((state ^ of_slice(start, stop)) + np.uint64(_GOLDEN))
-        found[start:stop] = state
-    return found
+        combined[start:stop] = state
+    return combined
 
 
 def value_hashes(column: Column | Text, seed: int, device: Device) -> Callable[[int, int], Array]:
@@ -108,8 +108,8 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Callable[[
     integers = as_integers(column)
 
     def hashes(start: int, stop: int) -> Array:
-        found = hash_int64(xp, integers.values[start:stop], seed=seed)
-        return found if integers.valid is None else xp.where(integers.valid[start:stop], found, null)
+        known = hash_int64(xp, integers.values[start:stop], seed=seed)
+        return known if integers.valid is None else xp.where(integers.valid[start:stop], known, null)
 
     return hashes
 

@@ -74,8 +74,7 @@ def as_floats(column: Column, xp: ModuleType = np) -> Array:
         return floats if column.valid is None else xp.where(column.valid, floats, np.nan)
     if isinstance(column, Categories) and pa.types.is_int64(column.dictionary.type):
         table = np.append(np.from_dlpack(column.dictionary).astype(np.float64), np.nan)
-        found: Array = np.take(table, column.codes)
-        return found
+        return np.take(table, column.codes)
     kind = "lists" if isinstance(column, Lists) else "text"
     raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")
 
@@ -102,8 +101,8 @@ class CategoryCounter:
         while done < len(strings):
             rest = strings.data, strings.offsets[done:], hashes[done:]
             table = self._data, self._offsets, self._slots
-            found, self._size = find(rest, table, self._size, True, numbers[done:])
-            done += found
+            count, self._size = find(rest, table, self._size, True, numbers[done:])
+            done += count
             if done < len(strings):
                 self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))
         return numbers

@@ -118,8 +118,8 @@ class Vocabulary(Fitted):
         def id_of(value: str | int | bytes | None) -> int:
             if value is None:
                 return NULL
-            found = known.get(value)
-            return OUT_OF_VOCABULARY + hash_value(value, SEED) % buckets if found is None else found
+            number = known.get(value)
+            return OUT_OF_VOCABULARY + hash_value(value, SEED) % buckets if number is None else number
 
         return id_of
 

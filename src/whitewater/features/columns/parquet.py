@@ -49,9 +49,9 @@ def read_columns(
                 if chunk is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
-                    found = read_chunk(data, chunk)
+                    column = read_chunk(data, chunk)
                     is_all = len(wanted) == chunk.rows
-                    columns[name] = found if is_all else take_rows(found, slice(wanted.start, wanted.stop))
+                    columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
     return columns
 
 
