@@ -94,7 +94,7 @@ def declared() -> dict[str, EntryPoint]:
     It takes reading the metadata of all that is installed. Of a checkout what its pyproject.toml says now counts, not
     what it said when it was installed.
     """
-    return {each.name: each for each in sorted([*entry_points(group=GROUP), *_of_checkout()])}
+    return {entry.name: entry for entry in sorted([*entry_points(group=GROUP), *_of_checkout()])}
 
 
 def _of_checkout() -> Iterator[EntryPoint]:

@@ -75,15 +75,15 @@ class Source:
 
     def __post_init__(self) -> None:
         body: list[Any] = ast.parse(self.path.read_bytes()).body
-        lazy = any(isinstance(each, ast.FunctionDef) and each.name == "__getattr__" for each in body)
+        lazy = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in body)
         self.body = _without_what_is_not_run(body, lazy=lazy)
         self.parts: dict[str, Part] = {}
         if self._is_settings(self.name):
-            self.body = [_Undescribed().visit(each) for each in self.body]
+            self.body = [_Undescribed().visit(node) for node in self.body]
         else:  # it is asked for whole, and its statements take much memory
             self.parts[""] = self.parts[AS_PACKAGE] = self._of(self.body)
             if lazy:
-                self.parts[AS_PACKAGE] = self._of([each for each in self.body if not _is_for_types(each)])
+                self.parts[AS_PACKAGE] = self._of([node for node in self.body if not _is_for_types(node)])
             self.body = []
 
     def part(self, name: str) -> Part:
@@ -94,7 +94,7 @@ class Source:
         return self.parts[name]
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
-        imports = [(module, name) for each in _imports(body) for module, name, _ in self._units(each)]
+        imports = [(module, name) for node in _imports(body) for module, name, _ in self._units(node)]
         code = "\n".join(map(ast.dump, body))
         return Part(hashlib.sha256(code.encode()).hexdigest(), [*imports, *self._packages()])
 
@@ -121,16 +121,16 @@ class Source:
     def _units(self, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.alias]]:
         """Yield the modules, and the definitions of settings, that an import brings, with what stands for each."""
         if isinstance(statement, ast.Import):
-            yield from ((each.name, "", each) for each in statement.names)
+            yield from ((alias.name, "", alias) for alias in statement.names)
             return
         package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
         above = package.split(".")[: len(package.split(".")) - statement.level + 1] if statement.level else []
         module = ".".join([*above, *([statement.module] if statement.module else [])])
-        for each in statement.names:
-            if _source_path(f"{module}.{each.name}", self.folder):
-                yield f"{module}.{each.name}", "", each
+        for alias in statement.names:
+            if _source_path(f"{module}.{alias.name}", self.folder):
+                yield f"{module}.{alias.name}", "", alias
             else:
-                yield module, each.name if self._is_settings(module) else "", each
+                yield module, alias.name if self._is_settings(module) else "", alias
 
     def _packages(self) -> list[tuple[str, str]]:
         """Return the packages that hold the module: their ``__init__`` runs first."""
@@ -155,27 +155,27 @@ def _parsed(module: str, path: Path, folder: Path) -> Source:
 @cache
 def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
     """Return the file of a module and the folder it was found in: that of the importing package, or the library's."""
-    for each in (folder, LIBRARY):
-        stem = each.joinpath(*module.split("."))
+    for root in (folder, LIBRARY):
+        stem = root.joinpath(*module.split("."))
         for path in (stem / "__init__.py", stem.with_suffix(".py")):
             if path.is_file():
-                return path, each
+                return path, root
     return None
 
 
 def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
     """Return statements without docstrings and, but where they tell what is imported lazily, imports for types."""
     statements: list[Any] = []
-    for each in body:
-        if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
+    for node in body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             continue
         for name in BLOCKS:
-            if isinstance(inner := getattr(each, name, None), list):
-                setattr(each, name, _without_what_is_not_run(inner, lazy=lazy))
-        if _is_for_types(each) and not lazy:
-            statements += each.orelse
+            if isinstance(inner := getattr(node, name, None), list):
+                setattr(node, name, _without_what_is_not_run(inner, lazy=lazy))
+        if _is_for_types(node) and not lazy:
+            statements += node.orelse
         else:
-            statements.append(each)
+            statements.append(node)
     return statements
 
 
@@ -186,11 +186,11 @@ def _is_for_types(statement: ast.stmt) -> bool:
 
 def _imports(body: Sequence[Any]) -> Iterator[ast.Import | ast.ImportFrom]:
     """Yield the imports among statements, at any depth."""
-    for each in body:
-        if isinstance(each, ast.Import | ast.ImportFrom):
-            yield each
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            yield statement
         for name in BLOCKS:
-            if isinstance(inner := getattr(each, name, None), list):
+            if isinstance(inner := getattr(statement, name, None), list):
                 yield from _imports(inner)
 
 
@@ -205,12 +205,12 @@ def _names(statement: ast.stmt) -> list[str]:
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return list(map(_imported_as, statement.names))
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-    return [node.id for each in targets if each for node in ast.walk(each) if isinstance(node, ast.Name)]
+    return [node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)]
 
 
 def _used(body: Sequence[ast.stmt]) -> set[str]:
     """Return the names that statements mention, in annotations that are text, too."""
-    nodes = [node for each in body for node in ast.walk(each)]
+    nodes = [node for statement in body for node in ast.walk(statement)]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return {node.id for node in nodes if isinstance(node, ast.Name)} | texts
 

@@ -30,7 +30,9 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
 
     steps = {record["step"]: record for record in (_read(path, RECORD_FORMAT) for path in records.values())}
     outputs = {
-        each["path"]: {**each, "step": step} for step, record in steps.items() for each in record["outputs"].values()
+        output["path"]: {**output, "step": step}
+        for step, record in steps.items()
+        for output in record["outputs"].values()
     }
     if missing := [path for path in outputs if not Path(path).exists()]:
         raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
@@ -44,7 +46,7 @@ def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) ->
             "platform": platform.platform(),
             "config": without_secrets(run.settings.model_dump(mode="json")),
             "inputs": read_json(inputs),
-            "outputs": sorted(outputs.values(), key=lambda each: str(each["path"])),
+            "outputs": sorted(outputs.values(), key=lambda output: str(output["path"])),
             "steps": {
                 step: {key: value for key, value in record.items() if key not in _ELSEWHERE}
                 for step, record in steps.items()
@@ -101,5 +103,5 @@ def is_of_last_run(path: Path) -> bool:
     """
     manifest = path.parent / "manifest.json"
     return not manifest.exists() or path.name in {
-        Path(each["path"]).name for each in read_manifest(manifest)["outputs"]
+        Path(output["path"]).name for output in read_manifest(manifest)["outputs"]
     }

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _application(name: str | None) -> Application:
     """Return the application of this project that is meant: its name is needed where there are several."""
-    known = {key: each for key, each in applications(in_project()).items() if _is_here(each)}
+    known = {key: application for key, application in applications(in_project()).items() if _is_here(application)}
     if not known:
         raise ConfigError("no application of this folder's src/ is installed. Run this in a project, after `make`.")
     if name is None and len(known) == 1:

@@ -160,8 +160,8 @@ def _parser() -> argparse.ArgumentParser:
     begin.add_argument("--host", default="127.0.0.1", help="address to listen on; any but the default needs TLS")
     for flag, what in (("ca-file", "authority that signed them"), ("cert", "certificate"), ("key", "its key")):
         begin.add_argument(f"--tls-{flag}", default="", metavar="FILE", help=f"{what}, in PEM form")
-    for each in (begin, *others):
-        each.add_argument("--file", type=Path, default=FILE, help=f"file that steps find it by (default: {FILE})")
+    for command in (begin, *others):
+        command.add_argument("--file", type=Path, default=FILE, help=f"file that steps find it by (default: {FILE})")
     return parser
 
 

@@ -68,9 +68,9 @@ def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
 def _of(place: Path) -> dict[str, dict[str, Any]]:
     manifest = read_manifest(place / "manifest.json")
     counts = {
-        str(each.paths[0].relative_to(place)): next((n for n in map(rows, each.paths) if n is not None), None)
-        for each in results_by_step(manifest["outputs"], place)
-        if all(path.exists() for path in each.paths)
+        str(result.paths[0].relative_to(place)): next((n for n in map(rows, result.paths) if n is not None), None)
+        for result in results_by_step(manifest["outputs"], place)
+        if all(path.exists() for path in result.paths)
     }
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
     return {

@@ -139,17 +139,17 @@ def _table(place: Path) -> Table:
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
     reports = [Result(step, (path,)) for step, path in read_performance_reports(manifest).items()]
-    for each in (
+    for result in (
         *results_by_step(read_manifest(manifest)["outputs"], place),
         Result("manifest", (manifest,)),
         *reports,
     ):
-        if all(path.exists() for path in each.paths):
-            counts = [count for count in map(rows, each.paths) if count is not None]
+        if all(path.exists() for path in result.paths):
+            counts = [count for count in map(rows, result.paths) if count is not None]
             number = f"{counts[0]:,}" if counts else ""
-            table.add_row(each.step, number, decimal(sum(map(size_of, each.paths))), each.where)
+            table.add_row(result.step, number, decimal(sum(map(size_of, result.paths))), result.where)
         else:
-            table.add_row(each.step, "", "", f"{each.where}  {NOT_MADE}")
+            table.add_row(result.step, "", "", f"{result.where}  {NOT_MADE}")
     return table
 
 

@@ -50,11 +50,11 @@ def merged_lock(lock: str, whole: str, requirements: Iterable[str]) -> str:
     """Return a lock with the packages of a larger one that ``requirements`` need and it lacks; what it has stays."""
     present = _entries(lock)
     known = {name for name, _ in present}
-    more = [each for each in _entries(lock_of(whole, requirements)) if each[0] not in known]
+    more = [entry for entry in _entries(lock_of(whole, requirements)) if entry[0] not in known]
     header = lock.partition(present[0][1])[0]
-    return header + "".join(entry for _, entry in sorted([*present, *more], key=lambda each: each[0]))
+    return header + "".join(entry for _, entry in sorted([*present, *more], key=lambda entry: entry[0]))
 
 
 def _entries(lock: str) -> list[tuple[str, str]]:
     """Return the packages of a lock by their names, each with its versions in turn."""
-    return [(canonicalize_name(re.split(r"[=<>@ ;]", each)[0]), each) for each in ENTRY.findall(lock)]
+    return [(canonicalize_name(re.split(r"[=<>@ ;]", entry)[0]), entry) for entry in ENTRY.findall(lock)]

@@ -114,13 +114,13 @@ def step_files(application: Application, step: str) -> dict[Path, str]:
 def _with_settings(path: Path, section: str, model: str, field: str) -> str:
     """Put a model before the section of the application, and a field at that section's end."""
     text = path.read_text()
-    classes = [each for each in ast.parse(text).body if isinstance(each, ast.ClassDef) and each.name == section]
-    fields = [each for each in classes[0].body if isinstance(each, ast.AnnAssign)] if classes else []
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == section]
+    fields = [node for node in classes[0].body if isinstance(node, ast.AnnAssign)] if classes else []
     if not fields:
         raise ConfigError(f"{path} has no class {section} with fields. Write the settings of the step by hand.")
     lines = text.splitlines(keepends=True)
     lines.insert(fields[-1].end_lineno or 0, field)
-    start = min([classes[0].lineno, *(each.lineno for each in classes[0].decorator_list)]) - 1
+    start = min([classes[0].lineno, *(node.lineno for node in classes[0].decorator_list)]) - 1
     lines.insert(start, model)
     text = "".join(lines)
     return (

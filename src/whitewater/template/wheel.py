@@ -64,9 +64,9 @@ def _installed() -> dict[str, bytes]:
     """Return the files that the installed library came with, by its RECORD."""
     files = distribution(LIBRARY).files or []
     return {
-        str(PurePosixPath(each)): each.read_binary()
-        for each in files
-        if each.suffix != ".pyc" and ".." not in each.parts and each.name not in INSTALLED
+        str(PurePosixPath(file)): file.read_binary()
+        for file in files
+        if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
     }
 
 

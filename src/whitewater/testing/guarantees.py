@@ -155,7 +155,7 @@ class Guarantees:
         if not self.case.smaller_blocks:
             pytest.skip("no setting is named that cuts the data into more partitions")
         self.case.run(copied, self.case.smaller_blocks)
-        first, second = (len(list((each / self.case.first_output).rglob("*.parquet"))) for each in (finished, copied))
+        first, second = (len(list((clone / self.case.first_output).rglob("*.parquet"))) for clone in (finished, copied))
         assert first < second, "the data is in as many partitions as before"
         checks.check_same_bytes(copied, finished, self.case.results, of=self.case.tables)
 
