@@ -24,10 +24,10 @@ from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
-from whitewater_apps.taxi.partitions import STANDARDIZED, TRIP_SCHEMA
+from whitewater_apps.taxi.partitions import STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES, SOURCE
-from whitewater_apps.taxi.with_polars import breaks_no_rule, quantity
+from whitewater_apps.taxi.with_polars import is_kept, quantity
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces are memory that the system hands out, and zeroes, anew each time.
@@ -92,7 +92,7 @@ def _scans(files: Sequence[RawFile]) -> Iterator[pl.LazyFrame]:
 
 
 def _in_schema(raw: pl.LazyFrame, era: Era) -> pl.LazyFrame:
-    return tables.in_schema(raw, era, STANDARDIZED, CODES)
+    return tables.in_schema(raw, era, STANDARDIZED_SCHEMA, CODES)
 
 
 def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
@@ -104,7 +104,7 @@ def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.
 
 
 def _clean(trips: pl.LazyFrame, every: Sequence[Rule]) -> pl.LazyFrame:
-    return trips.filter(breaks_no_rule(every)).drop("issues")
+    return trips.filter(is_kept(every)).drop("issues")
 
 
 def _write(trips: pl.LazyFrame, path: Path) -> pl.LazyFrame:

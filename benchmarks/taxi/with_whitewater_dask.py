@@ -26,7 +26,7 @@ from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES
-from whitewater_apps.taxi.with_dask import broken, quantity
+from whitewater_apps.taxi.with_dask import quantity, reason_mask
 from whitewater_apps.taxi.zones import read_zones
 
 SUMS = dict.fromkeys(("key", "trips", *VALUE), "int64")
@@ -59,7 +59,7 @@ def _read(unit: Unit, *, rows: int, every: Sequence[Rule], output: Path | None) 
 
 def _clean(table: pa.Table, unit: Unit, every: Sequence[Rule], path: Path | None) -> tables.Frame:
     trips = tables.in_schema(tables.from_arrow(table, "pandas"), unit.file.era, CODES).assign(file=0)
-    trips = trips[broken(trips, every) == 0]
+    trips = trips[reason_mask(trips, every) == 0]
     if path is not None:
         tables.write_frame(trips, path, pa.schema([each for each in TRIP_SCHEMA if each.name in trips.columns]))
     return trips

@@ -1,4 +1,4 @@
-"""Rows in = rows kept + rows quarantined: rejected rows as they were, with all reasons; none is lost."""
+"""Quarantine: rejected rows, unchanged, with all their reasons, so that rows in = rows kept + rows quarantined."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.rules import Rule
 
-# Bit 0 of a mask: lines of text that could not be parsed, which no rule sees.
+# The reason of bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
 MALFORMED = "malformed_line"
-NO_ROWS = "part-none.parquet"
+# The only file of a data set without rows.
+EMPTY_PART = "part-none.parquet"
 
 
 @dataclass(frozen=True)
 class Split:
-    """Where the rows of raw files go: each is kept, or in quarantine with all its reasons.
+    """Where the rows of raw files are written: to a folder of kept rows, or to quarantine with all their reasons.
 
     Parameters
     ----------
     kept, quarantine
-        Folders; units become ``part-FILE-UNIT-PIECE.parquet`` in each, and what cannot be parsed
-        ``malformed-FILE-UNIT-PIECE.parquet``.
+        Folders. The rows of a unit are in ``part-FILE-UNIT-PIECE.parquet`` of each; lines that cannot be parsed
+        are in ``malformed-FILE-UNIT-PIECE.parquet`` of ``quarantine``.
     schema
         The columns of a row.
     rules
-        A row is kept that breaks none of them.
+        A row is kept if it breaks none of them.
     """
 
     kept: Path
@@ -46,57 +47,58 @@ class Split:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons by their bit in the mask of a row: malformed lines have bit 0, the rules follow."""
+        """The reasons that the bits of a row's mask stand for: bit 0 for malformed lines, then one bit per rule."""
         return (MALFORMED, *(rule.reason for rule in self.rules))
 
-    def write(self, rows: pa.Table, broken: Array, malformed: Sequence[str], unit: Unit, piece: int) -> UnitCounts:
-        """Write rows of the schema; count them by mask.
+    def write(self, rows: pa.Table, rule_mask: Array, malformed: Sequence[str], unit: Unit, piece: int) -> UnitCounts:
+        """Write rows that have the schema; count them by mask.
 
-        ``broken``, int64 (rows,) on the host, has bit *i* set where a row breaks ``rules[i]``.
+        ``rule_mask``, int64 (rows,) on the host, has bit *i* set where a row breaks ``rules[i]``.
         """
-        (number, _), origin, name, mask = unit.place, unit.file.name, f"{unit.stem(piece)}.parquet", broken << 1
+        number, origin, name = unit.place[0], unit.file.name, f"{unit.stem(piece)}.parquet"
+        mask = rule_mask << 1  # bit 0 is for malformed lines
         if len(kept := rows.filter(pa.array(mask == 0))):
             write_table(kept, self.kept / f"part-{name}")
         if len(rejected := rows.filter(pa.array(mask > 0))):
-            masks, files, place = mask[mask > 0], np.full(len(rejected), number), self.quarantine / f"part-{name}"
-            write_rejected(rejected, masks, files, place, reasons=self.reasons, origins={number: origin})
+            masks, files, path = mask[mask > 0], np.full(len(rejected), number), self.quarantine / f"part-{name}"
+            write_rejected(rejected, masks, files, path, reasons=self.reasons, origins={number: origin})
         if malformed:
-            place = self.quarantine / f"malformed-{name}"
-            write_malformed(pa.array(malformed), place, schema=self.schema, origin=origin)
+            path = self.quarantine / f"malformed-{name}"
+            write_malformed(pa.array(malformed), path, schema=self.schema, origin=origin)
         counts = dict(zip(*np.unique(mask, return_counts=True), strict=True))
-        groups = Counter[tuple[int | None, ...]]({(int(each),): int(rows) for each, rows in counts.items()})
+        groups = Counter[tuple[int | None, ...]]({(int(value),): int(count) for value, count in counts.items()})
         return UnitCounts(len(malformed), next(iter(malformed), None), groups)
 
     def describe(self, counts: UnitCounts) -> dict[str, Any]:
-        """Return the rows read, kept and quarantined, and those of each reason."""
+        """Return how many rows were read, kept and quarantined, and how many have each reason."""
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
-        rows = count_reasons(masks, self.reasons)
-        return {**rows, "quarantined": rows["rows_in"] - rows["rows_out"]}
+        summary = count_reasons(masks, self.reasons)
+        return {**summary, "quarantined": summary["rows_in"] - summary["rows_out"]}
 
 
-def add_up(described: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the rows of all files that were read, kept and quarantined."""
-    return {key: sum(file[key] for file in described) for key in ("rows_in", "rows_out", "quarantined")}
+def total_rows(files: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return how many rows of all files together were read, kept and quarantined."""
+    return {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")}
 
 
 def finish_data_sets(
     kept: Path, quarantine: Path, schema: pa.Schema, totals: Mapping[str, int], *, directory: str = ""
 ) -> None:
-    """Give a data set without rows one empty file, so that its readers find the columns; check the rows on the disk.
+    """Give a data set without rows one empty file, so that readers find the columns; check the number of rows on disk.
 
-    Raises IntegrityError if a row is missing or there twice.
+    Raises IntegrityError if more or fewer rows are on disk than ``totals`` says.
     """
     remove_unfinished(kept)
     remove_unfinished(quarantine)
     if not any(kept.iterdir()):
-        write_table(schema.empty_table(), kept / directory / NO_ROWS)
+        write_table(schema.empty_table(), kept / directory / EMPTY_PART)
     if not any(quarantine.iterdir()):
-        write_malformed(pa.nulls(0), quarantine / directory / NO_ROWS, schema=schema, origin="")
+        write_malformed(pa.nulls(0), quarantine / directory / EMPTY_PART, schema=schema, origin="")
     for data_set, rows in ((kept, totals["rows_out"]), (quarantine, totals["quarantined"])):
         on_disk = sum(pq.read_metadata(path).num_rows for path in data_set.rglob("*.parquet"))
         if on_disk != rows:
             raise IntegrityError(f"{data_set} holds {on_disk} rows where {rows} were written. Run the step again; "
-                                 "if this stays, a disk or file system loses data.")  # fmt: skip
+                                 "if it happens again, a disk or file system loses data.")  # fmt: skip
 
 
 def write_rejected(
@@ -104,16 +106,16 @@ def write_rejected(
 ) -> None:
     """Write rejected rows: their columns, ``reasons``, ``source_file``, and a null ``raw_line``.
 
-    ``mask`` int64 (rows,): bit *i* is set where a row has ``reasons[i]``; ``file`` int (rows,): key into ``origins``,
-    what the user named each file by.
+    ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``file``, int (rows,), is the number of a
+    row's file, and ``origins`` maps it to what the user named that file by.
     """
-    # Distinct masks and files are few, so each is spelled out once.
-    masks, kind = np.unique(mask, return_inverse=True)
-    files, source = np.unique(file, return_inverse=True)
-    names = [[reason for bit, reason in enumerate(reasons) if each >> bit & 1] for each in masks.tolist()]
-    texts = pa.array(names, pa.list_(pa.string()))
-    origin = pa.array([origins[each] for each in files.tolist()], pa.string())
-    _write(rows, texts.take(pa.array(kind)), origin.take(pa.array(source)), pa.nulls(len(mask), pa.string()), path)
+    # There are few distinct masks and files, so texts are made once for each of them.
+    masks, mask_index = np.unique(mask, return_inverse=True)
+    files, file_index = np.unique(file, return_inverse=True)
+    names = [[reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in masks.tolist()]
+    reason_lists = pa.array(names, pa.list_(pa.string())).take(pa.array(mask_index))
+    sources = pa.array([origins[number] for number in files.tolist()], pa.string()).take(pa.array(file_index))
+    _write(rows, reason_lists, sources, pa.nulls(len(mask), pa.string()), path)
 
 
 def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa.Schema, origin: str) -> None:
@@ -132,7 +134,7 @@ def _write(rows: pa.Table, reasons: pa.Array, files: pa.Array, lines: pa.Array |
 
 
 def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
-    """Return the rows read and kept, and the rejected ones by reason: a row counts once under each of its reasons.
+    """Count the rows read and kept, and the rejected ones by reason: a row counts once under each of its reasons.
 
     ``masks`` counts rows by mask; bit *i* of a mask is set where ``reasons[i]`` holds, and 0 means kept.
     """
@@ -142,17 +144,17 @@ def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]
 
 
 def funnel(masks: Counter[int], reasons: Sequence[str], *, rare: Container[str] = ()) -> list[dict[str, Any]]:
-    """Return the rows left after each rule in turn: a row leaves at its first reason.
+    """Count the rows left after each rule in turn: a row leaves at its first reason.
 
-    ``rare`` reasons are listed only where a row has one of them first.
+    A ``rare`` reason is listed only if it is the first one of some row.
     """
-    first: Counter[int] = Counter()
+    rows_leaving: Counter[int] = Counter()
     for mask, rows in masks.items():
-        first[(mask & -mask).bit_length() - 1] += rows
-    left = masks.total()
-    stages: list[dict[str, Any]] = [{"rule": "read", "rows": left}]
+        rows_leaving[(mask & -mask).bit_length() - 1] += rows  # by the lowest bit; kept rows at -1
+    rows_left = masks.total()
+    stages: list[dict[str, Any]] = [{"rule": "read", "rows": rows_left}]
     for bit, reason in enumerate(reasons):
-        left -= first[bit]
-        if first[bit] or reason not in rare:
-            stages.append({"rule": reason, "rows": left})
+        rows_left -= rows_leaving[bit]
+        if rows_leaving[bit] or reason not in rare:
+            stages.append({"rule": reason, "rows": rows_left})
     return stages

@@ -12,7 +12,7 @@ from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
-from whitewater.tables.quarantine import Split, add_up, finish_data_sets
+from whitewater.tables.quarantine import Split, finish_data_sets, total_rows
 from whitewater.tables.raw_files import RawFile, Source, Unit, UnitCounts, fault_of, open_all, refuse, units
 
 
@@ -63,6 +63,6 @@ def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -
     split = partial(split_units, into=into, rows=run.settings.block_rows)
     files, by_file = read_files(run, inputs, source, split)
     described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
-    totals = add_up(described)
+    totals = total_rows(described)
     finish_data_sets(into.kept, into.quarantine, into.schema, totals)
     return {"totals": totals, "files": described}

@@ -1,4 +1,4 @@
-"""What applications do with partitions of Dask's tables, frames of pandas or cuDF, in what both have in common."""
+"""Operations on tables that applications share, in Dask, using only what frames of pandas and cuDF have in common."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from whitewater.tables.rules import Rule
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
-# Tables of sums that one task adds up.
-AT_ONCE = 8
-# Rows or bytes after which cuDF begins another row group: never.
-_ALL = 2**31 - 1
+# How many tables of sums one task merges.
+MERGE_WIDTH = 8
+# The rows or bytes after which cuDF starts another row group: so many that it never does.
+_UNLIMITED = 2**31 - 1
 
 
 def library(backend: str) -> ModuleType:
-    """Return the library of Dask's option ``dataframe.backend``.
+    """Return the library that Dask's option ``dataframe.backend`` names.
 
-    Dask does not bring the option to other processes: what runs there is given it as an argument.
+    Dask does not pass the option on to other processes, so functions that run there take it as an argument.
     """
     if backend == "cudf":
         import cudf
@@ -60,14 +60,14 @@ def write_unit(
     count: Callable[[Frame], Counter[tuple[int | None, ...]]],
     backend: str,
 ) -> UnitCounts:
-    """Write a unit of a raw file as parts of a schema, at most about ``rows`` rows each; see `in_schema`.
+    """Write a unit of a raw file as parts of about ``rows`` rows at most, in a schema; see `in_schema`.
 
-    They are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet``.
+    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
     A GPU takes all row groups of a unit at once.
     """
     counts = UnitCounts()
-    for number, (raw, malformed) in enumerate(_pieces(unit, rows, backend)):
-        name = f"{unit.stem(number)}.parquet"
+    for piece, (raw, malformed) in enumerate(_pieces(unit, rows, backend)):
+        name = f"{unit.stem(piece)}.parquet"
         if malformed:
             write_lines(malformed, folder / f"malformed-{name}")
         frame = in_schema(raw, unit.file.era, codes)
@@ -79,7 +79,7 @@ def write_unit(
 
 
 def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
-    """Split units of raw files into kept rows and others; return the counts of each by mask, in order."""
+    """Split the rows of raw files into kept and rejected ones; return the counts of each unit by mask, in order."""
     split = partial(_split_unit, into=into, rows=rows, backend=dask.config.get("dataframe.backend"))
     return workers.compute(*map(delayed(split), units))
 
@@ -88,26 +88,26 @@ def _split_unit(unit: Unit, *, into: Split, rows: int, backend: str) -> UnitCoun
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
-        mask = to_pandas(broken(into.rules, frame.__getitem__)).to_numpy()
+        mask = to_pandas(rule_mask(into.rules, frame.__getitem__)).to_numpy()
         counts += into.write(to_arrow(frame, into.schema), mask, malformed, unit, piece)
     return counts
 
 
 def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
-    """Translate raw columns of an era into those of a table, and ``issues``.
+    """Translate the raw columns of an era into those of a table, and ``issues``.
 
-    A code or count that is not understood is null, and bit *i* of ``issues`` is set where that is the *i*-th of
-    ``codes``. Numbers are of any type that holds them.
+    A code or count that is not understood becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of
+    ``codes``. Numbers have any type that holds them.
     """
     frame = raw[list(era.raw_kinds)]
     frame.columns = list(era.columns)
     issues = 0
-    for bit, (name, each) in enumerate(codes.items()):
+    for bit, (name, vocabulary) in enumerate(codes.items()):
         if name in era.columns:
-            values = _recode(frame[name], each) if era.columns[name].kind == "text" else frame[name]
-            if each.null is not None:
-                values = values.where((values != each.null).fillna(False))
-            is_code = _is_code(values, each)
+            values = _recode(frame[name], vocabulary) if era.columns[name].kind == "text" else frame[name]
+            if vocabulary.null is not None:
+                values = values.where((values != vocabulary.null).fillna(False))
+            is_code = _is_code(values, vocabulary)
             frame[name] = values.where(is_code)
             issues += (~is_code).astype("int64") * (1 << bit)
     floats = [name for name, column in era.columns.items() if column.kind == "number" and name not in codes]
@@ -123,14 +123,14 @@ def _is_code(values: Series, codes: Codes) -> Series:
 def _recode(texts: Series, codes: Codes) -> Series:
     """Return the code of each category, or null; each category is looked up once."""
     words = to_pandas(texts.cat.categories).to_numpy().tolist()
-    code_of = {place: codes.code_of(word) for place, word in enumerate(words)}
-    # A place that no text has, because cuDF takes no empty dictionary.
-    known = {place: code for place, code in code_of.items() if code is not None} | {len(words): 0}
-    return texts.cat.codes.map(known)
+    code_of = {category: codes.code_of(word) for category, word in enumerate(words)}
+    # With a category that no text has, because cuDF refuses an empty dictionary.
+    not_null = {category: code for category, code in code_of.items() if code is not None} | {len(words): 0}
+    return texts.cat.codes.map(not_null)
 
 
 def _pieces(unit: Unit, rows: int, backend: str) -> Iterator[tuple[Frame, tuple[str, ...]]]:
-    """Yield raw columns of a unit, text in categories, and the lines between that cannot be parsed."""
+    """Yield the raw columns of a unit, texts as categories, with the lines among them that cannot be parsed."""
     if backend == "cudf" and unit.file.plain:
         kinds = unit.file.era.raw_kinds
         groups = range(unit.start, unit.stop or len(unit.file.group_rows))
@@ -145,9 +145,9 @@ def _pieces(unit: Unit, rows: int, backend: str) -> Iterator[tuple[Frame, tuple[
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
-    """Return the columns of a schema of the rows of partitions; a column is null where a part lacks it.
+    """Return the rows of partitions with the columns of a schema, which are null where a part lacks them.
 
-    Beside them stand each row's ``file``, int64, and whether it is a ``duplicate``, bool.
+    Columns ``file``, int64, and ``duplicate``, bool, are added.
     """
     backend = dask.config.get("dataframe.backend")
     meta = read_partition(Partition(()), schema=schema, backend=backend)
@@ -159,7 +159,7 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
     """Return the rows of a partition; see `read`."""
     frames = library(backend)
     parts = [
-        read_parquet(part.path, _present(part.path, schema), backend=backend).assign(file=part.file)
+        read_parquet(part.path, _columns_in(part.path, schema), backend=backend).assign(file=part.file)
         for part in partition.parts
     ]
     empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
@@ -168,15 +168,15 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
 
 
 def _complete(frame: Frame, schema: pa.Schema) -> Frame:
-    """Return the columns of a schema; one that the frame lacks is null, of its type where nulls have one."""
+    """Return the columns of a schema. One that the frame lacks is null, and has its type if that type has nulls."""
     empty = type(frame)(schema.empty_table().to_pandas())
-    lacking = {name: empty[name].reindex(frame.index) for name in schema.names if name not in frame.columns}
-    return frame.assign(**lacking)[schema.names]
+    nulls = {name: empty[name].reindex(frame.index) for name in schema.names if name not in frame.columns}
+    return frame.assign(**nulls)[schema.names]
 
 
-def broken(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
-    """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
-    # A comparison with a null is False in pandas and null in cuDF: a null breaks no rule.
+def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
+    """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
+    # A comparison with a null is False in pandas and null in cuDF. Filled, it is False in both: a null breaks no rule.
     return sum(_breaks(rule, quantity).fillna(False).astype("int64") * (1 << bit) for bit, rule in enumerate(rules))
 
 
@@ -200,12 +200,12 @@ def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
 
 
 def to_pandas(frame: Frame) -> Frame:
-    """Return a frame of the host."""
+    """Return a frame of pandas, copied from the GPU if it is there."""
     return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
 
 
 def from_arrow(table: pa.Table, backend: str) -> Frame:
-    """Return a table of the host as a frame, dictionaries as categories."""
+    """Return a table of Arrow as a frame of the backend, dictionaries as categories."""
     if backend == "cudf":
         import cudf
 
@@ -214,13 +214,13 @@ def from_arrow(table: pa.Table, backend: str) -> Frame:
 
 
 def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema as a table of the host, NaN as null, as are columns that the frame lacks."""
+    """Return the columns of a schema as a table of Arrow. NaN becomes null, and so do columns that the frame lacks."""
     present = pa.schema([field for field in schema if field.name in frame.columns])
     if hasattr(frame, "to_arrow"):
         table = frame[present.names].to_arrow(preserve_index=False).cast(present)
     else:
         table = pa.Table.from_pandas(frame, present, preserve_index=False)
-    columns = [table[each.name] if each in present else pa.nulls(len(table), each.type) for each in schema]
+    columns = [table[field.name] if field in present else pa.nulls(len(table), field.type) for field in schema]
     return pa.table(columns, schema)
 
 
@@ -231,10 +231,10 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
         return
     types = {field.name: field.type.to_pandas_dtype() for field in schema}
     rows = _complete(frame, schema).astype(types).nans_to_nulls()
-    # As on the CPU: one row group, and columns that may be null in every file, whether one has nulls or not.
+    # As on the CPU: one row group, and nullable columns, whether or not the file has nulls.
     write = partial(
         rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True,
-        row_group_size_rows=_ALL, row_group_size_bytes=_ALL,
+        row_group_size_rows=_UNLIMITED, row_group_size_bytes=_UNLIMITED,
     )  # fmt: skip
     write_whole(path, write)
 
@@ -242,7 +242,7 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
 def read_parquet(
     path: Path, columns: Sequence[str] | None = None, *, row_groups: Sequence[int] | None = None, backend: str
 ) -> Frame:
-    """Return columns of a Parquet file, or of some of its row groups; names of directories are not columns."""
+    """Return columns of a Parquet file, or of some of its row groups; Hive's directories do not become columns."""
     if backend == "cudf":
         import cudf
 
@@ -259,41 +259,41 @@ def read_parquet(
 
 
 def to_arrays(rows: Frame, names: Sequence[str], device: Device) -> dict[str, Array]:
-    """Return columns as arrays of float64, NaN for null; times are microseconds. One that the rows lack is all null."""
+    """Return columns as float64 arrays, nulls as NaN, times in microseconds. A column that the rows lack is all NaN."""
     null = device.xp.full(len(rows), float("nan"))
     return {name: _as_float(rows[name]) if name in rows.columns else null for name in names}
 
 
 def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
-        # pandas has a number for a time that is missing.
+        # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
     values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
     return values
 
 
-def _present(path: Path, schema: pa.Schema) -> list[str]:
+def _columns_in(path: Path, schema: pa.Schema) -> list[str]:
     """Return the columns of a schema that a file has."""
     names = pq.read_schema(path).names
     return [name for name in schema.names if name in names]
 
 
 def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:
-    """Return, to be computed, the sums of a float64 column by each of the keys: see `sums_by_bin`.
+    """Return, as a task, the sums of a float64 column for each of the keys; see `sums_by_bin`.
 
-    Those of partitions are added up in a tree.
+    The sums of partitions are merged in a tree.
     """
     parts: list[Delayed] = [delayed(sums_by_bin)(part, keys, value, refusal=refusal) for part in rows.to_delayed()]
     parts.append(delayed(nothing)(keys))
     while len(parts) > 1:
-        parts = [delayed(merge)(parts[first : first + AT_ONCE]) for first in range(0, len(parts), AT_ONCE)]
+        parts = [delayed(merge)(parts[first : first + MERGE_WIDTH]) for first in range(0, len(parts), MERGE_WIDTH)]
     return parts[0]
 
 
 def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
-    """Return the sums of a float64 column by each of the keys; see `whitewater.tables.group_statistics`.
+    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.group_statistics`.
 
-    ``keys`` are names of columns, and their types in the tables. A value that is null or NaN is none.
+    ``keys`` name key columns, and give their types in the tables. Null and NaN do not count as values.
 
     Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
     """
@@ -309,9 +309,9 @@ def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: 
         **integers(known, _integer),
     )
     tables = []
-    for each in keys:
-        sums = numbers.groupby([*each.names, "bin"], dropna=False, sort=False)[list(ADDED)].sum().reset_index()
-        tables.append(as_sums(pa.Table.from_pandas(to_pandas(sums), preserve_index=False), each))
+    for key in keys:
+        sums = numbers.groupby([*key.names, "bin"], dropna=False, sort=False)[list(ADDED)].sum().reset_index()
+        tables.append(as_sums(pa.Table.from_pandas(to_pandas(sums), preserve_index=False), key))
     return tables
 
 

@@ -1,4 +1,4 @@
-"""What applications do with tables, in Polars."""
+"""Operations on tables that applications share, in Polars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 from whitewater.tables.rules import Rule
 
 Quantity = Callable[[str], pl.Expr]
-# Of so many different texts, nulls among them, comparisons find the codes in a fifth of the time of a look-up.
+# Up to so many distinct texts, null included, comparisons find the codes in a fifth of the time that a look-up takes.
 FEW_TEXTS = 8
 
 
@@ -36,13 +36,13 @@ def write_unit(
     codes: Mapping[str, Codes],
     count: Callable[[pl.DataFrame], Counter[tuple[int | None, ...]]],
 ) -> UnitCounts:
-    """Write a unit of a raw file as parts of a schema, at most about ``rows`` rows each; see `in_schema`.
+    """Write a unit of a raw file as parts of about ``rows`` rows at most, in a schema; see `in_schema`.
 
-    They are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet``.
+    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
     """
     counts = UnitCounts()
-    for number, (raw, malformed) in enumerate(pieces(unit, rows)):
-        name = f"{unit.stem(number)}.parquet"
+    for piece, (raw, malformed) in enumerate(pieces(unit, rows)):
+        name = f"{unit.stem(piece)}.parquet"
         if malformed:
             write_lines(malformed, folder / f"malformed-{name}")
         frame = collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name)
@@ -54,7 +54,7 @@ def write_unit(
 
 
 def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
-    """Split units of raw files into kept rows and others; yield the counts of each by mask, in order."""
+    """Split the rows of raw files into kept and rejected ones; yield the counts of each unit by mask, in order."""
     return workers.map(partial(_split_unit, into=into, rows=rows), units, label="read", ordered=True)
 
 
@@ -62,14 +62,14 @@ def _split_unit(unit: Unit, *, into: Split, rows: int) -> UnitCounts:
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, into.schema, {})
-        checked = frame.with_columns(broken=broken(into.rules, pl.col)).collect()
-        block = checked.select(into.schema.names).to_arrow().cast(into.schema)
-        counts += into.write(block, checked["broken"].to_numpy(), malformed, unit, piece)
+        block = frame.with_columns(rule_mask=rule_mask(into.rules, pl.col)).collect()
+        table = block.select(into.schema.names).to_arrow().cast(into.schema)
+        counts += into.write(table, block["rule_mask"].to_numpy(), malformed, unit, piece)
     return counts
 
 
 def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
-    """Compute what is asked of a file; raises InputError, which names it, if it cannot be read."""
+    """Compute a query on a file; raises InputError, which names the file, if it cannot be read."""
     try:
         return rows.collect()
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
@@ -77,23 +77,23 @@ def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
 
 
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
-    """Translate raw columns of an era into the columns of a schema that it has, and ``issues``.
+    """Translate the raw columns of an era into those columns of a schema that the era has, and ``issues``.
 
-    A code or count that is not understood is null, and bit *i* of ``issues`` is set where that is the *i*-th of
-    ``codes``. NaN is null.
+    A code or count that is not understood becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of
+    ``codes``. NaN becomes null.
     """
     rows = raw.with_columns(cs.float().fill_nan(None)).select(
         *(_value(column, codes.get(name)).alias(name) for name, column in era.columns.items()),
         *(pl.lit(value).alias(name) for name, value in era.constants.items()),
     )
     present = {*era.columns, *era.constants, "issues"}
-    sound = {name: _is_code(name, each) for name, each in codes.items() if name in present}
+    is_code = {name: _is_code(name, codes[name]) for name in codes if name in present}
     bits = {name: 1 << bit for bit, name in enumerate(codes)}
     types = pl.Schema(schema)
     return rows.with_columns(
-        *(pl.when(is_code).then(pl.col(name)).alias(name) for name, is_code in sound.items()),
+        *(pl.when(valid).then(pl.col(name)).alias(name) for name, valid in is_code.items()),
         issues=pl.sum_horizontal(
-            pl.lit(0), *(pl.when(is_code).then(0).otherwise(bits[name]) for name, is_code in sound.items())
+            pl.lit(0), *(pl.when(valid).then(0).otherwise(bits[name]) for name, valid in is_code.items())
         ),
     ).select(pl.col(name).cast(types[name]) for name in schema.names if name in present)
 
@@ -114,55 +114,55 @@ def _is_code(name: str, codes: Codes) -> pl.Expr:
 
 
 def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.Expr:
-    """Return a column with texts as their codes, int64; each text that there is is looked up once."""
+    """Return the int64 codes of a column of texts; each distinct text is looked up once."""
 
-    def recoded(texts: pl.Series) -> pl.Series:
-        # With null, because Polars would leave texts alone where there are none to replace.
+    def to_codes(texts: pl.Series) -> pl.Series:
+        # With null, because Polars leaves texts as they are if there is nothing to replace.
         code_of_text = {text: code_of(text) for text in (None, *texts.unique().to_list())}
         if len(code_of_text) > FEW_TEXTS:
             return texts.replace_strict(code_of_text, return_dtype=pl.Int64)
         text = pl.lit(texts)
         codes: pl.Expr = pl.when(text.is_null()).then(pl.lit(code_of_text.pop(None), pl.Int64))
-        for each, code in code_of_text.items():
-            codes = pl.when(text == each).then(pl.lit(code, pl.Int64)).otherwise(codes)
+        for word, code in code_of_text.items():
+            codes = pl.when(text == word).then(pl.lit(code, pl.Int64)).otherwise(codes)
         return pl.select(codes).to_series()
 
-    return column.map_batches(recoded, return_dtype=pl.Int64, is_elementwise=True)
+    return column.map_batches(to_codes, return_dtype=pl.Int64, is_elementwise=True)
 
 
 def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
-    """Yield raw columns of a unit, not read yet if it is of Parquet, and the lines between that cannot be parsed."""
+    """Yield the raw columns of a unit, plain Parquet as a lazy scan, and the lines among them that cannot be parsed."""
     if not unit.file.plain:
         for table, malformed in arrow_blocks(unit, rows=rows):
             yield pl.DataFrame(pl.from_arrow(table)).lazy(), malformed
         return
-    scanned = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
+    raw = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
     end = unit.first_row + unit.rows
     for first in range(unit.first_row, end, rows):
-        yield scanned.slice(first, min(rows, end - first)), ()
+        yield raw.slice(first, min(rows, end - first)), ()
 
 
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
-    """Scan the parts of a partition, and add for each row its ``file``, int64, and whether it is a ``duplicate``, bool.
+    """Scan the parts of a partition, and add columns ``file``, int64, and ``duplicate``, bool.
 
-    A column of the schema that all the parts lack is one null for the whole partition, which costs nothing.
+    A column of the schema that no part has is one null for the whole partition, which costs nothing.
     """
     parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition.parts]
     rows = pl.concat(parts, how="diagonal")
     types, present = pl.Schema(schema), rows.collect_schema()
-    lacking = [pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present]
-    return rows.with_columns(*lacking, duplicate=pl.lit(pl.Series(partition.duplicates())))
+    nulls = [pl.lit(None, type_).alias(name) for name, type_ in types.items() if name not in present]
+    return rows.with_columns(*nulls, duplicate=pl.lit(pl.Series(partition.duplicates())))
 
 
-def broken(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
-    """Return an int64 mask of the rules that each row breaks, bit *i* being that of ``rules[i]``."""
-    # Where a test is null, it is of a null, which breaks no rule; the sum leaves it out.
+def rule_mask(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
+    """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
+    # The test of a null is null. The sum skips it, because a null breaks no rule.
     bits = (_breaks(rule, quantity).cast(pl.Int64) * (1 << bit) for bit, rule in enumerate(rules))
     return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
 
 
 def breaks_no_rule(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
-    """Return whether each row breaks no rule: faster than ``broken(...) == 0``, for no mask is made."""
+    """Return whether each row breaks no rule; faster than ``rule_mask(...) == 0``."""
     return ~pl.any_horizontal(pl.lit(False), *(_breaks(rule, quantity).fill_null(False) for rule in rules))
 
 
@@ -174,8 +174,8 @@ def _breaks(rule: Rule, quantity: Quantity) -> pl.Expr:
         return value.is_in(rule.operand)
     if rule.test == "not in":
         return ~value.is_in(rule.operand)
-    meets: pl.Expr = rule.test(value, rule.operand)
-    return meets
+    meets_test: pl.Expr = rule.test(value, rule.operand)
+    return meets_test
 
 
 def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
@@ -184,7 +184,7 @@ def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]
 
 
 def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[str, Array]:
-    """Return columns as arrays of float64, NaN for null; times are microseconds. One that the rows lack is all null."""
+    """Return columns as float64 arrays, nulls as NaN, times in microseconds. A column that the rows lack is all NaN."""
     present = rows.select(cs.by_name(names, require_all=False)).with_columns(cs.temporal().dt.timestamp("us"))
     numbers, null = present.cast(pl.Float64), device.xp.full(len(rows), float("nan"))
     return {name: device.to_device(numbers[name].to_numpy()) if name in numbers.columns else null for name in names}
@@ -193,9 +193,9 @@ def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[
 def sums_by_bin(
     rows: pl.LazyFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE
 ) -> list[pa.Table]:
-    """Return the sums of a float64 column by each of the keys; see `whitewater.tables.group_statistics`.
+    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.group_statistics`.
 
-    ``keys`` are names of columns, and their types in the tables. A value that is null or NaN is none.
+    ``keys`` name key columns, and give their types in the tables. Null and NaN do not count as values.
 
     Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
     """
@@ -204,7 +204,7 @@ def sums_by_bin(
     numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), known=known)
 
     def integer(number: pl.Expr) -> pl.Expr:
-        # A column of its own: Polars would compute anew, eight times as long, what an expression holds many times.
+        # As a column: Polars would compute an expression again for each of its uses, which takes eight times as long.
         nonlocal numbers
         name = f"integer {len(numbers.collect_schema())}"
         numbers = numbers.with_columns(number.cast(pl.Int64).alias(name))
@@ -212,13 +212,13 @@ def sums_by_bin(
 
     units = pl.col("known") * BINS
     whole = integer(units)
-    cut = integers(pl.col("known"), integer)
-    numbers = numbers.with_columns(bin=whole + (units > whole).cast(pl.Int64), **cut)
-    added = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
-    queries = [numbers.group_by(*each.names, "bin").agg(*added) for each in keys]
-    refused = rows.select(((values < 0) | (values >= LIMIT)).sum())
+    integer_columns = integers(pl.col("known"), integer)
+    numbers = numbers.with_columns(bin=whole + (units > whole).cast(pl.Int64), **integer_columns)
+    totals = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
+    queries = [numbers.group_by(*key.names, "bin").agg(*totals) for key in keys]
+    out_of_bounds = rows.select(((values < 0) | (values >= LIMIT)).sum())
     # One query, so that the rows are read once.
-    *sums, count = pl.collect_all([*queries, refused], engine="streaming")
+    *frames, count = pl.collect_all([*queries, out_of_bounds], engine="streaming")
     check(count.item(), refusal)
-    tables = (each.to_arrow(compat_level=pl.CompatLevel.oldest()) for each in sums)
-    return [as_sums(table, each) for table, each in zip(tables, keys, strict=True)]
+    tables = (frame.to_arrow(compat_level=pl.CompatLevel.oldest()) for frame in frames)
+    return [as_sums(table, key) for table, key in zip(tables, keys, strict=True)]

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Operations(Protocol):
-    """What each of the modules ``with_polars`` and ``with_dask`` provides."""
+    """The functions that both modules, ``with_polars`` and ``with_dask``, provide."""
 
     def standardize(self, units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-        """Write units of raw files as parts of `STANDARDIZED`, at most about ``rows`` rows each; count them in order.
+        """Write units of raw files as parts of about ``rows`` rows at most; count the rows of each unit, in order.
 
-        Files are those of `whitewater.tables.with_polars.write_unit`, with the columns that the era has. Counts are by
-        service and month of pickup.
+        Files are named as in `whitewater.tables.with_polars.write_unit`. They have those columns of
+        `STANDARDIZED_SCHEMA` that their era has. Counts are by service and month of pickup.
         """
 
     def clean(
@@ -34,11 +34,11 @@ class Operations(Protocol):
     ) -> Tally:
         """Write kept trips, and rejected ones with all their reasons, by service and month of pickup; count both.
 
-        Each partition leaves one file, named as its first part, in each directory that it has rows for.
+        A partition writes one file, named after its first part, to each directory that it has rows for.
         """
 
     def tip_statistics(self, partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
-        """Return the sums of tip / fare by each key; see `whitewater_apps.taxi.tip_tables`.
+        """Return the sums of tip / fare for each key; see `whitewater_apps.taxi.tip_tables`.
 
         Raises InputError if a tip is 2**20 times the fare or more.
         """
@@ -46,14 +46,14 @@ class Operations(Protocol):
     def read(
         self, group: RowGroup, names: Sequence[str], *, rows: int, device: Device
     ) -> Iterator[Mapping[str, Array]]:
-        """Yield columns of the trips of a row group, so many rows at a time: see `whitewater_apps.taxi.features`.
+        """Yield columns of a row group's trips, ``rows`` rows at a time; see `whitewater_apps.taxi.features`.
 
         A column that the file lacks is all NaN.
         """
 
 
 def operations(engine: Engine) -> Operations:
-    """Return the module of an engine, imported only here because each takes time to load."""
+    """Return an engine's module. Import only that one, because each takes time to load."""
     if engine == "local":
         from whitewater_apps.taxi import with_polars
 

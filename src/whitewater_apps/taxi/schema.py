@@ -1,4 +1,4 @@
-"""The one schema of trips, and the eras of raw files told apart by their columns.
+"""The schema that all trips share, and the eras of raw files, which are told apart by their columns.
 
 Sources: the data dictionaries of the Taxi and Limousine Commission (TLC) for yellow, green and high-volume for-hire
 (fhvhv) trips, revision of 2025-03-18, and the headers of the files as published since 2009.
@@ -20,7 +20,7 @@ from whitewater.tables.raw_files import Source
 from whitewater_apps.taxi.config import Service
 
 Kind = Literal["int8", "int16", "int32", "float64", "timestamp", "string"]
-# The code of a service is its place.
+# The code of a service is its index.
 SERVICES: tuple[Service, ...] = get_args(Service)
 # Where trips of each service are made, for sentences.
 PLACES: dict[Service, str] = {"yellow": "in yellow taxis", "green": "in green taxis", "fhvhv": "on app rides"}
@@ -29,7 +29,7 @@ APP = SERVICES.index("fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE = 1, 2, 3, 4
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99
-# The reason of a trip that began in another month than its file is of; pictures ask for it without the rules.
+# The reason to reject a trip of another month than those of its file; here, so that pictures do not import the rules.
 STRAY_MONTH = "stray_month"
 # Every spelling seen in 2009-2025, lower case and stripped.
 PAYMENTS = {
@@ -50,7 +50,7 @@ class Column:
     """A column of the schema: its kind in memory and in Parquet, its unit, and what it means.
 
     Integers are codes or counts of a fixed vocabulary, ``codes``, or any from 0 up. The vocabulary of a ``string`` is
-    learned: each text that occurs, such as the id of a station, stays as it is, and tables by it have a row for each.
+    learned: each text, such as the id of a station, stays as it is, and a table grouped by it has one row for each.
     """
 
     kind: Kind
@@ -109,7 +109,7 @@ TRIP_COLUMNS: dict[str, Column] = {
 }  # fmt: skip
 
 KINDS: dict[str, Kind] = {name: column.kind for name, column in TRIP_COLUMNS.items()}
-# Quantities that are a column or a quantity divided by another, or by a number; not known where that is not above 0.
+# Quantities that are ratios: dividend, a column or quantity; divisor, one too, or a number. Null unless it is above 0.
 RATIOS: dict[str, tuple[str, str | float]] = {
     "minutes": ("duration", 60),
     "hours": ("duration", 3600),
@@ -120,12 +120,12 @@ RATIOS: dict[str, tuple[str, str | float]] = {
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
 # The quantity that tables summarize and models predict.
 TARGET = "tip_fraction"
-# One bit of `issues` for each column of codes or counts: set where the raw value could not be understood.
+# The columns of codes or counts. Each has a bit of `issues`, which is set where the raw value was not understood.
 ISSUES = tuple(name for name, kind in KINDS.items() if kind.startswith("int"))
 
-# Raw name, stripped and lower case -> column, beside its own name; None of a known column that the schema leaves out:
-# a pandas index that leaked into 2010-02 and 2010-03, and base licenses. Units were the same throughout. The names of a
-# service are those that its files alone have. Not vendor_id: whoever tidies VendorID calls it so, too.
+# Raw name, stripped and in lower case -> column, in addition to the column's own name; None for what the schema leaves
+# out: a pandas index that leaked into 2010-02 and 2010-03, and base licenses. Units never changed. A service lists the
+# names that only its files have. Not vendor_id: people who tidy up VendorID choose that name, too.
 RAW_NAMES: dict[Service | None, dict[str, str | None]] = {
     None: {
         "vendorid": "vendor_id", "ratecodeid": "rate_code", "store_and_fwd_flag": "store_and_forward",
@@ -154,9 +154,9 @@ RAW_NAMES: dict[Service | None, dict[str, str | None]] = {
         "wav_match_flag": "wheelchair_match",
     },
 }  # fmt: skip
-_EVERY_RAW_NAME = {raw: column for names in RAW_NAMES.values() for raw, column in names.items()}
-ALIASES = {name: name for name in TRIP_COLUMNS} | {raw: column for raw, column in _EVERY_RAW_NAME.items() if column}
-# Where there are no fares, one of these tells the trips of for-hire vehicles, of 2015 to today.
+_COLUMN_OF_RAW_NAME = {raw: column for names in RAW_NAMES.values() for raw, column in names.items()}
+ALIASES = {name: name for name in TRIP_COLUMNS} | {raw: column for raw, column in _COLUMN_OF_RAW_NAME.items() if column}
+# In a file without fares, any of these is a sign of for-hire vehicles, from 2015 to today.
 FHV_NAMES = frozenset(
     {"dispatching_base_num", "dispatching_base_number", "pickup_date", "sr_flag", "affiliated_base_number"}
 )
@@ -165,7 +165,7 @@ FHV_NAMES = frozenset(
 _RAW_KINDS: dict[Kind, RawKind] = {"timestamp": "timestamp", "string": "text"}
 NAMES = Names(
     aliases=ALIASES,
-    not_carried=frozenset(raw for raw, column in _EVERY_RAW_NAME.items() if not column),
+    not_carried=frozenset(raw for raw, column in _COLUMN_OF_RAW_NAME.items() if not column),
     kinds={name: _RAW_KINDS.get(kind, "number") for name, kind in KINDS.items()},
     spelled=frozenset(name for name, column in TRIP_COLUMNS.items() if column.codes and column.codes.spellings),
     required=REQUIRED,
@@ -177,20 +177,20 @@ CODES: dict[str, Codes] = {name: TRIP_COLUMNS[name].codes or Codes(int(np.iinfo(
 
 
 def columns_of(quantity: str) -> tuple[str, ...]:
-    """Return the columns that a quantity follows from."""
+    """Return the columns that a quantity is computed from."""
     if quantity == "duration":
         return ("pickup_datetime", "dropoff_datetime")
-    parts = [each for each in RATIOS.get(quantity, ()) if isinstance(each, str)]
-    return tuple(column for part in parts for column in columns_of(part)) or (quantity,)
+    operands = [operand for operand in RATIOS.get(quantity, ()) if isinstance(operand, str)]
+    return tuple(column for operand in operands for column in columns_of(operand)) or (quantity,)
 
 
 def recognize(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
-    """Tell the era of a file by its columns, not by its name.
+    """Recognize the era of a file by its columns, not by its name.
 
-    ``numeric`` are those of the columns that the file stores as numbers; a code among them needs no spelling.
+    ``numeric`` names the columns that the file stores as numbers: codes in them are not spelled out.
 
     Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the same,
-    the service cannot be told, or the file holds trips of for-hire vehicles without fares.
+    the service is not clear, or the file holds trips of for-hire vehicles without fares.
     """
     _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
     era = NAMES.era(raw_names, path=path, numeric=numeric)
@@ -203,14 +203,14 @@ SOURCE = Source(recognize, NAMES, rows="trips", setting="taxi.fetch.files.paths"
 
 
 def _service(raw_names: Sequence[str], *, path: str) -> Service:
-    """Return the one service that has columns of such names."""
+    """Return the only service that some of these columns are peculiar to."""
     own = {service: [name for name in raw_names if name.strip().lower() in RAW_NAMES[service]] for service in SERVICES}
     matches = [service for service in SERVICES if own[service]]
     if len(matches) == 1:
         return matches[0]
     hints = "; ".join(f"{', '.join(map(repr, own[service]))} would be {service}" for service in matches)
-    known = f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}"
-    raise InputError(f"{path}: the trips may be {known}: {hints or 'no column tells'}. Name the columns as TLC does, "
+    options = f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}"
+    raise InputError(f"{path}: the trips may be {options}: {hints or 'no column tells'}. Name the columns as TLC does, "
                      "or add a column 'color' that names the service of each trip.")  # fmt: skip
 
 

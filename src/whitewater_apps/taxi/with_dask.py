@@ -1,4 +1,4 @@
-"""The operations on tables of trips in Dask; option ``dataframe.backend`` makes them run on pandas or cuDF.
+"""The operations on tables of trips, in Dask, whose option ``dataframe.backend`` makes them run on pandas or cuDF.
 
 Functions on frames use only what pandas and cuDF have in common.
 """
@@ -24,8 +24,8 @@ from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
-    MEASURED,
-    STANDARDIZED,
+    RULE_COLUMNS,
+    STANDARDIZED_SCHEMA,
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
     DataSets,
@@ -39,10 +39,10 @@ from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
 def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-    """Write units of raw files as parts of one schema; see `operations.Operations`."""
+    """Write units of raw files as parts of one schema; see `Operations.standardize`."""
     backend = dask.config.get("dataframe.backend")
-    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, backend=backend)
-    return workers.compute(*map(delayed(partial(write, count=_count_months)), units))
+    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
+    return workers.compute(*map(delayed(partial(write, count=_count_months, backend=backend)), units))
 
 
 def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:
@@ -50,57 +50,56 @@ def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:
 
 
 def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
-    """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
+    """Write kept trips, and rejected ones with all their reasons; see `Operations.clean`."""
     if not partitions:
         return Tally()
-    schema = columns_present(partitions, STANDARDIZED, needed=MEASURED)
-    trips = tables.read(partitions, schema).map_partitions(_flag, rules)
-    write = delayed(partial(_write_cleaned, into=into))
+    schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=RULE_COLUMNS)
+    trips = tables.read(partitions, schema).map_partitions(_with_month_and_mask, rules)
+    write = delayed(partial(_write_trips, into=into))
     names = [partition.name for partition in partitions]
-    written = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
-    return sum(workers.compute(*written), Tally())
+    tallies = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
+    return sum(workers.compute(*tallies), Tally())
 
 
-def _flag(trips: Frame, rules: Sequence[Rule]) -> Frame:
-    """Return the trips with the month of pickup and the mask of the reasons to reject each."""
-    return trips.assign(month=month(trips["pickup_datetime"]), mask=broken(trips, rules))
+def _with_month_and_mask(trips: Frame, rules: Sequence[Rule]) -> Frame:
+    return trips.assign(month=month(trips["pickup_datetime"]), mask=reason_mask(trips, rules))
 
 
-def _write_cleaned(trips: Frame, name: str, *, into: DataSets) -> Tally:
-    counts = Tally(
+def _write_trips(trips: Frame, name: str, *, into: DataSets) -> Tally:
+    """Write the kept and the rejected trips of a partition; return their counts."""
+    tally = Tally(
         tables.count_rows(trips, "file", "service", "month", "mask"),
         tables.count_rows(trips, "file", "pickup_location_id"),
         tables.count_rows(trips, "file", "dropoff_location_id"),
     )
-    kept = trips["mask"] == 0
-    for place in counts.places(kept=True):
-        path = into.trips / directory(*place) / name
-        tables.write_frame(trips[kept & _is_at(trips, *place)], path, TRIP_SCHEMA)
-    bad = trips[~kept]
-    for place in counts.places(kept=False):
-        rows = bad[_is_at(bad, *place)]
+    is_kept = trips["mask"] == 0
+    for service_month in tally.service_months(kept=True):
+        path = into.trips / directory(*service_month) / name
+        tables.write_frame(trips[is_kept & _is_of(trips, *service_month)], path, TRIP_SCHEMA)
+    rejected = trips[~is_kept]
+    for service_month in tally.service_months(kept=False):
+        rows = rejected[_is_of(rejected, *service_month)]
         table = tables.to_arrow(rows, TRIP_SCHEMA)
-        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
-    return counts
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
+    return tally
 
 
-def broken(trips: Frame, rules: Sequence[Rule]) -> Series:
+def reason_mask(trips: Frame, rules: Sequence[Rule]) -> Series:
     """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
-    return trips["issues"].astype("int64") * (1 << ISSUES_BIT) + tables.broken(rules, partial(quantity, trips)) * (
-        1 << RULES_BIT
-    )
+    rule_mask = tables.rule_mask(rules, partial(quantity, trips))
+    return trips["issues"].astype("int64") * (1 << ISSUES_BIT) + rule_mask * (1 << RULES_BIT)
 
 
 def quantity(trips: Frame, name: str) -> Series:
-    """Return a column, or a quantity that follows from columns; null where it is not known."""
+    """Return a column, or a quantity computed from columns; null where it is unknown."""
     if name == "duration":  # seconds
         return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds()
     if name in RATIOS:
         dividend, divisor = RATIOS[name]
         if not isinstance(divisor, str):
             return quantity(trips, dividend) / divisor
-        known = quantity(trips, divisor)
-        return (quantity(trips, dividend) / known).where((known > 0).fillna(False))
+        denominator = quantity(trips, divisor)
+        return (quantity(trips, dividend) / denominator).where((denominator > 0).fillna(False))
     if name == "file_month":
         pickup = trips["pickup_datetime"]
         return file_month(trips["file"], trips["service"], month(pickup)).where(pickup.notna())
@@ -108,17 +107,17 @@ def quantity(trips: Frame, name: str) -> Series:
 
 
 def month(time: Series) -> Series:
-    """Return the number of the month, see `whitewater_apps.taxi.partitions`, as int32."""
-    year, of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
-    return (year * 12 + of_year - 1).where((year >= FIRST_YEAR) & (year <= LAST_YEAR), UNKNOWN_MONTH)
+    """Return the number of the month, int32, as `whitewater_apps.taxi.partitions.month_number` counts."""
+    year, month_of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
+    return (year * 12 + month_of_year - 1).where((year >= FIRST_YEAR) & (year <= LAST_YEAR), UNKNOWN_MONTH)
 
 
-def _is_at(trips: Frame, service: int, number: int) -> Series:
-    return (trips["service"].fillna(0) == service) & (trips["month"] == number)
+def _is_of(trips: Frame, service: int, month: int) -> Series:
+    return (trips["service"].fillna(0) == service) & (trips["month"] == month)
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
-    """Return the sums of tip / fare by each key; see `Operations.tip_statistics`."""
+    """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
     if not partitions:
         return dict(zip(KEYS, nothing(SCHEMAS), strict=True))
     trips = tables.read(partitions, NEEDED).map_partitions(with_tips)
@@ -127,14 +126,14 @@ def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipS
 
 
 def with_tips(trips: Frame) -> Frame:
-    """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
+    """Return each trip's tip as a fraction of its fare, and the keys that it counts under; see `tip_tables`."""
     pickup, number = trips["pickup_datetime"], month(trips["pickup_datetime"])
     fraction = quantity(trips, TARGET)
     fraction = fraction.where((fraction >= 0).fillna(False))
     paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]
     return trips[list(UNCHANGED)].assign(
-        service=trips["file"],
+        service=trips["file"],  # `tip_tables.trip_parts` numbers files by service
         fraction=fraction,
         recorded=paid_by_card_or_in_app & fraction.notna(),
         plain=(fraction > 0).fillna(False),
@@ -146,7 +145,7 @@ def with_tips(trips: Frame) -> Frame:
 
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
-    """Yield columns of the trips of a row group; see `Operations.read`."""
+    """Yield columns of a row group's trips; see `Operations.read`."""
     with TRIPS.explained(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
         trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=device.frames)

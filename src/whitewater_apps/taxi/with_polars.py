@@ -1,4 +1,4 @@
-"""The operations on tables of trips in Polars."""
+"""The operations on tables of trips, in Polars."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
-    STANDARDIZED,
+    STANDARDIZED_SCHEMA,
     TRIP_SCHEMA,
     UNKNOWN_MONTH,
     DataSets,
@@ -37,83 +37,82 @@ PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime")
 
 
 def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-    """Write units of raw files as parts of one schema; see `operations.Operations`."""
-    work = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED, codes=CODES, count=_count_months)
-    return workers.map(work, units, label="standardize", ordered=True)
+    """Write units of raw files as parts of one schema; see `Operations.standardize`."""
+    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
+    return workers.map(partial(write, count=_count_months), units, label="standardize", ordered=True)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
-    # By day first: what month it is takes longer to tell.
+    # By day first: Polars computes the month of a few days faster than that of all trips.
     days = trips.select("service", day=PICKUP.dt.date()).group_by("service", "day").len("trips")
     months = days.group_by("service", month(pl.col("day")).alias("month")).agg(pl.col("trips").sum())
     return Counter({tuple(key): count for *key, count in months.iter_rows()})
 
 
 def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
-    """Write kept trips, and rejected ones with all their reasons; see `operations.Operations`."""
-    work = partial(_clean_partition, rules=rules, into=into)
-    return sum(workers.map(work, partitions, label="clean"), Tally())
+    """Write kept trips, and rejected ones with all their reasons; see `Operations.clean`."""
+    return sum(workers.map(partial(_clean_partition, rules=rules, into=into), partitions, label="clean"), Tally())
 
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
-    read = tables.scan(partition, STANDARDIZED).with_columns(month=month(PICKUP), kept=breaks_no_rule(rules))
-    trips = read.collect().lazy()  # in memory: all that follows asks for it
-    good = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
-    bad = trips.filter(~pl.col("kept")).with_columns(mask=broken(rules)).collect().lazy()
-    counts = Tally(
-        tables.count_rows(good, "file", "service", "month", "mask")
-        + tables.count_rows(bad, "file", "service", "month", "mask"),
+    query = tables.scan(partition, STANDARDIZED_SCHEMA).with_columns(month=month(PICKUP), kept=is_kept(rules))
+    trips = query.collect().lazy()  # collected once, because all queries below read it
+    kept = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
+    rejected = trips.filter(~pl.col("kept")).with_columns(mask=reason_mask(rules)).collect().lazy()
+    tally = Tally(
+        tables.count_rows(kept, "file", "service", "month", "mask")
+        + tables.count_rows(rejected, "file", "service", "month", "mask"),
         tables.count_rows(trips, "file", "pickup_location_id"),
         tables.count_rows(trips, "file", "dropoff_location_id"),
     )
     name = partition.name
-    for place in counts.places(kept=True):
-        rows = good.filter(_is_at(*place)).select(TRIP_SCHEMA.names).collect()
-        write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*place) / name)
-    for place in counts.places(kept=False):
-        rows = bad.filter(_is_at(*place)).collect()
+    for service_month in tally.service_months(kept=True):
+        rows = kept.filter(_is_of(*service_month)).select(TRIP_SCHEMA.names).collect()
+        write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*service_month) / name)
+    for service_month in tally.service_months(kept=False):
+        rows = rejected.filter(_is_of(*service_month)).collect()
         table = rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA)
-        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), place, name)
-    return counts
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
+    return tally
 
 
-def broken(rules: Sequence[Rule]) -> pl.Expr:
+def reason_mask(rules: Sequence[Rule]) -> pl.Expr:
     """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
-    return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.broken(rules, quantity) * (1 << RULES_BIT)
+    return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.rule_mask(rules, quantity) * (1 << RULES_BIT)
 
 
-def breaks_no_rule(rules: Sequence[Rule]) -> pl.Expr:
-    """Return whether there is no reason to reject each trip; faster than a mask."""
+def is_kept(rules: Sequence[Rule]) -> pl.Expr:
+    """Return whether each trip has no reason to be rejected; faster than ``reason_mask(rules) == 0``."""
     return (pl.col("issues") == 0) & tables.breaks_no_rule(rules, quantity)
 
 
 def quantity(name: str) -> pl.Expr:
-    """Return a column, or a quantity that follows from columns; null where it is not known."""
+    """Return a column, or a quantity computed from columns; null where it is unknown."""
     if name == "duration":  # seconds
         return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000
     if name in RATIOS:
         dividend, divisor = RATIOS[name]
-        known = quantity(divisor) if isinstance(divisor, str) else pl.lit(divisor)
-        return pl.when(known > 0).then(quantity(dividend) / known).fill_nan(None)
+        denominator = quantity(divisor) if isinstance(divisor, str) else pl.lit(divisor)
+        return pl.when(denominator > 0).then(quantity(dividend) / denominator).fill_nan(None)
     if name == "file_month":
-        of_file: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
-        return pl.when(PICKUP.is_not_null()).then(of_file)
+        key: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
+        return pl.when(PICKUP.is_not_null()).then(key)
     return pl.col(name)
 
 
 def month(time: pl.Expr) -> pl.Expr:
-    """Return the number of the month, see `whitewater_apps.taxi.partitions`, as int32."""
-    year, of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
-    known = year.is_between(FIRST_YEAR, LAST_YEAR)
-    return pl.when(known).then(year * 12 + of_year - 1).otherwise(UNKNOWN_MONTH)
+    """Return the number of the month, int32, as `whitewater_apps.taxi.partitions.month_number` counts."""
+    year, month_of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
+    in_range = year.is_between(FIRST_YEAR, LAST_YEAR)
+    return pl.when(in_range).then(year * 12 + month_of_year - 1).otherwise(UNKNOWN_MONTH)
 
 
-def _is_at(service: int, number: int) -> pl.Expr:
-    return (SERVICE.fill_null(0) == service) & (pl.col("month") == number)
+def _is_of(service: int, month: int) -> pl.Expr:
+    return (SERVICE.fill_null(0) == service) & (pl.col("month") == month)
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
-    """Return the sums of tip / fare by each key; see `Operations.tip_statistics`."""
+    """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
     parts = workers.map(_tip_sums, partitions, label="tips")
     return dict(zip(KEYS, merge(chain([nothing(SCHEMAS)], parts)), strict=True))
 
@@ -123,26 +122,26 @@ def _tip_sums(partition: Partition) -> list[pa.Table]:
 
 
 def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the tip of each trip as a fraction of its fare, and the keys by which it counts; see `tip_tables`."""
+    """Return each trip's tip as a fraction of its fare, and the keys that it counts under; see `tip_tables`."""
     fraction, number, passengers = pl.col("fraction"), pl.col("month"), pl.col("passenger_count")
-    known_month, service = number != UNKNOWN_MONTH, pl.col("file")
+    has_month, service = number != UNKNOWN_MONTH, pl.col("file")  # `tip_tables.trip_parts` numbers files by service
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
-    # Columns of their own: Polars would compute anew what an expression holds many times.
+    # First as columns: Polars would compute an expression again for each of its uses.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
         *UNCHANGED,
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),
         plain=(fraction > 0).fill_null(False),
-        hour_of_week=pl.when(known_month).then((PICKUP.dt.weekday().cast(pl.Int16) - 1) * 24 + PICKUP.dt.hour()),
-        month=pl.when(known_month).then(number),
+        hour_of_week=pl.when(has_month).then((PICKUP.dt.weekday().cast(pl.Int16) - 1) * 24 + PICKUP.dt.hour()),
+        month=pl.when(has_month).then(number),
         passenger_count=pl.when(passengers <= MOST_PASSENGERS).then(passengers),
         location_id="pickup_location_id",
     )
 
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
-    """Yield columns of the trips of a row group; see `Operations.read`."""
+    """Yield columns of a row group's trips; see `Operations.read`."""
     trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
     if "service" in group.names:
         trips = trips.filter(group.service == SERVICE)

@@ -1,4 +1,4 @@
-"""The table of taxi zones: borough and name of each LocationID."""
+"""The table of taxi zones: the borough and name of each LocationID."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ NOT_AVAILABLE = "N/A"
 
 @dataclass(frozen=True)
 class Zones:
-    """Borough, name and service zone of each LocationID, from 0 to 265; None of those that the table lacks.
+    """Borough, name and service zone, indexed by LocationID from 0 to 265; None where the table has no such row.
 
-    ``duplicates`` are the rows that repeated another one.
+    ``duplicates`` counts the rows that repeated another one.
     """
 
     boroughs: tuple[str | None, ...]
@@ -29,23 +29,23 @@ class Zones:
 
     @property
     def borough_names(self) -> tuple[str, ...]:
-        """The boroughs, each once, sorted."""
+        """The distinct boroughs, sorted."""
         return tuple(sorted({borough for borough in self.boroughs if borough is not None}))
 
     def within(self, borough: str) -> tuple[int, ...]:
         """Return the locations in a borough."""
-        return tuple(location for location, of in enumerate(self.boroughs) if of == borough)
+        return tuple(location for location, name in enumerate(self.boroughs) if name == borough)
 
 
 def read_zones(path: Path) -> Zones:
     """Read a table of zones.
 
-    It is CSV with a header that names LocationID, Borough and Zone, and service_zone where it is known, in any order
-    and case; other columns are ignored. ``N/A`` is a text like any other, and stands for a blank.
-
-    Raises InputError if the table cannot be read, lacks a column, names a LocationID outside 1 to 265, or gives one two
-    meanings: a join with such a table would multiply trips. Rows that repeat another one exactly are counted and
+    It is a CSV file whose header names LocationID, Borough, Zone and optionally service_zone, in any order and case;
+    other columns are ignored. ``N/A`` is an ordinary text, and replaces blanks. Exact repeats of a row are counted and
     dropped.
+
+    Raises InputError if the table cannot be read, lacks a column, has a LocationID outside 1 to 265, or has one with
+    two meanings: a join with such a table would multiply trips.
     """
     rows = _read(path)
     zones: dict[int, list[str]] = {}
@@ -56,24 +56,24 @@ def read_zones(path: Path) -> Zones:
         if zones.setdefault(int(location), zone) != zone:
             raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one row for "
                              "each.")  # fmt: skip
-    every = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
-    boroughs, names, service_zones = zip(*every, strict=True)
+    by_location = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
+    boroughs, names, service_zones = zip(*by_location, strict=True)
     return Zones(boroughs, names, service_zones, duplicates=len(rows) - len(zones))
 
 
 def zones_csv(zones: Zones) -> str:
     """Return the table as CSV in TLC's layout, one row for each LocationID that it has."""
     text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(COLUMNS)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
     for number, zone in enumerate(zip(zones.boroughs, zones.names, zones.service_zones, strict=True)):
         if zone[0] is not None:
-            rows.writerow((number, *zone))
+            writer.writerow((number, *zone))
     return text.getvalue()
 
 
 def write_unknown_zones(path: Path) -> Path:
-    """Write a table in which every location is in the borough Unknown, for trips whose table of zones is not given."""
+    """Write a table with every location in the borough Unknown, for trips that come without a table of zones."""
     rows = [f"{number},Unknown,Location {number},{NOT_AVAILABLE}" for number in range(1, LOCATIONS + 1)]
     path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode())
@@ -81,25 +81,25 @@ def write_unknown_zones(path: Path) -> Path:
 
 
 def _read(path: Path) -> list[list[str]]:
-    """Return the four columns of each row as text; the last one is N/A where the table lacks it."""
+    """Return the four columns of each row as text; a blank, or a column service_zone that is missing, is N/A."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header, *rows = [row for row in csv.reader(file, strict=True) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
     names = [name.strip().lower() for name in header]
-    twice = [name for name in COLUMNS if names.count(name.lower()) > 1]
-    if twice:
-        raise InputError(f"{path}: column {twice[0]!r} is there twice. Remove one.")
-    position = {name: number for number, name in enumerate(names)}
-    missing = [name for name in COLUMNS[:3] if name.lower() not in position]
+    duplicates = [name for name in COLUMNS if names.count(name.lower()) > 1]
+    if duplicates:
+        raise InputError(f"{path}: column {duplicates[0]!r} is there twice. Remove one.")
+    index_of = {name: index for index, name in enumerate(names)}
+    missing = [name for name in COLUMNS[:3] if name.lower() not in index_of]
     if missing or not rows:
         lacks = f"the column {' and '.join(missing)}" if missing else "rows"
         raise InputError(f"{path}: the table of zones lacks {lacks}. It needs LocationID, Borough and Zone.")
-    torn = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
-    if torn:
-        raise InputError(f"{path}: row {torn} has another number of fields than the header. Correct the row.")
-    places = [position.get(name.lower()) for name in COLUMNS]
+    bad_row = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
+    if bad_row:
+        raise InputError(f"{path}: row {bad_row} has more or fewer fields than the header. Correct the row.")
+    indexes = [index_of.get(name.lower()) for name in COLUMNS]
     return [
-        [NOT_AVAILABLE if place is None else row[place].strip() or NOT_AVAILABLE for place in places] for row in rows
+        [NOT_AVAILABLE if index is None else row[index].strip() or NOT_AVAILABLE for index in indexes] for row in rows
     ]

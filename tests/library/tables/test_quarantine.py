@@ -18,7 +18,7 @@ from whitewater.io.store import write_json
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.partitions import write_table
-from whitewater.tables.quarantine import NO_ROWS, Split, count_reasons, finish_data_sets, funnel
+from whitewater.tables.quarantine import EMPTY_PART, Split, count_reasons, finish_data_sets, funnel
 from whitewater.tables.read_files import split_files
 from whitewater.tables.rules import Rule
 
@@ -43,7 +43,7 @@ def test_a_row_that_is_missing_on_disk_is_an_error_and_no_rows_are_one_empty_fil
     write_table(pa.table({"a": [3]}), kept / "year=2" / "b.parquet")
     quarantine.mkdir()
     finish_data_sets(kept, quarantine, schema, {"rows_out": 3, "quarantined": 0})
-    assert pq.read_table(quarantine / NO_ROWS).column_names == ["a", "reasons", "source_file", "raw_line"]
+    assert pq.read_table(quarantine / EMPTY_PART).column_names == ["a", "reasons", "source_file", "raw_line"]
     with pytest.raises(IntegrityError, match="holds 3 rows where 4 were written"):
         finish_data_sets(kept, quarantine, schema, {"rows_out": 4, "quarantined": 0})
 

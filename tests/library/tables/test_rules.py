@@ -24,7 +24,7 @@ MASKS = [0, 0b10001, 0b10, 0b1010, 0b1100]
 
 def masks_of_polars(rules: tuple[Rule, ...]) -> list[int]:
     trips = pl.DataFrame({"fare": FARES, "zone": ZONES})
-    found: list[int] = trips.with_columns(mask=with_polars.broken(rules, pl.col))["mask"].to_list()
+    found: list[int] = trips.with_columns(mask=with_polars.rule_mask(rules, pl.col))["mask"].to_list()
     kept = trips.select(kept=with_polars.breaks_no_rule(rules, pl.col).cast(pl.Boolean))["kept"].to_list()
     assert (kept * len(trips))[: len(trips)] == [mask == 0 for mask in found]
     return found
@@ -32,7 +32,7 @@ def masks_of_polars(rules: tuple[Rule, ...]) -> list[int]:
 
 def masks_of_pandas(rules: tuple[Rule, ...]) -> list[int]:
     trips = pd.DataFrame({"fare": [nan if fare is None else fare for fare in FARES], "zone": ZONES})
-    found: list[int] = with_dask.broken(rules, trips.__getitem__).tolist()
+    found: list[int] = with_dask.rule_mask(rules, trips.__getitem__).tolist()
     return found
 
 
