@@ -24,7 +24,7 @@ from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.graphs.graph_folder import Edges
-from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
+from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
 
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8
 VERTICES = 60
@@ -114,8 +114,8 @@ def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
     out_degree = np.bincount(edges.sources, minlength=VERTICES)
     found = {}
     for name, (start, stop) in {"all": (0, VERTICES), "first": (0, 6), "rest": (6, VERTICES), "none": (3, 3)}.items():
-        held = hold_in_edges(
-            device, edges_on(device, edges.between(start, stop)), out_degree=out_degree, threads=1, keep=True
+        held = prepare_in_edges(
+            device, edges_to_device(device, edges.between(start, stop)), out_degree=out_degree, threads=1, keep=True
         )
         sums = device.xp.full(stop - start, np.nan)
         held.pull(shares, sums)

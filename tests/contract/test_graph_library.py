@@ -26,7 +26,7 @@ from whitewater.graphs.library_dask import (
     groups_of_all_gpus,
     ranks_of_all_gpus,
 )
-from whitewater.graphs.library_gpu import gpu_groups, gpu_library_ranks
+from whitewater.graphs.library_gpu import cugraph_groups, cugraph_ranks
 from whitewater.graphs.pagerank import solving
 from whitewater_apps.pagerank.config import Communities
 from whitewater_apps.pagerank.steps.communities import find_groups, modularity, numbered_by_size
@@ -110,7 +110,7 @@ def test_the_librarys_ranks_are_in_the_order_of_the_vertices(
 ) -> None:
     graph = random_graph(VERTICES, 0.05, weighted=weighted)
     restart = np.where(np.arange(VERTICES) % 9 == 4, 1 / 7, 0.0) if personalized else None
-    found = gpu_library_ranks(edges_of(graph, index), restart, SETTINGS)
+    found = cugraph_ranks(edges_of(graph, index), restart, SETTINGS)
     np.testing.assert_allclose(on_host(found, "float64"), exact_ranks(graph, restart), atol=1e-9)
     together = ranks_of_all_gpus(graph.write(tmp_path / "graph"), restart, SETTINGS, Device(), weighted=weighted)
     # It does not know of vertices without edges: those begin with what any has, or with their share.
@@ -132,7 +132,7 @@ def test_groups_and_modularity_are_those_of_edges_of_either_direction(
     graph = Graph(VERTICES, edges, random.random(len(edges)) + 1 if weighted else None)
     folder, rows = graph.write(tmp_path / "graph"), edges_of(graph, "int32")
     wanted = {"method": method, "resolution": 0.5, "seed": 1}
-    alone = gpu_groups(rows, **wanted)
+    alone = cugraph_groups(rows, **wanted)
     for components, labels, quality in (alone, groups_of_all_gpus(folder, Device(), **wanted)):
         for each in (components, labels):
             assert len(np.unique(each)) == 3 + ALONE
@@ -142,7 +142,7 @@ def test_groups_and_modularity_are_those_of_edges_of_either_direction(
 
 def test_a_graph_without_edges_has_a_group_for_each_vertex() -> None:
     edges = Edges(np.zeros(4, np.int64), np.empty(0, np.int32))
-    components, labels, quality = gpu_groups(edges, method="leiden", resolution=1, seed=0)
+    components, labels, quality = cugraph_groups(edges, method="leiden", resolution=1, seed=0)
     assert (components.tolist(), labels.tolist(), quality) == ([0, 1, 2], [0, 1, 2], 0)
 
 
@@ -153,7 +153,7 @@ def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refus
     gpu = SimpleNamespace(name="gpu", free_memory=lambda: 10**4)
     monkeypatch.setattr(solving, "SMALL_EDGES", 0)
     problem = solving.Problem(folder, SETTINGS, None, gpu, 1)  # type: ignore[arg-type]
-    assert solving._library_ranks(problem, problem.edges) is None
+    assert solving._cugraph_ranks(problem, problem.edges) is None
     with pytest.raises(ResourceError, match=r"communities\.method to none"):
         find_groups(folder, settings=Communities(), device=gpu)  # type: ignore[arg-type]
     assert find_groups(folder, settings=Communities(method="none"), device=gpu).modularity is None  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: 
     assert groups_beyond_one_gpu(folder, much, Device(), **wanted) is None  # type: ignore[arg-type]
     ranks = solving.ranks_beyond_one_gpu(problem, little)  # type: ignore[arg-type]
     assert ranks is not None
-    solution = solving.solve_alone(problem, ranks)
-    assert solution.by_library
-    np.testing.assert_allclose(solution.ranks, solving.solve_alone(problem).ranks, atol=1e-11)
+    solution = solving.solve_on_one_worker(problem, ranks)
+    assert solution.from_cugraph
+    np.testing.assert_allclose(solution.ranks, solving.solve_on_one_worker(problem).ranks, atol=1e-11)
     assert groups_beyond_one_gpu(folder, little, Device(), **wanted) is not None  # type: ignore[arg-type]

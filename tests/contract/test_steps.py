@@ -69,13 +69,13 @@ OF_GRAPHS = {
 BESIDE_GRAPHS = {
     "return None": "a folder whose vertices have names has a table of them",
     "return problem.edges": "those of the CPU",
-    'logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)': "`test_graph_library`",
+    'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)': "`test_graph_library`",
     **dict.fromkeys(
         (
             "from whitewater.graphs.library_dask import ranks_of_all_gpus",
             "return ranks_of_all_gpus(",
             "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
-            "return _numbered(*found)",
+            "return _groups_by_size(*groups)",
         ),
         "several GPUs: `test_graph_library` has stand-ins for them",
     ),

@@ -24,9 +24,9 @@ from whitewater.graphs.build.keys import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.library_gpu import Method, gpu_groups, library_bytes
-from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges
-from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_alone
+from whitewater.graphs.library_gpu import Method, cugraph_bytes, cugraph_groups
+from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
+from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_on_one_worker
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
@@ -92,8 +92,9 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
-        held = hold_in_edges(device, edges_on(device, edges), out_degree=larger.out_degree, threads=1, keep=True)
-        held.pull(device.to_device(shares), out)
+        there = edges_to_device(device, edges)
+        in_edges = prepare_in_edges(device, there, out_degree=larger.out_degree, threads=1, keep=True)
+        in_edges.pull(device.to_device(shares), out)
         return device.to_host(out)
 
     np.testing.assert_allclose(sums_on(gpu), sums_on(resolve("cpu")), rtol=1e-12)
@@ -124,8 +125,8 @@ def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, 
 def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphFolder, library: bool) -> None:
     problem = Problem(larger, Pagerank(library=library), None, hardware, threads=1)
     needed = problem.edges.nbytes + VECTORS * 8 * VERTICES
-    forecast = max(needed, library_bytes(problem.edges)) if library else needed
-    assert forecast / 4 < _peak(solve_alone, problem) < 1.1 * forecast
+    forecast = max(needed, cugraph_bytes(problem.edges)) if library else needed
+    assert forecast / 4 < _peak(solve_on_one_worker, problem) < 1.1 * forecast
 
 
 @pytest.mark.parametrize("method", ["leiden", "louvain"])
@@ -133,12 +134,12 @@ def test_communities_take_no_more_memory_than_is_forecast(
     hardware: Device, larger: GraphFolder, method: Method
 ) -> None:
     edges = larger.in_edges()
-    assert _peak(_groups, larger.path, method) < 1.1 * library_bytes(edges, both=True)
+    assert _peak(_groups, larger.path, method) < 1.1 * cugraph_bytes(edges, symmetric=True)
 
 
 def _groups(path: Path, method: Method) -> None:
     graph = open_graph(path)
-    gpu_groups(graph.in_edges(), method=method, resolution=1.0, seed=0)
+    cugraph_groups(graph.in_edges(), method=method, resolution=1.0, seed=0)
 
 
 def _peak(function: Callable[..., object], *arguments: object) -> int:

@@ -29,7 +29,7 @@ def communities_bytes(edges: Edges) -> int:
 
     There are three graphs at once: the given one, one that is merged, and what it is merged into.
     """
-    return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.targets
+    return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.target_count
 
 
 def find_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
@@ -38,7 +38,7 @@ def find_communities(edges: Edges, *, method: Method, resolution: float, seed: i
     ``edges`` are those of all vertices; their directions do not count.
     """
     random = np.random.default_rng(seed)
-    labels = np.arange(edges.targets)
+    labels = np.arange(edges.target_count)
     if not len(edges.sources):
         return labels
     graph = _undirected(edges)
@@ -53,7 +53,7 @@ def _undirected(edges: Edges) -> csr_array:
 
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
     offsets = edges.offsets - edges.offsets[0]
-    rows = csr_array((weights, edges.sources, offsets), shape=(edges.targets, edges.targets))
+    rows = csr_array((weights, edges.sources, offsets), shape=(edges.target_count, edges.target_count))
     return rows + rows.T
 
 

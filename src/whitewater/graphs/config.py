@@ -77,7 +77,7 @@ class Pagerank(Section):
     )
 
     @model_validator(mode="after")
-    def _definition_has_it(self) -> Self:
+    def _check_personalization(self) -> Self:
         if self.personalization and self.definition != "networkx":
             raise ValueError(
                 f"personalization is set, but definition '{self.definition}' has none: use definition networkx"

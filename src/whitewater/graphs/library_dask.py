@@ -1,7 +1,7 @@
 """cuGraph on the GPUs of several workers, for a graph that is too large for one: `cugraph.dask`.
 
-It has not run on GPUs yet: its calls are checked against the signatures of RAPIDS, and what is made of the answers with
-stand-ins. This process needs a GPU, too, for the schemas of the frames.
+It has not run on GPUs yet: its calls are checked against the signatures of RAPIDS, and the handling of their results
+against stand-ins. This process needs a GPU, too: Dask takes the schema of the frames from an empty one made here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Device
 from whitewater.graphs.graph_folder import GraphFolder
-from whitewater.graphs.library_gpu import Method, library_fits
+from whitewater.graphs.library_gpu import Method, fits_cugraph
 from whitewater.tables.with_dask import library
 
 if TYPE_CHECKING:
@@ -28,35 +28,35 @@ Labels = npt.NDArray[np.int64]
 
 
 def groups_beyond_one_gpu(
-    folder: GraphFolder, workers: Workers, device: Device, **wanted: Any
+    folder: GraphFolder, workers: Workers, device: Device, **options: Any
 ) -> tuple[Labels, Labels, float] | None:
-    """Return what `groups_of_all_gpus` does, or None where the graph fits into one GPU."""
-    if library_fits(folder.in_edges(), workers.room_for_a_task(device, tasks=1), both=True):
+    """Return the result of `groups_of_all_gpus`, or None if the graph fits into one GPU."""
+    if fits_cugraph(folder.in_edges(), workers.room_for_a_task(device, tasks=1), symmetric=True):
         return None
-    return groups_of_all_gpus(folder, device, **wanted)
+    return groups_of_all_gpus(folder, device, **options)
 
 
 def ranks_of_all_gpus(
     folder: GraphFolder, restart: npt.NDArray[np.float64] | None, settings: Pagerank, device: Device, *, weighted: bool
 ) -> npt.NDArray[np.float64]:
-    """Return cuGraph's PageRank, float64 (vertices,), sum 1, as a start; ``restart`` is the personalization, if any."""
+    """Return cuGraph's PageRank, float64 (vertices,), sum 1, to start from; ``restart`` is the personalization."""
     import cugraph.dask
 
-    chosen = None
+    personalization = None
     if restart is not None:
-        named = np.flatnonzero(restart)
-        chosen = library(device.frames).DataFrame({"vertex": named, "values": restart[named]})
+        vertices = np.flatnonzero(restart)
+        personalization = library(device.frames).DataFrame({"vertex": vertices, "values": restart[vertices]})
     with _graph(folder, device, weighted=weighted, directed=True) as graph:
-        found, _ = cugraph.dask.pagerank(
+        frame, _ = cugraph.dask.pagerank(
             graph,
             alpha=settings.damping,
-            personalization=chosen,
+            personalization=personalization,
             max_iter=settings.maximum_iterations,
             tol=settings.tolerance,
             fail_on_nonconvergence=False,
         )
-        table = found.compute()
-    # A vertex without edges is not in the graph.
+        table = frame.compute()
+    # cuGraph has no vertices without edges: they start with their share of the restart.
     ranks = np.full(folder.vertices, 1 / folder.vertices) if restart is None else restart.copy()
     ranks[device.to_host(table["vertex"].values)] = device.to_host(table["pagerank"].values)
     normalized: npt.NDArray[np.float64] = ranks / ranks.sum()
@@ -66,28 +66,28 @@ def ranks_of_all_gpus(
 def groups_of_all_gpus(
     folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int
 ) -> tuple[Labels, Labels, float]:
-    """Return components, communities and modularity as `whitewater.graphs.library_gpu.gpu_groups` does."""
+    """Return components, communities and modularity as `whitewater.graphs.library_gpu.cugraph_groups` does."""
     import cugraph.dask
 
     with _graph(folder, device, weighted=folder.weighted, directed=False) as graph:
-        joined = cugraph.dask.weakly_connected_components(graph).compute()
+        components = cugraph.dask.weakly_connected_components(graph).compute()
         if method == "leiden":
-            parts, modularity = cugraph.dask.leiden(graph, resolution=resolution, random_state=seed)
+            frame, modularity = cugraph.dask.leiden(graph, resolution=resolution, random_state=seed)
         else:
-            parts, modularity = cugraph.dask.louvain(graph, resolution=resolution)
-        found = parts.compute()
+            frame, modularity = cugraph.dask.louvain(graph, resolution=resolution)
+        communities = frame.compute()
     labels = [
-        _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), vertices=folder.vertices)
-        for table, column in ((joined, "labels"), (found, "partition"))
+        _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)
+        for table, column in ((components, "labels"), (communities, "partition"))
     ]
     return labels[0], labels[1], modularity
 
 
-def _in_order(named: Labels, labels: Labels, *, vertices: int) -> Labels:
-    """Return labels in the order of the vertices; one without edges has a label of its own."""
-    found: Labels = np.arange(vertices) + labels.max(initial=0) + 1
-    found[named] = labels
-    return found
+def _in_order(vertices: Labels, labels: Labels, *, count: int) -> Labels:
+    """Return the labels of ``count`` vertices in their order; a vertex without edges gets a label of its own."""
+    ordered: Labels = np.arange(count) + labels.max(initial=0) + 1
+    ordered[vertices] = labels
+    return ordered
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: boo
         read = partial(_edge_table, folder=folder, weighted=weighted, directed=directed, device=device)
         table = dd.from_map(read, folder.ranges(), meta=read((0, 0)))
         if not directed:
-            # An edge may be there in both directions: their weights are added up.
+            # An edge may exist in both directions: the weights are added up.
             grouped = table.groupby(["source", "target"])
             table = grouped.agg({"weight": "sum"}, split_out=table.npartitions).reset_index()
         graph = cugraph.Graph(directed=directed)
@@ -114,9 +114,9 @@ def _graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: boo
 
 
 def _edge_table(bounds: tuple[int, int], *, folder: GraphFolder, weighted: bool, directed: bool, device: Device) -> Any:
-    """Return a frame of source and target, int64, and weight, float64, of the in-edges of a range of vertices.
+    """Return the in-edges of a range of vertices as a frame: source and target, int64, and weight, float64.
 
-    Of an undirected edge the smaller end is the source. A loop has twice its weight, as both its ends count.
+    The source of an undirected edge is its smaller end. A self-loop gets twice its weight, because both its ends count.
     """
     edges, xp = folder.in_edges(weighted=weighted).between(*bounds), device.xp
     source = device.to_device(edges.sources).astype("int64")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.graphs.graph_folder import RANGE_EDGES, GraphFolder, GraphWriter, index_of, open_graph
+from whitewater.graphs.graph_folder import RANGE_EDGES, GraphFolder, GraphWriter, index_type, open_graph
 
 IDS = np.array([-4, 0, 9], np.int64)
 
@@ -102,5 +102,5 @@ def test_ranges_cover_the_vertices_once_and_share_the_edges(degrees: list[int], 
 
 
 def test_numbers_are_of_32_bits_as_long_as_they_fit() -> None:
-    assert index_of(2**31 - 1) == "int32"
-    assert index_of(2**31) == "int64"
+    assert index_type(2**31 - 1) == "int32"
+    assert index_type(2**31) == "int64"

@@ -17,7 +17,7 @@ from scipy import sparse
 from whitewater.engines import Device
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_cpu
-from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.in_edges import prepare_in_edges
 
 
 def edges_of(
@@ -35,8 +35,8 @@ def pull(
     edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1, keep: bool = True
 ) -> npt.NDArray[np.float64]:
     out_degree = np.bincount(edges.sources, minlength=len(shares))
-    held = hold_in_edges(Device(), edges, out_degree=out_degree, threads=threads, keep=keep)
-    sums = np.full(edges.targets, np.nan)
+    held = prepare_in_edges(Device(), edges, out_degree=out_degree, threads=threads, keep=keep)
+    sums = np.full(edges.target_count, np.nan)
     held.pull(shares, sums)
     return sums
 
@@ -115,7 +115,7 @@ def test_kept_edges_need_no_memory_of_those_that_are_mapped() -> None:
     edges = edges_of(np.array([3, 0, 5]), 6, weighted=False, seed=0)
     shares = np.arange(6.0)
     out_degree = np.bincount(edges.sources, minlength=6)
-    held = hold_in_edges(Device(), edges, out_degree=out_degree, threads=1, keep=True)
+    held = prepare_in_edges(Device(), edges, out_degree=out_degree, threads=1, keep=True)
     expected = row_sums(edges, shares)
     edges.sources[:] = 0
     sums = np.empty(3)

@@ -23,7 +23,7 @@ from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.graphs.graph_folder import Edges, GraphWriter, open_graph
 from whitewater.graphs.pagerank import solving
-from whitewater.graphs.pagerank.in_edges import hold_in_edges
+from whitewater.graphs.pagerank.in_edges import prepare_in_edges
 from whitewater.graphs.pagerank.power_iteration import ROUNDING
 
 Ranks = npt.NDArray[np.float64]
@@ -148,7 +148,8 @@ def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
 def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
     edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
     sums = np.empty(1)
-    hold_in_edges(Device(), edges, out_degree=np.array([1_000_003]), threads=1, keep=False).pull(np.array([0.1]), sums)
+    in_edges = prepare_in_edges(Device(), edges, out_degree=np.array([1_000_003]), threads=1, keep=False)
+    in_edges.pull(np.array([0.1]), sums)
     assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
 
 

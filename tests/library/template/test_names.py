@@ -100,7 +100,7 @@ def test_in_code_the_model_and_the_declared_application_are_renamed_and_strings_
 STAYS = {
     "genomics": r"(?!)",
     "minimal": r"\bminimal(?=[,.])|(?<=\()minimal",
-    "pagerank": r"graphs\.pagerank|nx\.pagerank|step pagerank|_pagerank_|with pagerank",
+    "pagerank": r"graphs\.pagerank|nx\.pagerank|_pagerank_|with pagerank",
     "recsys": r"(?!)",
     "taxi": r"(?:airport|cbd|raw)_taxi|\btaxis|taxi[ _](?:zones?|trips)|\bno taxi\b|\btaxi(?= =|,)",
 }

@@ -19,7 +19,7 @@ from whitewater.errors import ResourceError
 from whitewater.graphs.build.edge_blocks import check_types
 from whitewater.graphs.build.keys import MergedEdges, NumberedEdges, Rule
 from whitewater.graphs.edges_folder import FORMAT
-from whitewater.graphs.graph_folder import index_of
+from whitewater.graphs.graph_folder import index_type
 from whitewater.tables.with_dask import library, read_parquet
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def number_edges(
     keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
     first = _first_vertices(in_edges, run.device.partition_rows)
     ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
-    merge = delayed(partial(_merge, rule=rule, index=index_of(len(ids)), device=run.device))
+    merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     ranges = [range(*each) for each in pairwise(first)]
     merged = workers.compute(*(merge(part, each) for part, each in zip(ordered.to_delayed(), ranges, strict=True)))
     return NumberedEdges(ids, int(in_edges.sum()), zip(ranges, merged, strict=True))

@@ -24,7 +24,7 @@ from whitewater.graphs.build.keys import (
 )
 from whitewater.graphs.build.plan import Buckets, EdgePlan, check_memory, check_range, plan_edges
 from whitewater.graphs.build.tasks import Piece, TargetRange, distinct_ids, encode, merge, union_of_ids
-from whitewater.graphs.graph_folder import index_of
+from whitewater.graphs.graph_folder import index_type
 from whitewater.graphs.vertex_ids import Ids
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def number_edges(
     numbers = code_numbers(marks)
     ranges = _target_ranges(pieces, buckets, numbers, len(ids), plan)
     check_range(plan, edges=max((each.edges for each in ranges), default=0))
-    shared = {"pieces": pieces, "numbers": numbers, "rule": rule, "index": index_of(len(ids)),
+    shared = {"pieces": pieces, "numbers": numbers, "rule": rule, "index": index_type(len(ids)),
               "weighted": plan.weighted or rule == "sum"}  # fmt: skip
     return NumberedEdges(ids, sum(int(piece.ends[-1]) for piece in pieces), _merged(ranges, plan, workers, shared))
 

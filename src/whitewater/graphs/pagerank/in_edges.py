@@ -1,14 +1,15 @@
-"""Numbers pulled along edges: the sparse product of PageRank.
+"""Shares pulled along edges: the sparse matrix-vector product of PageRank.
 
-To pull is to add up, for each target, ``weight * shares[source]`` over its in-edges, float64, without a transposed copy
-and without atomic additions. The order of each sum is fixed: on the CPU four sums take the edges of a run in turn,
-ascending by source, and are then added pairwise; what is left after the last whole four goes to the first of them. Runs
-of a target are added with a correction, so that the error does not grow with its edges. The order does not depend on
-threads, on ranges, or on whether edges are kept in memory, so neither do the bits of the result.
+To pull is to add up, for each target, ``weight * shares[source]`` over its in-edges, in float64, without a transposed
+copy and without atomic additions. The order of each sum is fixed. On the CPU the edges of a target, ascending by
+source, are cut into runs. The edges of a run go to four sums in turn, what is left after the last full four to the
+first one; then the four are added pairwise. Runs are added with compensation, so that the error does not grow with the
+degree. The bits of the result do not depend on threads, on ranges, or on whether edges are kept in memory.
 
-Kept edges number their sources anew: those with the most out-edges first, in groups by powers of two, each in the old
-order, and no others (Faldu, Diamond, Grot: A Closer Look at Lightweight Graph Reordering, IISWC 2019). So the values
-that are read most share cache lines, while the order of each sum stays what it was.
+A copy of the edges kept in memory has renumbered sources: the vertices with the most out-edges first, in groups by
+powers of two, each group in the old order; vertices without out-edges have no number (Faldu, Diamond, Grot: A Closer
+Look at Lightweight Graph Reordering, IISWC 2019). So the shares that are read most share cache lines; the order of each
+sum stays the same.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ if TYPE_CHECKING:
     from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges
 
 
-def edges_on(device: Device, edges: Edges) -> Edges:
-    """Return edges in the memory of a device; on the CPU they stay memory-mapped."""
+def edges_to_device(device: Device, edges: Edges) -> Edges:
+    """Copy edges into the memory of a device; on the CPU they stay memory-mapped."""
     weights = None if edges.weights is None else device.to_device(edges.weights)
     return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
 
 
 def kept_bytes(edges: int, vertices: int) -> int:
-    """Return the bytes that kept edges take on the CPU, besides weights, while they are numbered anew."""
+    """Return how many bytes kept edges take on the CPU, without weights, while their sources are renumbered."""
     return 4 * edges + 40 * vertices
 
 
-def hold_in_edges(
+def prepare_in_edges(
     device: Device, edges: Edges, *, out_degree: Array, threads: int, keep: bool
 ) -> CpuInEdges | GpuInEdges:
-    """Return in-edges that numbers are pulled along many times.
+    """Prepare in-edges for many calls of ``pull``.
 
     ``edges`` are on the device; ``out_degree``, int64 (vertices,) on the host, is that of all vertices. On the CPU
-    ``keep`` says that there is memory for a copy of the edges, see `kept_bytes`; without it they are read where they
-    are, in order, each time. A GPU keeps them always. The sums are the same.
+    ``keep`` is whether to keep a copy of the edges in memory (see `kept_bytes`); if not, every call reads the mapped
+    files from start to end. A GPU always keeps them. The sums are the same either way.
     """
     if device.name == "gpu":
         from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges

@@ -1,4 +1,4 @@
-"""Personalization: where a walk begins anew, read from a table of vertices and weights."""
+"""Personalization: where the random walk restarts, read from a table of vertices and weights."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from whitewater.graphs.vertex_ids import places_of, vertex_ids
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SHOWN = 5
+_EXAMPLES = 5
 
 
 def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
     """Read a personalization vector: float64 (vertices,), sum 1.
 
-    The file is CSV with a header, or Parquet: column ``vertex``, the id, or ``name``; column ``weight``, or 1 each
-    without it. Rows of one vertex are added up.
+    The file is CSV with a header, or Parquet, with a column ``vertex`` (the id) or ``name``, and perhaps ``weight``,
+    else all weights are 1. The weights of rows with the same vertex are added up.
 
     Raises InputError if the table cannot be read or has no such columns, names an unknown vertex, or its weights are
     negative, not finite, or all 0.
@@ -30,17 +30,17 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
     table = _read(path)
     numbers = _numbers(table, path, graph)
     weights = table["weight"].to_numpy() if "weight" in table.column_names else np.ones(len(table))
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
+    invalid_rows = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(invalid_rows):
         raise InputError(
-            f"{path}: {len(wrong)} weights are negative, missing or not finite, the first in row {wrong[0] + 1}. "
-            "Weights are 0 or above."
+            f"{path}: {len(invalid_rows)} weights are negative, missing or not finite, the first in row "
+            f"{invalid_rows[0] + 1}. Weights are 0 or above."
         )
-    highest = weights.max(initial=0)
-    if not highest:
+    highest_weight = weights.max(initial=0)
+    if not highest_weight:
         raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
-    # Shares of the highest add up to a number, however large or small the weights are.
-    vector = np.bincount(numbers, weights / highest, minlength=graph.vertices)
+    # Divided by the highest first, because the weights alone may add up to infinity, or be too small to divide by.
+    vector = np.bincount(numbers, weights / highest_weight, minlength=graph.vertices)
     normalized: npt.NDArray[np.float64] = vector / vector.sum()
     return normalized
 
@@ -56,7 +56,7 @@ def _read(path: Path) -> pa.Table:
             table = pq.read_table(path)
         else:
             table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
-        table.validate(full=True)  # of text, that it is UTF-8
+        table.validate(full=True)  # such as that text is UTF-8
         if len(set(table.column_names)) < table.num_columns:
             raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
@@ -68,7 +68,7 @@ def _read(path: Path) -> pa.Table:
 
 
 def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
-    """Return the number of the vertex of each row."""
+    """Return the vertex number of each row."""
     keys = [name for name in ("vertex", "name") if name in table.column_names]
     if len(keys) != 1:
         raise InputError(
@@ -82,11 +82,11 @@ def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.
         raise InputError(f"{path}: {column.null_count} rows have no {key}. Remove them.")
     ids = vertex_ids(column.to_pylist()) if key == "name" else column.to_numpy()
     numbers = places_of(ids, graph.ids)
-    unknown = np.flatnonzero(numbers < 0)
-    if len(unknown):
-        first = ", ".join(str(each) for each in column.take(unknown[:_SHOWN]).to_pylist())
+    unknown_rows = np.flatnonzero(numbers < 0)
+    if len(unknown_rows):
+        examples = ", ".join(map(str, column.take(unknown_rows[:_EXAMPLES]).to_pylist()))
         raise InputError(
-            f"{path}: {len(unknown)} of {len(ids)} rows name no vertex of the graph: {first}"
-            f"{', ...' if len(unknown) > _SHOWN else ''}. Remove them, or write names as vertices.parquet has them."
+            f"{path}: {len(unknown_rows)} of {len(ids)} rows name no vertex of the graph: {examples}"
+            f"{', ...' if len(unknown_rows) > _EXAMPLES else ''}. Remove them, or write names as in vertices.parquet."
         )
     return numbers

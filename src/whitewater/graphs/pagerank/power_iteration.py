@@ -1,19 +1,19 @@
-"""Power iteration: a recurrence of PageRank followed to its fixed point, in float64.
+"""Power iteration: PageRank's recurrence, iterated to its fixed point in float64.
 
-Each of the three definitions is a recurrence. With the weight ``w`` of an edge from *u* to *v*, the strength ``s[u]``,
-the sum of the weights of the out-edges of *u*, damping *d*, and the personalization *p*, whose sum is 1::
+The three definitions are variants of one recurrence. ``w`` is the weight of an edge from *u* to *v*, ``s[u]`` (the
+strength) the sum of the weights of the out-edges of *u*, *d* the damping, and *p* the personalization, with sum 1::
 
     x'[v] = d * sum(w * x[u] / s[u] over in-edges of v) + (d * lost + 1 - d) * p[v]
 
-``lost`` is the rank of dangling vertices, those without out-edges, which would leave the graph.
+``lost`` is the rank of dangling vertices, those without out-edges. It restarts at *p*, or is dropped (gap).
 
 ============ ======================================= ============ ================== ==========================
 definition   lost                                    p            weights            iterations
 ============ ======================================= ============ ================== ==========================
 networkx     sum of x over dangling vertices         as given, or the graph's, or 1  to the tolerance
                                                      uniform
-graphalytics sum of x over dangling vertices         uniform      1                  as many as are asked for
-gap          0: ranks sum up to less than 1          uniform      1                  to the tolerance
+graphalytics sum of x over dangling vertices         uniform      1                  a given number
+gap          0: ranks sum to less than 1             uniform      1                  to the tolerance
 ============ ======================================= ============ ================== ==========================
 
 Sources: NetworkX, `networkx.algorithms.link_analysis.pagerank_alg.pagerank`, after Page, Brin, Motwani, Winograd: The
@@ -34,10 +34,10 @@ from whitewater.engines import Array
 from whitewater.graphs.config import Pagerank
 
 logger = logging.getLogger(__name__)
-# Fills the second array with the sums, for each vertex, of the first, one number a vertex, over its in-edges.
+# Called with shares and sums, float64 (vertices,): sets sums[v] to the sum of w * shares[u] over the in-edges of v.
 Pull = Callable[[Array, Array], None]
 PROGRESS_SECONDS = 5.0
-# What the rounding of an iteration may change, in L1: ranks sum up to 1, and a few roundings of each are of 2**-53.
+# Bound on the rounding error of one iteration, in L1: ranks sum to 1, and each takes a few roundings of 2**-53.
 ROUNDING = 2.0**-50
 
 
@@ -45,8 +45,8 @@ ROUNDING = 2.0**-50
 class Iteration:
     """An iteration: by how much it changed the ranks, in L1, and the rank of dangling vertices before it.
 
-    ``error_bound`` is the most that the ranks can be away from the fixed point, in L1: the recurrence is a contraction
-    by *d*, whichever definition (Banach's fixed-point theorem), and each iteration rounds.
+    ``error_bound`` bounds the L1 distance of the ranks to the fixed point: by every definition the recurrence is a
+    contraction by *d* (Banach's fixed-point theorem), and each iteration adds a rounding error.
     """
 
     iteration: int
@@ -57,10 +57,10 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Vectors:
-    """Numbers of all vertices on one device, worked on in slices that it likes.
+    """Constant vectors on one device, and the arithmetic of an iteration, in slices of a size that suits the device.
 
     ``strength``, float64 (vertices,), is the sum of the weights of the out-edges, infinite where there are none, so
-    that dangling vertices have no share to give. ``restart``, float64, is *p*: (vertices,), or (1,) if it is uniform.
+    that dangling vertices give a share of 0. ``restart``, float64, is *p*: (vertices,), or (1,) if it is uniform.
     """
 
     strength: Array
@@ -69,63 +69,64 @@ class Vectors:
     slice_rows: int
 
     def slices(self) -> Iterator[slice]:
-        """Yield the slices; sums are of the sums of slices, so that they depend on no worker."""
+        """Yield the slices; totals are added up slice by slice, so that they do not depend on the workers."""
         for start in range(0, len(self.strength), self.slice_rows):
             yield slice(start, min(start + self.slice_rows, len(self.strength)))
 
     def share_out(self, ranks: Array, shares: Array) -> float:
         """Fill ``shares`` with what each vertex gives to an edge of weight 1; return the rank of dangling vertices."""
-        dangling = []
+        dangling_ranks = []
         for part in self.slices():
             strength = self.strength[part]
             self.xp.divide(ranks[part], strength, out=shares[part])
-            # A product costs a fifth of a choice, which a processor guesses wrong half the time.
-            dangling.append((ranks[part] * self.xp.isinf(strength)).sum())
-        return math.fsum(map(float, dangling))
+            # Multiplying takes a fifth of the time of selecting, a branch that processors mispredict half the time.
+            dangling_ranks.append((ranks[part] * self.xp.isinf(strength)).sum())
+        return math.fsum(map(float, dangling_ranks))
 
     def advance(self, sums: Array, ranks: Array, *, damping: float, restart_rank: float) -> float:
-        """Make of ``sums``, what was pulled along the edges, the ranks after ``ranks``; return the L1 change."""
+        """Turn ``sums``, as `Pull` left them, into the ranks that follow ``ranks``, in place; return the L1 change."""
         changes = []
         for part in self.slices():
-            following = sums[part]
-            following *= damping
-            following += restart_rank * (self.restart[part] if len(self.restart) > 1 else self.restart)
-            changes.append(self.xp.abs(following - ranks[part]).sum())
+            next_ranks = sums[part]
+            next_ranks *= damping
+            next_ranks += restart_rank * (self.restart[part] if len(self.restart) > 1 else self.restart)
+            changes.append(self.xp.abs(next_ranks - ranks[part]).sum())
         return math.fsum(map(float, changes))
 
 
 def power_iteration(
     pull: Pull, vectors: Vectors, settings: Pagerank, start: Array | None = None
 ) -> tuple[Array, list[Iteration]]:
-    """Follow a recurrence until it is close enough to its fixed point, or its iterations are done.
+    """Iterate to the tolerance, or a number of times, as the definition says.
 
-    It starts with the ranks ``start``, or with *p*.
+    The initial ranks are ``start``, or *p*; the array ``start`` is overwritten.
 
     Returns
     -------
     tuple
-        The ranks, float64 (vertices,), and what each iteration did.
+        The ranks, float64 (vertices,), and a record of each iteration.
     """
-    fixed, damping = settings.definition == "graphalytics", settings.damping
+    fixed_count, damping = settings.definition == "graphalytics", settings.damping
     xp, size = vectors.xp, len(vectors.strength)
     ranks = xp.broadcast_to(vectors.restart, (size,)).copy() if start is None else start
     shares, sums = xp.empty_like(ranks), xp.empty_like(ranks)
-    log: list[Iteration] = []
-    said = time.monotonic()
-    while len(log) < (settings.iterations if fixed else settings.maximum_iterations):
+    iterations: list[Iteration] = []
+    logged_at = time.monotonic()
+    while len(iterations) < (settings.iterations if fixed_count else settings.maximum_iterations):
         dangling = vectors.share_out(ranks, shares)
         pull(shares, sums)
         lost = 0.0 if settings.definition == "gap" else dangling
         change = vectors.advance(sums, ranks, damping=damping, restart_rank=damping * lost + (1 - damping))
-        log.append(Iteration(len(log) + 1, change, (damping * change + ROUNDING) / (1 - damping), dangling))
+        bound = (damping * change + ROUNDING) / (1 - damping)
+        iterations.append(Iteration(len(iterations) + 1, change, bound, dangling))
         ranks, sums = sums, ranks
-        if not fixed and log[-1].error_bound <= settings.tolerance:
+        if not fixed_count and bound <= settings.tolerance:
             break
-        if time.monotonic() - said > PROGRESS_SECONDS:
-            said = time.monotonic()
-            bound = log[-1].error_bound
+        if time.monotonic() - logged_at > PROGRESS_SECONDS:
+            logged_at = time.monotonic()
             # The bound shrinks by about the same factor in each iteration.
-            share = len(log) / settings.iterations if fixed else math.log(bound) / math.log(settings.tolerance)
-            extra = {"progress": max(0.0, min(share, 1.0))}
-            logger.info("iteration %d: at most %.2g from the exact ranks", len(log), bound, extra=extra)
-    return ranks, log
+            done = math.log(bound) / math.log(settings.tolerance)
+            progress = len(iterations) / settings.iterations if fixed_count else max(0.0, min(done, 1.0))
+            extra = {"progress": progress}
+            logger.info("iteration %d: at most %.2g from the exact ranks", len(iterations), bound, extra=extra)
+    return ranks, iterations

@@ -1,4 +1,4 @@
-"""Where power iteration runs: in one process beside the edges, on the CPU or on one GPU, with a start by cuGraph."""
+"""Where power iteration runs: in one process, on the CPU or on one GPU, where cuGraph may give the initial ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from whitewater.errors import InputError, ResourceError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
-from whitewater.graphs.pagerank.in_edges import edges_on, hold_in_edges, kept_bytes
+from whitewater.graphs.pagerank.in_edges import edges_to_device, kept_bytes, prepare_in_edges
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
-# Below, workers would take longer to start than the iteration takes.
+# With fewer edges, workers would take longer to start than the iterations take.
 SMALL_EDGES = 1 << 20
-# Ranks, shares, sums, strengths and the rows of a personalization or of the result.
+# Vectors in memory at once: ranks, shares, sums, strengths, and the rows of a personalization or of the result.
 VECTORS = 5
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a worker is told: a graph, what to compute, and on which device with how many threads."""
+    """What a worker is given: a graph, what to compute, and the device and the number of threads to use."""
 
     folder: GraphFolder
     settings: Pagerank
@@ -40,7 +40,7 @@ class Problem:
 
     @property
     def weighted(self) -> bool:
-        """Whether the weights of edges count."""
+        """Whether edge weights are used."""
         return self.folder.weighted and self.settings.weighted and self.settings.definition == "networkx"
 
     @property
@@ -49,28 +49,28 @@ class Problem:
         return self.folder.in_edges(weighted=self.weighted)
 
     @property
-    def begins_with_library(self) -> bool:
-        """Whether cuGraph's ranks are the start."""
-        wanted = self.settings.library and self.settings.definition == "networkx"
-        return self.device.name == "gpu" and wanted and self.folder.edges >= SMALL_EDGES
+    def starts_from_cugraph(self) -> bool:
+        """Whether iteration starts from cuGraph's ranks, if they fit into memory."""
+        allowed = self.settings.library and self.settings.definition == "networkx"
+        return self.device.name == "gpu" and allowed and self.folder.edges >= SMALL_EDGES
 
     def vectors(self, device: Device) -> Vectors:
-        """Return what power iteration works with, on a device."""
-        p = np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
-        return Vectors(device.to_device(self.strength()), device.to_device(p), device.xp, device.slice_rows)
+        """Return the vectors that stay constant during power iteration, on a device."""
+        restart = np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
+        return Vectors(device.to_device(self.strength()), device.to_device(restart), device.xp, device.slice_rows)
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
 
-        Raises InputError if one is so small that a rank divided by it would be infinite, or so large that it would lose
-        digits.
+        Raises InputError if a sum is so small that a rank divided by it would be infinite, or so large that the share
+        would lose digits.
         """
         sums = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
-        wrong = np.flatnonzero((sums > LARGEST_WEIGHT) | ((sums > 0) & (sums < np.finfo(np.float64).tiny)))
-        if len(wrong):
+        invalid = np.flatnonzero((sums > LARGEST_WEIGHT) | ((sums > 0) & (sums < np.finfo(np.float64).tiny)))
+        if len(invalid):
             raise InputError(
-                f"{self.folder.path}: the weights of the out-edges of {len(wrong)} vertices, the first with id "
-                f"{self.folder.ids[wrong[0]]}, add up to {sums[wrong[0]]:g}. Scale the weights, or set "
+                f"{self.folder.path}: the weights of the out-edges of {len(invalid)} vertices, the first with id "
+                f"{self.folder.ids[invalid[0]]}, add up to {sums[invalid[0]]:g}. Scale the weights, or set "
                 "pagerank.rank.weighted to false."
             )
         sums[sums == 0] = np.inf
@@ -79,40 +79,40 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """The ranks, on the host, how they were found, and whether those of a library were the start."""
+    """The ranks, float64 (vertices,) on the host, the iterations, and whether these started from cuGraph's ranks."""
 
     ranks: npt.NDArray[np.float64]
-    log: list[Iteration]
-    by_library: bool = False
+    iterations: list[Iteration]
+    from_cugraph: bool = False
 
 
 def solve(run: Run[Pagerank], problem: Problem) -> Solution:
-    """Follow the recurrence of a problem: on the CPU in this process, unless a cluster is attached, or on one GPU.
+    """Run power iteration: on the CPU in this process, unless a cluster is attached, or on one GPU.
 
-    Where there are several GPUs and the graph is too large for cuGraph on one, cuGraph finds the start on all of them.
+    If there are several GPUs and cuGraph cannot hold the graph on one, it computes the initial ranks on all of them.
 
     Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
     the memory of a GPU.
     """
-    here = problem.device.name == "cpu" and not run.cluster_settings.attached
-    with run.workers(small=here or problem.folder.edges < SMALL_EDGES) as workers:
+    runs_here = problem.device.name == "cpu" and not run.cluster_settings.attached
+    with run.workers(small=runs_here or problem.folder.edges < SMALL_EDGES) as workers:
         problem = replace(problem, threads=min(workers.threads))
         start = None
-        if problem.begins_with_library and len(workers.threads) > 1:
+        if problem.starts_from_cugraph and len(workers.threads) > 1:
             start = ranks_beyond_one_gpu(problem, workers)
-        return next(workers.map(solve_alone, [problem], label="power iteration", shared={"start": start}))
+        return next(workers.map(solve_on_one_worker, [problem], label="power iteration", shared={"start": start}))
 
 
-def solve_alone(problem: Problem, start: npt.NDArray[np.float64] | None = None) -> Solution:
-    """Follow the recurrence of a problem in this process, all vectors on its device, from ``start``, if it is given."""
+def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None = None) -> Solution:
+    """Run power iteration in this process, all vectors on one device, from the ranks ``start`` if they are given."""
     device, edges = problem.device, _load(problem)
-    ranks = device.to_device(start) if start is not None else _library_ranks(problem, edges)
-    by_library = ranks is not None
-    # Other processes of this machine may keep edges, too.
+    ranks = device.to_device(start) if start is not None else _cugraph_ranks(problem, edges)
+    from_cugraph = ranks is not None
+    # Half of the memory is left to other processes of this machine, which may keep edges, too.
     keep = kept_bytes(problem.folder.edges, problem.folder.vertices) < memory.available() // 2
-    in_edges = hold_in_edges(device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep)
-    ranks, log = power_iteration(in_edges.pull, problem.vectors(device), problem.settings, ranks)
-    return Solution(device.to_host(ranks), log, by_library)
+    in_edges = prepare_in_edges(device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep)
+    ranks, iterations = power_iteration(in_edges.pull, problem.vectors(device), problem.settings, ranks)
+    return Solution(device.to_host(ranks), iterations, from_cugraph)
 
 
 def _load(problem: Problem) -> Edges:
@@ -126,29 +126,29 @@ def _load(problem: Problem) -> Edges:
             f"{problem.folder.path}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of "
             f"GPU memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
         )
-    return edges_on(device, edges)
+    return edges_to_device(device, edges)
 
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
-    """Return cuGraph's ranks on all GPUs, or None where the graph fits into one."""
+    """Return cuGraph's ranks, computed on all GPUs, or None if the graph fits into one."""
     from whitewater.graphs.library_dask import ranks_of_all_gpus
-    from whitewater.graphs.library_gpu import library_fits
+    from whitewater.graphs.library_gpu import fits_cugraph
 
-    if library_fits(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
+    if fits_cugraph(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
         return None
     return ranks_of_all_gpus(
         problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted
     )
 
 
-def _library_ranks(problem: Problem, edges: Edges) -> Array | None:
-    """Return cuGraph's ranks, on the device, or None where they are not asked for or do not fit."""
-    if not problem.begins_with_library:
+def _cugraph_ranks(problem: Problem, edges: Edges) -> Array | None:
+    """Return cuGraph's ranks, on the device, or None if they are not to be the start or the graph does not fit."""
+    if not problem.starts_from_cugraph:
         return None
-    from whitewater.graphs.library_gpu import gpu_library_ranks, library_bytes, library_fits
+    from whitewater.graphs.library_gpu import cugraph_bytes, cugraph_ranks, fits_cugraph
 
     free = problem.device.free_memory()
-    if not library_fits(edges, free):
-        logger.info("cuGraph would need about %.2f GB of GPU memory", library_bytes(edges) / 1e9)
+    if not fits_cugraph(edges, free):
+        logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)
         return None
-    return gpu_library_ranks(edges, problem.personalization, problem.settings)
+    return cugraph_ranks(edges, problem.personalization, problem.settings)

@@ -1,9 +1,9 @@
-"""From pages to documents and links.
+"""Step `parse`: from pages to documents and links.
 
-The pages are parsed a row group at a time, by any number of workers; each leaves a file of documents and one of links,
-and what tells its pages apart: ids and digests. From those of all pages follows which are documents and which are only
-other addresses of them, and the files that hold some of the latter are written anew without. So a worker has the pages
-of one row group in memory, and files are numbered by the row groups of the input, whoever wrote them.
+Workers parse the pages one row group at a time. For each row group they write a file of documents and one of links, and
+return ids and digests that identify its pages. From those of all pages this step finds which pages are documents and
+which are aliases (other addresses of a document), and files with aliases are rewritten without them. So a worker holds
+the pages of one row group in memory, and files have the numbers of the row groups of the input, whoever wrote them.
 """
 
 import logging
@@ -32,27 +32,27 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# Bytes of pages from which on processes, which start in some seconds, pay: parsing holds the lock of the interpreter.
+# From this many bytes of pages on, processes are worth the seconds that they take to start: parsing holds the GIL.
 LARGE_BYTES = 200_000_000
-# Columns of an example of an address in the log.
-_LONGEST_URL = 200
+# Width of an example URL in the log, in columns of a terminal.
+_URL_COLUMNS = 200
 
 
 def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, summary: Output) -> None:
     """Write the documents, the aliases and the links of pages.
 
-    Of several addresses of a page one is the document, the others are its aliases: where a redirect leads; the
-    canonical address that the page names on its host, if it was fetched; and of pages of equal title, text and targets
-    of links, that of the shortest and then the smallest URL. Links of a page to itself do not tell it from others, nor
-    do those among pages of the same bytes. Only the links of documents count.
+    If a page has several addresses, one is the document and the others are its aliases. The document is the target of a
+    redirect; the canonical address on the same host that the page names, if it was fetched; and of pages with equal
+    title, text and link targets, the one with the shortest URL, then the first in order. That comparison ignores links
+    of a page to itself, and links among pages of the same bytes. Only the links of documents are kept.
 
     The folders are those of `whitewater.web.pages` and `whitewater.text.documents`. The ``summary`` is JSON:
 
-    - ``pages``: those ``fetched``, and what they are: documents, redirects, duplicates, canonical, same_address (whose
-      URL has the normal form of another's), and what is left out: redirect_loop, redirect_too_long, redirect_invalid,
+    - ``pages``: how many were ``fetched``, and of each kind: documents, redirects, duplicates, canonical, same_address
+      (a URL with the normal form of another), and those left out: redirect_loop, redirect_too_long, redirect_invalid,
       status_404 and so on, and the kinds of `page_content.read_page`;
-    - ``links``: those ``found``, and what they are: kept, repeated (within a page), nofollow, scheme, invalid,
-      too_long, and merged: those of pages that are now aliases;
+    - ``links``: how many were ``found``, and of each kind: kept, repeated (within a page), nofollow, scheme, invalid,
+      too_long, and merged (links of pages that are now aliases);
     - ``refreshes``: how many of the redirects are tags within a page.
 
     Raises InputError if the pages cannot be read, and IntegrityError if two URLs have the same id, or the counts do not
@@ -60,7 +60,7 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     """
     pages = open_pages(fetched)
     groups = pages.row_groups()
-    # Beside what stays, and so on the same disk.
+    # In the output, and so on the same disk: parts without aliases are moved there, not copied.
     parts_folder = documents / "parts"
     for folder in (documents, links, parts_folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -68,30 +68,30 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
         shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
         tasks = list(enumerate(groups))
         parts = list(workers.map(parse_group, tasks, label="parse", ordered=True, shared=shared))
-        resolved = _resolved(parts, run.settings, parts_folder)
-        places = {"folder": parts_folder, "documents_to": documents, "links_to": links}
-        list(workers.map(finish_part, list(_kept_documents(parts, resolved)), label="merge", shared=places))
+        resolved = _resolve(parts, run.settings, parts_folder)
+        folders = {"folder": parts_folder, "documents_to": documents, "links_to": links}
+        list(workers.map(finish_part, list(_kept_documents(parts, resolved)), label="merge", shared=folders))
     shutil.rmtree(parts_folder)
-    counted = _counted(pages, parts, resolved)
+    counts = _counts(pages, parts, resolved)
     write_aliases(documents, resolved.aliases)
-    DOCUMENTS.finish(documents, counted["pages"]["documents"])
-    LINKS.finish(links, counted["links"]["kept"])
-    write_json(summary, counted)
-    run.note(pages=pages.pages, documents=counted["pages"]["documents"], links=counted["links"]["kept"])
-    _log(counted, parts)
+    DOCUMENTS.finish(documents, counts["pages"]["documents"])
+    LINKS.finish(links, counts["links"]["kept"])
+    write_json(summary, counts)
+    run.note(pages=pages.pages, documents=counts["pages"]["documents"], links=counts["links"]["kept"])
+    _log(counts, parts)
 
 
-def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
+def _resolve(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
     def addresses(number: int, places: Indices) -> list[Address]:
         urls = FORMAT.read_group(parts[number].group, ["url"])["url"]
-        asked = urls.take(parts[number].rows[places]).to_pylist()
-        return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in asked]
+        fetched = urls.take(parts[number].rows[places]).to_pylist()
+        return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in fetched]
 
     def targets(number: int, places: Indices) -> list[Indices]:
-        linked = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
-        ends = np.cumsum(parts[number].links)[places]
-        starts = ends - parts[number].links[places]
-        return [linked[start:stop] for start, stop in zip(starts, ends, strict=True)]
+        ids = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
+        stops = np.cumsum(parts[number].links)[places]
+        starts = stops - parts[number].links[places]
+        return [ids[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
     records = np.concatenate([np.empty(0, RECORD), *(part.records for part in parts)])
     return resolve(
@@ -103,22 +103,22 @@ def _resolved(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
 
 
 def _look_up(parts: Sequence[Part], read: Callable[[int, Indices], Sequence[T]]) -> Callable[[Indices], list[T]]:
-    """Return a function that reads what belongs to records, by their places among all, a part at a time."""
+    """Return a function that looks up records by their places in all parts; ``read`` does so in one part."""
     starts = np.cumsum([0, *(len(part.records) for part in parts)])
 
     def look_up(places: Indices) -> list[T]:
-        found: dict[int, T] = {}
-        part_of = np.searchsorted(starts, places, side="right") - 1
-        for number in np.unique(part_of).tolist():
-            at = places[part_of == number]
-            found |= zip(at.tolist(), read(number, at - starts[number]), strict=True)
-        return [found[place] for place in places.tolist()]
+        by_place: dict[int, T] = {}
+        numbers = np.searchsorted(starts, places, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            in_part = places[numbers == number]
+            by_place |= zip(in_part.tolist(), read(number, in_part - starts[number]), strict=True)
+        return [by_place[place] for place in places.tolist()]
 
     return look_up
 
 
 def _kept_documents(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple[int, Mask, Indices]]:
-    """Yield of each part its number, which of its documents are kept, and how many links each of them has."""
+    """Yield for each part its number, which of its documents are kept, and how many links each document has."""
     start = 0
     for number, part in enumerate(parts):
         kept = resolved.kept[start : start + len(part.records)]
@@ -126,26 +126,26 @@ def _kept_documents(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple
         yield number, kept[part.documents], part.links[part.documents]
 
 
-def _counted(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
-    kept = sum(int(links[documents].sum()) for _, documents, links in _kept_documents(parts, resolved))
+def _counts(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
+    kept = sum(int(counts[documents].sum()) for _, documents, counts in _kept_documents(parts, resolved))
     merged = sum(int(part.links.sum()) for part in parts) - kept
-    what = {**resolved.counts, **sum((part.left_out for part in parts), Counter[str]())}
-    if sum(what.values()) != pages.pages:
-        raise IntegrityError(f"{pages.pages} pages were fetched, but counted are {what}. Report this as a bug.")
-    ends = {"kept": kept, "merged": merged, **sum((part.links_left_out for part in parts), Counter[str]())}
+    kinds = {**resolved.counts, **sum((part.left_out for part in parts), Counter[str]())}
+    if sum(kinds.values()) != pages.pages:
+        raise IntegrityError(f"{pages.pages} pages were fetched, but the counts are {kinds}. Report this as a bug.")
+    links = {"kept": kept, "merged": merged, **sum((part.links_left_out for part in parts), Counter[str]())}
     return {
-        "pages": {"fetched": pages.pages, **what},
-        "links": {"found": sum(ends.values()), **ends},
+        "pages": {"fetched": pages.pages, **kinds},
+        "links": {"found": sum(links.values()), **links},
         "refreshes": sum(part.refreshes for part in parts),
     }
 
 
-def _log(counted: dict[str, Any], parts: Sequence[Part]) -> None:
-    logger.info("pages: %s; links: %s", _format_counts(counted["pages"]), _format_counts(counted["links"]))
+def _log(counts: dict[str, Any], parts: Sequence[Part]) -> None:
+    logger.info("pages: %s; links: %s", _format_counts(counts["pages"]), _format_counts(counts["links"]))
     for kind in sorted({kind for part in parts for kind in part.examples}):
         urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
-        shown = ", ".join(shorten(url, columns=_LONGEST_URL) for url in urls)
-        logger.info("%s, %d pages are left out, such as %s", kind, counted["pages"][kind], shown)
+        examples = ", ".join(shorten(url, columns=_URL_COLUMNS) for url in urls)
+        logger.info("%s, %d pages are left out, such as %s", kind, counts["pages"][kind], examples)
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:

@@ -21,19 +21,19 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 
 logger = logging.getLogger(__name__)
-# By how much the sum of ranks may differ from 1.
+# How far the sum of ranks may be from 1.
 SUM_TOLERANCE = 1e-9
 
 
 def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
-    """Compute PageRank; write the ranks in the order of the vertices' numbers, and how they converged.
+    """Compute PageRank; write the rank of each vertex, ascending by id, and how the ranks converged.
 
     Raises InputError if the graph or the personalization cannot be used; IntegrityError if the iterations did not
-    suffice, or the ranks are not finite, negative, or do not add up to 1; and ResourceError if there is not enough
-    memory.
+    reach the tolerance, or the ranks are negative, are not finite or do not add up to 1; and ResourceError if there is
+    not enough memory.
     """
     folder = open_graph(graph)
-    needed = _forecast(folder, run.settings)
+    forecast_bytes = _forecast(folder, run.settings)
     solution = _solve(run, folder)
     summary = _summary(solution, folder, run.settings)
     _check(solution, summary, run.settings)
@@ -42,13 +42,14 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     write_json(convergence, summary)
     run.note(
         **{name: summary[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
-        forecast_memory_bytes=needed,
+        forecast_memory_bytes=forecast_bytes,
     )
-    logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
+    count = len(solution.iterations)
+    logger.info("%d iterations, %s vertices, %s edges", count, f"{folder.vertices:,}", f"{folder.edges:,}")
 
 
 def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
-    """Return about how many bytes the ranks and what they are computed with take; edges are memory-mapped."""
+    """Refuse a graph whose vectors do not fit into memory; return their bytes. Edges do not count: they are mapped."""
     vectors = VECTORS + (2 if settings.personalization else 0)
     needed = 8 * vectors * folder.vertices
     memory.forecast(
@@ -62,26 +63,26 @@ def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
 def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
     if not folder.vertices:
         return Solution(np.zeros(0), [])
-    named = run.settings.personalization
-    personalization = read_personalization(Path(named).expanduser(), folder) if named else None
+    path = run.settings.personalization
+    personalization = read_personalization(Path(path).expanduser(), folder) if path else None
     return solve(run, Problem(folder, run.settings, personalization, run.device, run.threads))
 
 
 def _summary(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
-    last = solution.log[-1] if solution.log else None
+    last = solution.iterations[-1] if solution.iterations else None
     return {
         "definition": settings.definition,
         "damping": settings.damping,
         "tolerance": settings.tolerance,
-        "start": "cugraph" if solution.by_library else "personalization" if settings.personalization else "uniform",
-        "iterations": len(solution.log),
+        "start": "cugraph" if solution.from_cugraph else "personalization" if settings.personalization else "uniform",
+        "iterations": len(solution.iterations),
         "converged": last is None or last.error_bound <= settings.tolerance,
         "error_bound": last and last.error_bound,
         "sum": float(np.sum(solution.ranks)),
         "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
         "vertices": folder.vertices,
         "edges": folder.edges,
-        "log": [asdict(iteration) for iteration in solution.log],
+        "log": [asdict(iteration) for iteration in solution.iterations],
     }
 
 
@@ -94,7 +95,7 @@ def _check(solution: Solution, summary: dict[str, Any], settings: Pagerank) -> N
     if settings.definition != "graphalytics" and not summary["converged"]:
         bound = summary["error_bound"]
         raise IntegrityError(
-            f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
+            f"after {len(solution.iterations)} iterations the ranks are within {bound:.3g} of the exact ones, but "
             f"pagerank.rank.tolerance is {settings.tolerance:g}. Set pagerank.rank.maximum_iterations higher, "
             f"or the tolerance above {bound:.3g}."
         )
