@@ -22,7 +22,7 @@ from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.recsys_logs import clicks, write_log
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, assert_equal, cut, files, fitted
 from whitewater.features.dataset import Dataset
-from whitewater.features.operator import Applying, Node
+from whitewater.features.operator import ApplyMode, Node
 from whitewater.features.operators import JoinExternal
 from whitewater.features.workflow import Workflow
 
@@ -38,7 +38,7 @@ OF_FRAMES = (
 )  # fmt: skip
 WORDS = frozenset({"Frame", "Series", "frame", "series"})
 # What only cuDF has, or the host's side of it.
-OF_CUDF = frozenset({"_read_files", "_as_declared", "_nulls", "hashes", "table_of", "frame_of"})
+OF_CUDF = frozenset({"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"})
 # What is asked of pandas where cuDF has a way of its own: its frames are made of Arrow's tables.
 OF_PANDAS = "cudf.ArrowDtype"
 ELSEWHERE = {"return column.series", "return _read_files(span, types, device)"}
@@ -77,7 +77,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
                 if name in EXACT and files(by_frames, folder / name) != files(local[name], folder / f"{name} local"):
                     different.append(name)
                 if name == "lists":
-                    lazy = by_frames.fitted.frames(Dataset(rows), Applying(DEVICE))
+                    lazy = by_frames.transformation.frames(Dataset(rows), ApplyMode(DEVICE))
                     assert list(lazy.compute(scheduler="synchronous")) == made.column_names
             log = write_log(rows, folder / "log")
             made = on_frames(EXACT["past"], log).transform(log, device=DEVICE, engine="dask")

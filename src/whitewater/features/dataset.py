@@ -1,7 +1,7 @@
 """The rows that a workflow is fitted on or applied to: files or tables, in parts that fit into memory.
 
-`Dataset` reads a part as a block of columns, `as_fitted` gives these the types that they had in fitting, and `as_table`
-makes a table of Arrow of them.
+`Dataset` reads a part as a block of columns, `cast_columns` gives them the types that they had when the workflow was
+fitted, and `as_table` makes an Arrow table of them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from whitewater.features.columns.arrow import arrow_of, column_of
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
 from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
-from whitewater.features.schema import Field, Schema, kind, plain, wider
+from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
 from whitewater.io.folder import RowGroup, open_parquet
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-# Rows that are worked on at once: those of a row group, or of so much of it or of a table in memory.
+# Rows processed at once: a whole row group, or this many rows of a larger one or of a table in memory.
 PART_ROWS = 524_288
-# Row groups that follow one another are read together up to so many rows: work on few rows is mostly its beginning.
+# Consecutive row groups are read together up to this many rows: the work on fewer rows is mostly overhead.
 FEW_ROWS = 32_768
-_WHOLE = 2.0**53
-_MOST = 2**63 - 1
+_MAX_EXACT_FLOAT = 2.0**53
+_MAX_INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that are read together: of one row group from row ``start`` on, of several whole ones, or of a table."""
+    """Rows that are read together: of one row group from row ``start`` on, of several whole groups, or of a table."""
 
     groups: tuple[RowGroup, ...]
     start: int
@@ -53,14 +53,14 @@ class Dataset:
     Parameters
     ----------
     source
-        A Parquet file, a folder of them, or several files; or a table of Arrow, a frame of pandas, cuDF or Polars, or a
+        A Parquet file, a folder of them, or several files; or an Arrow table, a pandas, cuDF or Polars DataFrame, or a
         mapping of arrays or lists.
 
     Raises
     ------
     InputError
-        If there is no such file, or files differ in their columns. Columns that are neither of numbers nor of text nor
-        of lists of these are left aside.
+        If there is no such file, or files differ in their columns. Columns are ignored unless they hold numbers, text,
+        or lists of these.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class Dataset:
 
     @cached_property
     def schema(self) -> Schema:
-        """The columns; of files, those that all of them have."""
+        """The columns; of several files, those of the first one, which all files must have."""
         if self._table is not None:
             return _schema(self._table.schema)
         (first, schema), *others = [
@@ -85,7 +85,7 @@ class Dataset:
 
     @cached_property
     def seconds(self) -> tuple[str, ...]:
-        """The columns that are seconds since 1970: that of a log's times. Of other data nothing is known."""
+        """The columns known to hold seconds since 1970: the time of a log, and none of other data."""
         if not isinstance(self.source, (str, Path)) or not is_log(Path(self.source)):
             return ()
         time = open_log(Path(self.source)).time
@@ -101,12 +101,12 @@ class Dataset:
         return sum(part.rows for part in self.parts())
 
     def read(self, part: Part, names: Sequence[str]) -> Block:
-        """Read columns of a part; raises InputError if a file is damaged, or a column is not there."""
+        """Read columns of a part; raises InputError if a file is damaged, or a column is missing."""
         types = {name: self.schema[name].type for name in names}
         if self._table is not None:
-            return as_fitted(_block(self._table.slice(part.start, part.rows), names), types)
+            return cast_columns(_block(self._table.slice(part.start, part.rows), names), types)
         blocks = [
-            as_fitted(read_columns(group.path, group.number, names, start=part.start, rows=part.rows), types)
+            cast_columns(read_columns(group.path, group.number, names, start=part.start, rows=part.rows), types)
             for group in part.groups
         ]
         if len(blocks) == 1:
@@ -114,7 +114,7 @@ class Dataset:
         return _block(pa.concat_tables([as_table(block, types) for block in blocks]), names)
 
     def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the bytes of columns as stored, which tell how long it takes to read them."""
+        """Return the bytes of columns as stored, an estimate of how long it takes to read them."""
         if self._table is not None:
             return {name: self._table.column(name).nbytes for name in names}
         sizes = dict.fromkeys(names, 0)
@@ -130,7 +130,7 @@ class Dataset:
     def _parts(self) -> tuple[Part, ...]:
         if self._table is not None:
             return tuple(_cut((), self._table.num_rows))
-        return _together(
+        return _merge_small(
             RowGroup(path, number, footer.row_group(number).num_rows)
             for path, footer in self._footers.items()
             for number in range(footer.num_row_groups)
@@ -138,7 +138,7 @@ class Dataset:
 
     @cached_property
     def _paths(self) -> tuple[Path, ...]:
-        """The files, or none of data in memory."""
+        """The files; none if the data are in memory."""
         if isinstance(self.source, (str, Path)):
             return _files(Path(self.source))
         is_files = isinstance(self.source, Sequence) and self.source and isinstance(self.source[0], (str, Path))
@@ -165,14 +165,14 @@ def _block(table: pa.Table, names: Sequence[str]) -> Block:
 
 
 def _cut(groups: tuple[RowGroup, ...], rows: int) -> Iterator[Part]:
-    """Yield the parts of so many rows: one, unless they are far more than a part should have."""
+    """Yield the parts of this many rows: one part, unless that would be far larger than `PART_ROWS`."""
     size = rows if rows <= 2 * PART_ROWS else PART_ROWS
     for start in range(0, rows, max(size, 1)):
         yield Part(groups, start, min(size, rows - start))
 
 
-def _together(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
-    """Return row groups as parts; small ones that follow one another are one part."""
+def _merge_small(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
+    """Return row groups as parts, in which consecutive small ones are merged."""
     parts: list[Part] = []
     for group in groups:
         if parts and parts[-1].start == 0 and parts[-1].rows + group.rows <= FEW_ROWS:
@@ -187,10 +187,10 @@ def _files(path: Path) -> tuple[Path, ...]:
         return (path,)
     if is_log(path):
         return tuple(path / file.name for file in open_log(path).files)
-    found = tuple(sorted(path.glob("*.parquet")))
-    if not found:
-        raise InputError(f"{path} has no Parquet files (*.parquet). Name a folder that has, or a file.")
-    return found
+    files = tuple(sorted(path.glob("*.parquet")))
+    if not files:
+        raise InputError(f"{path} has no Parquet files (*.parquet). Name a folder that has some, or a file.")
+    return files
 
 
 def _as_table(source: Any) -> pa.Table:
@@ -205,7 +205,7 @@ def _as_table(source: Any) -> pa.Table:
             return pa.Table.from_pandas(source, preserve_index=False)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"{type(source).__name__} is not a table: {error}. Give columns of one length and type each."
+            f"{type(source).__name__} is not a table: {error}. Give columns of equal length, each of one type."
         ) from error
     raise InputError(
         f"{type(source).__name__} cannot be read as data. Give paths, an Arrow table, a frame, or a mapping of arrays."
@@ -221,125 +221,124 @@ def _as_array(name: str, values: Any) -> Any:
 
 def _schema(schema: pa.Schema) -> Schema:
     fields, unusable = [], {}
-    for each in schema:
+    for field in schema:
         try:
-            fields.append(Field(each.name, plain(each.type)))
+            fields.append(Field(field.name, plain_type(field.type)))
         except ValueError as error:
-            unusable[each.name] = str(error)
+            unusable[field.name] = str(error)
     return Schema(tuple(fields), unusable)
 
 
 def _common(schema: Schema, first: Path, other: Schema, path: Path) -> Schema:
     """Return the columns of the first file, each with a type that holds the values of both files."""
-    known = {each.name: each for each in other}
+    types = other.types
     fields = []
-    for each in schema:
-        if each.name not in known:
+    for field in schema:
+        if field.name not in types:
             raise InputError(
-                f"{path} has no column {each.name!r}, which {first} has. Files must have the same columns."
+                f"{path} has no column {field.name!r}, which {first} has. Files must have the same columns."
             )
-        kinds = kind(each.type), kind(known[each.name].type)
+        kinds = kind(field.type), kind(types[field.name])
         if kinds[0] != kinds[1] and "nulls" not in kinds:
             raise InputError(
-                f"column {each.name!r} is of {kinds[1]} in {path}, but of {kinds[0]} in {first}. Make them the same."
+                f"column {field.name!r} is of {kinds[1]} in {path}, but of {kinds[0]} in {first}. Make them the same."
             )
-        fields.append(replace(each, type=wider(each.type, known[each.name].type)))
+        fields.append(replace(field, type=wider_type(field.type, types[field.name])))
     return Schema(tuple(fields), schema.unusable)
 
 
 def spans(parts: Sequence[Part], *, rows: int) -> Iterator[Span]:
-    """Yield parts that follow one another, in spans of about so many rows."""
+    """Yield the parts in spans: consecutive parts with at least ``rows`` rows together, fewer in the last span."""
     span: list[Part] = []
     for part in parts:
         span.append(part)
-        if sum(each.rows for each in span) >= rows:
+        if sum(part.rows for part in span) >= rows:
             yield tuple(span)
             span = []
     if span:
         yield tuple(span)
 
 
-def as_fitted(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType = np) -> Block:
-    """Return columns as they were when a workflow was fitted, where they hold the same: nulls, and whole numbers.
+def cast_columns(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType = np) -> Block:
+    """Return columns in the types that they had when a workflow was fitted, if these can hold their values.
 
-    A column of nulls only, or of integers in which some are null, may come as one of floats; floats get the width that
-    they had.
+    A column of nulls only, or of integers some of which are null, may arrive as floats. Floats get their former width.
 
-    Raises InputError if a column of integers has a number with a fraction, or one above 2**63 - 1, one of booleans has
-    other numbers than 0 and 1, one of text or lists has numbers, or one that had no value, and so no type, floats or
-    lists.
+    Raises InputError if a former column of integers has a fraction or a number above 2**63 - 1, one of booleans has
+    numbers other than 0 and 1, one of text or lists has numbers, or one of nulls only, whose type was unknown, has
+    floats or lists.
     """
-    return {name: _as_fitted(name, column, types[name], xp) for name, column in block.items()}
+    return {name: _cast_column(name, column, types[name], xp) for name, column in block.items()}
 
 
-def _as_fitted(name: str, column: Column, type_: pa.DataType, xp: ModuleType) -> Column:
+def _cast_column(name: str, column: Column, type_: pa.DataType, xp: ModuleType) -> Column:
     if pa.types.is_null(type_):
-        return _of_no_type(name, column, xp)
+        return _check_untyped(name, column, xp)
     if not isinstance(column, Numbers):
         return column
     if pa.types.is_floating(type_):
         return Numbers(column.values.astype(type_.to_pandas_dtype(), copy=False), column.valid)
     if column.values.dtype.kind == "f":
         if pa.types.is_string(type_) or pa.types.is_list(type_):
-            return _all_null(name, column, type_, xp)
-        column = _as_integers(name, column, xp)
-    return _as_wide(name, column, type_, xp)
+            return _floats_to_nulls(name, column, type_, xp)
+        column = _floats_to_integers(name, column, xp)
+    return _narrow_integers(name, column, type_, xp)
 
 
-def _of_no_type(name: str, column: Column, xp: ModuleType) -> Column:
+def _check_untyped(name: str, column: Column, xp: ModuleType) -> Column:
     floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
     if isinstance(column, Lists) or (floats is not None and not bool(xp.isnan(floats).all())):
-        raise _unlike(name, "values that are neither text nor integers", "without values", "text or integers")
+        raise _cast_error(name, "values that are neither text nor integers", "without values", "text or integers")
     return column
 
 
-def _as_wide(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
-    """Return integers, once they were found to be some that the type can mean."""
+def _narrow_integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
+    """Return integers as booleans or signed integers if the type needs that, after a check of their range."""
     values = column.values
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
         values = values if column.valid is None else xp.where(column.valid, values, 0)
         if bool(((values != 0) & (values != 1)).any()):
-            raise _unlike(name, "numbers other than 0 and 1", "of booleans", "booleans")
+            raise _cast_error(name, "numbers other than 0 and 1", "of booleans", "booleans")
         return Numbers(values.astype(bool), column.valid)
     if values.dtype == np.uint64 and not pa.types.is_uint64(type_) and len(values):
-        if int(values.max()) > _MOST:
-            raise _unlike(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
+        if int(values.max()) > _MAX_INT64:
+            raise _cast_error(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
         return Numbers(values.astype(np.int64), column.valid)
     return column
 
 
-def _all_null(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Column:
+def _floats_to_nulls(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Column:
     if not bool(xp.isnan(column.values).all()):
-        raise _unlike(name, "numbers", f"of {kind(type_)}", kind(type_))
+        raise _cast_error(name, "numbers", f"of {kind(type_)}", kind(type_))
     return column_of(pa.nulls(len(column), type_))
 
 
-def _as_integers(name: str, column: Numbers, xp: ModuleType) -> Numbers:
+def _floats_to_integers(name: str, column: Numbers, xp: ModuleType) -> Numbers:
     valid = ~xp.isnan(column.values) if column.valid is None else column.valid & ~xp.isnan(column.values)
     values = xp.where(valid, column.values, 0)
-    # Above 2**53 floats are not every integer, so that a category would be another one.
-    if bool(((values != xp.floor(values)) | (xp.abs(values) > _WHOLE)).any()):
-        raise _unlike(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
+    # Above 2**53, floats skip integers: a category could become another one.
+    if bool(((values != xp.floor(values)) | (xp.abs(values) > _MAX_EXACT_FLOAT)).any()):
+        raise _cast_error(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
     return Numbers(values.astype(xp.int64), valid)
 
 
-def _unlike(name: str, found: str, fitted: str, wanted: str) -> InputError:
+def _cast_error(name: str, values: str, fitted_kind: str, remedy: str) -> InputError:
     return InputError(
-        f"column {name!r} has {found}, but was {fitted} when the workflow was fitted. Give {wanted}, or fit it again."
+        f"column {name!r} has {values}, but was {fitted_kind} when the workflow was fitted. Give {remedy} or fit again."
     )
 
 
-def refuse_other_times(name: str, column: Column) -> None:
-    """Raise InputError if a column of seconds has numbers that are not times from 1980 to 2100."""
+def check_seconds(name: str, column: Column) -> None:
+    """Raise InputError if a column of seconds has numbers that are not times from 1980 to 2099."""
     numbers = cast("Numbers", column)
     wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
     wrong = wrong if numbers.valid is None else wrong & numbers.valid
     if bool(wrong.any()):
-        raise InputError(other_time(name, int(numbers.values[wrong][0])))
+        raise InputError(seconds_fault(name, int(numbers.values[wrong][0])))
 
 
-def other_time(name: str, value: int) -> str:
-    """Return what is said of a number that is not a time."""
+def seconds_fault(name: str, value: int) -> str:
+    """Return the error message for a number that is not a time in seconds."""
     return (
         f"column {name!r} has the time {value}, but was of seconds since 1970 when the workflow was fitted, and these "
         f"are from {SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."
@@ -356,9 +355,9 @@ def type_of(column: Column) -> pa.DataType:
 
 
 def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return columns as a table of Arrow; nulls are nulls, but NaN in floats.
+    """Return columns as an Arrow table; nulls stay null, except that they are NaN in columns of floats.
 
-    Raises InputError if the values of a column cannot be of its type.
+    Raises InputError if the values of a column do not fit its type.
     """
     arrays = [_arrow_of(name, block[name], type_) for name, type_ in types.items()]
     return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
@@ -375,5 +374,5 @@ def _arrow_of(name: str, column: Column, type_: pa.DataType) -> pa.Array:
 
 
 def arrow_schema(types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return the columns of results: floats are never null, because a null is NaN there."""
+    """Return the Arrow schema of results: columns of floats are not nullable, because their nulls are NaN."""
     return pa.schema([pa.field(name, type_, not pa.types.is_floating(type_)) for name, type_ in types.items()])

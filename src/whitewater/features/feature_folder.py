@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.column import Lists, Numbers
-from whitewater.features.schema import Field, Schema, column_json, field_of
+from whitewater.features.schema import Field, Schema, column_from_json, column_json
 from whitewater.io.folder import Format
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
@@ -217,7 +217,7 @@ def array_name(file: str, matrix: int) -> str:
 def _folder(
     path: Path, *, columns: list[Any], files: list[Any], rows: int, seed: int | None, nulls: dict[str, int], **_: Any
 ) -> FeatureFolder:
-    schema = Schema(tuple(map(field_of, columns)))
+    schema = Schema(tuple(map(column_from_json, columns)))
     folder = FeatureFolder(path, schema, tuple(FeatureFile(**each) for each in files), seed, nulls)
     if folder.rows != rows:
         raise ValueError(f"its files have {folder.rows} rows, not {rows}")

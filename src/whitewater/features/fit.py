@@ -1,8 +1,8 @@
 """Fitting: the operators of a graph learn their statistics from a dataset.
 
-Operators that do not wait for another operator's statistics learn together, in a *phase*. Each statistic is observed in
-*spans* of the data, which are combined in order. Spans depend on the data only, so that neither the number of threads
-nor their speed changes a result.
+Operators that need no statistics of unfitted operators learn together, in one *phase*. A statistic observes the data
+in *spans*, and combines their summaries in order. Spans depend on the data only, so results depend neither on the
+number of threads nor on their speed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.operator import Applying, Fitted, Fitting, Node, Statistic
-from whitewater.features.plan import Lesson, Material, Plan, bind, evaluate
+from whitewater.features.operator import ApplyMode, Fitted, Node, Resources, Statistic
+from whitewater.features.plan import FitState, Lesson, Plan, bind, evaluate
 from whitewater.features.transform import Transformation
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
-# Rows of a span: enough for a statistic to be worth its combination with the next one's.
+# Rows of a span: enough that observing them takes far longer than combining their summary with the next one.
 SPAN_ROWS = 1 << 22
-# Bytes of a block for each row and column: as read, and as transformed on the way.
+# Bytes per row and column of a block: as read, and as transformed by the operators before.
 ROW_BYTES = 24
 
 
@@ -44,39 +44,41 @@ def fit_workflow(
 ) -> Transformation:
     """Fit all operators of a graph; ``carry`` names columns of the data to copy to the results.
 
-    Statistics may take a share of the available memory, by the settings. Raises ConfigError if the features cannot be
-    made of these columns; InputError if there are no rows, or a file is damaged; ResourceError if blocks or statistics
-    do not fit into memory.
+    The settings limit the share of the available memory that statistics may take. Raises ConfigError if the features
+    cannot be computed from these columns; InputError if there are no rows, or a file is damaged; ResourceError if
+    blocks or statistics do not fit into memory.
     """
     plan = bind(features, dataset.schema)
-    if both := [name for name in carry if name in plan.outputs]:
-        raise ConfigError(f"{', '.join(both)} would be there twice: as a result, and carried along. Rename the result.")
+    if duplicates := [name for name in carry if name in plan.outputs]:
+        raise ConfigError(
+            f"{', '.join(duplicates)} would be there twice: as a result, and carried along. Rename the result."
+        )
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
     forecast(plan, dataset, run.device, workers)
     learned: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
-    applying = Applying(run.device, training=True, engine=run.engine)
+    mode = ApplyMode(run.device, training=True, engine=run.engine)
     while lessons := _next_phase(plan, learned):
-        # Statistics are on the host, whatever the device.
+        # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-        material = Material(plan, tuple(learned), dataset, Fitting(run.device, int(memory)), applying)
-        for lesson, fitted in _learn_phase(lessons, material, workers):
+        state = FitState(plan, tuple(learned), dataset, Resources(run.device, int(memory)), mode)
+        for lesson, fitted in _learn_phase(lessons, state, workers):
             learned[lesson.stage] = {**(learned[lesson.stage] or {}), lesson.statistic.name: fitted}
         plan = plan.describe(learned)
-    return Transformation(plan, tuple(each or {} for each in learned), tuple(carry), dataset.seconds)
+    return Transformation(plan, tuple(statistics or {} for statistics in learned), tuple(carry), dataset.seconds)
 
 
-def _learn_phase(lessons: Sequence[Lesson], material: Material, workers: Workers) -> Iterator[tuple[Lesson, Fitted]]:
-    """Learn the statistics of a phase, in as many passes over the data as it takes."""
+def _learn_phase(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Iterator[tuple[Lesson, Fitted]]:
+    """Learn the statistics of a phase, in as many passes over the data as they need."""
     while lessons:
         logger.info("a pass over the data learns %d statistics", len(lessons))
-        results = _learn(_longest_first(lessons, material), material, workers)
+        results = _learn(_longest_first(lessons, state), state, workers)
         yield from ((lesson, result) for lesson, result in results if isinstance(result, Fitted))
         lessons = [replace(lesson, statistic=result) for lesson, result in results if isinstance(result, Statistic)]
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
-    """Return the statistics that can be learned now; mark stages without any as fitted."""
+    """Return the statistics that can be learned now; mark stages that need none as fitted."""
     lessons: list[Lesson] = []
     for number, stage in enumerate(plan.stages):
         if learned[number] is None and all(learned[parent] is not None for parent in stage.parents()):
@@ -87,57 +89,57 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
     return lessons
 
 
-def _learn(
-    lessons: Sequence[Lesson], material: Material, workers: Workers
-) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
-    """Return the result of each lesson. A task is a statistic if there are many, or else one span of a statistic."""
-    if material.applying.engine == "dask":
+def _learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
+    """Return the result of each lesson. With many lessons, a task is a whole lesson; with few, one span of a lesson."""
+    if state.mode.engine == "dask":
         from whitewater.features import with_dask
 
-        return with_dask.learn(lessons, material, workers)
-    cut = list(spans(material.dataset.parts(), rows=SPAN_ROWS))
-    mapped = partial(workers.map, _observe, label="fit", ordered=True, shared={"material": material})
-    if len(lessons) >= sum(workers.threads) or len(cut) == 1:
-        return list(zip(lessons, mapped([(lesson, cut, True) for lesson in lessons]), strict=True))
-    parts = mapped([(lesson, [span], False) for lesson in lessons for span in cut])
-    return [(lesson, lesson.statistic.combine(islice(parts, len(cut)), material.fitting)) for lesson in lessons]
+        return with_dask.learn(lessons, state, workers)
+    all_spans = list(spans(state.dataset.parts(), rows=SPAN_ROWS))
+    observe = partial(workers.map, _observe, label="fit", ordered=True, shared={"state": state})
+    if len(lessons) >= sum(workers.threads) or len(all_spans) == 1:
+        return list(zip(lessons, observe([(lesson, all_spans, True) for lesson in lessons]), strict=True))
+    summaries = observe([(lesson, [span], False) for lesson in lessons for span in all_spans])
+    return [
+        (lesson, lesson.statistic.combine(islice(summaries, len(all_spans)), state.resources)) for lesson in lessons
+    ]
 
 
-def _observe(task: tuple[Lesson, Sequence[Span], bool], *, material: Material) -> Any:
-    """Return the result of all spans of the data, or the summary of one."""
-    (lesson, cut, is_all), fitting = task, material.fitting
+def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> Any:
+    """Return the result of a lesson on all spans of the data, or its summary of one span."""
+    (lesson, task_spans, is_complete), resources = task, state.resources
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
-            read = partial(material.dataset.read, part)
-            yield evaluate(material.plan, material.learned, read, material.observed_columns(lesson), material.applying)
+            read = partial(state.dataset.read, part)
+            yield evaluate(state.plan, state.learned, read, state.observed_columns(lesson), state.mode)
 
-    parts = (lesson.statistic.observe(blocks(span), fitting) for span in cut)
-    return lesson.statistic.combine(parts, fitting) if is_all else next(parts)
+    summaries = (lesson.statistic.observe(blocks(span), resources) for span in task_spans)
+    return lesson.statistic.combine(summaries, resources) if is_complete else next(summaries)
 
 
-def _longest_first(lessons: Sequence[Lesson], material: Material) -> list[Lesson]:
-    """Sort statistics by the bytes that they read, so that a long one does not start last."""
-    names = {name for lesson in lessons for name in material.columns(lesson)}
-    sizes = material.dataset.stored_bytes(sorted(names))
-    return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in material.columns(lesson)))
+def _longest_first(lessons: Sequence[Lesson], state: FitState) -> list[Lesson]:
+    """Sort lessons by the bytes that they read, the largest first, so that no long one starts last."""
+    names = {name for lesson in lessons for name in state.columns(lesson)}
+    sizes = state.dataset.stored_bytes(sorted(names))
+    return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in state.columns(lesson)))
 
 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     """Raise ResourceError if row groups do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts())
-    read = [
+    columns_read = [
         {
-            *plan.data_columns(dict.fromkeys(share.outputs, number), training=True),
+            *plan.data_columns(dict.fromkeys(substage.outputs, number), training=True),
             *stage.operator.dependencies(fitting=True, training=True),
         }
         for number, stage in enumerate(plan.stages)
-        for share in stage.shares
+        for substage in stage.substages
     ]
     workers.forecast(
         device,
-        a_task=rows * max(map(len, read), default=0) * ROW_BYTES,
-        tasks=len(read),
+        a_task=rows * max(map(len, columns_read), default=0) * ROW_BYTES,
+        tasks=len(columns_read),
         what=f"fitting on row groups of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )

@@ -6,12 +6,12 @@ A user writes the graph::
     categories = ["C1", ["C1", "C2"]] >> Categorify(freq_threshold=5)
     features = numbers + categories
 
-Nodes do not change, and each is made of nodes that were there before, so there are no cycles. Which columns there are
-is known when a graph meets data: see `whitewater.features.plan`.
+Nodes are immutable and built from existing nodes, so a graph has no cycles. Its columns are known only once it is bound
+to data: see `whitewater.features.plan`.
 
 An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
-apart, in `Fitted` objects, one for each `Statistic`: for most operators one for each of their columns, so that columns
-are learned beside each other.
+separately, in one `Fitted` object for each `Statistic`. Most operators have one statistic per column, so that columns
+are learned in parallel.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ Value = str | int | float | None | list[Any]
 Row = Mapping[str, Value]
 RowFunction = Callable[[Row], dict[str, Value]]
 Inputs = tuple[str | tuple[str, ...], ...]
-"""Columns, and combinations of columns, in order."""
+"""Columns and combinations of columns, in order."""
 Selection = str | Sequence[str | Sequence[str]]
-"""A column, or columns; a sequence among them is a combination of columns."""
+"""A column or a sequence of columns, in which a nested sequence is a combination of columns."""
 
 
 class Node:
-    """Columns at some point of the graph.
+    """Columns at some point in the graph.
 
-    ``node >> operator`` applies an operator, ``node + other`` adds columns, ``node - names`` drops some, and
-    ``node[names]`` selects some; ``other`` may be a node or names of columns of the data.
+    ``node >> operator`` applies an operator, ``node + other`` adds columns, ``node - names`` drops columns, and
+    ``node[names]`` selects columns; ``other`` is a node or names of columns of the data.
     """
 
     def __add__(self, other: Node | Selection) -> Node:
-        return Joined((self, as_node(other)))
+        return Concatenation((self, as_node(other)))
 
     def __radd__(self, other: Selection) -> Node:
-        return Joined((as_node(other), self))
+        return Concatenation((as_node(other), self))
 
     def __sub__(self, names: Selection) -> Node:
-        return Picked(self, selected(names), others=True)
+        return Subset(self, as_inputs(names), is_complement=True)
 
     def __getitem__(self, names: Selection) -> Node:
-        return Picked(self, selected(names))
+        return Subset(self, as_inputs(names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,62 +70,62 @@ class Source(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Joined(Node):
+class Concatenation(Node):
     """The columns of several nodes."""
 
     parents: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Picked(Node):
-    """Some columns of a node, or combinations of them; or all ``others`` but these."""
+class Subset(Node):
+    """Columns selected from a node, or combinations of them; with ``is_complement``, all columns except these."""
 
     parent: Node
     columns: Inputs
-    others: bool = False
+    is_complement: bool = False
 
 
 @dataclass(frozen=True, eq=False)
-class Applied(Node):
-    """The columns that an operator makes from those of a node."""
+class OperatorCall(Node):
+    """The columns that an operator computes from those of a node."""
 
     operator: Operator
     parent: Node
 
 
 def as_node(columns: Node | Selection) -> Node:
-    """Return names of columns of the data as a node."""
-    return columns if isinstance(columns, Node) else Source(selected(columns))
+    """Return a node as it is, and names of columns of the data as a node."""
+    return columns if isinstance(columns, Node) else Source(as_inputs(columns))
 
 
-def selected(columns: Selection) -> Inputs:
+def as_inputs(columns: Selection) -> Inputs:
     """Return a selection as tuples.
 
-    Raises ConfigError if there is no column, a name is not text, or a combination has fewer than two columns.
+    Raises ConfigError if it is empty, a name is not text, or a combination has fewer than two different columns.
     """
     columns = [columns] if isinstance(columns, str) else columns
-    inputs = tuple(each if isinstance(each, str) else tuple(each) for each in columns)
+    inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in columns)
     if not inputs:
         raise ConfigError("no columns are selected. Name at least one.")
-    for combination in (each for each in inputs if not isinstance(each, str)):
+    for combination in (entry for entry in inputs if not isinstance(entry, str)):
         if not all(isinstance(name, str) for name in combination):
-            raise ConfigError(f"{combination} are not names of columns. Give those of columns to combine.")
+            raise ConfigError(f"the combination {combination} does not consist of column names. Give names only.")
         if len(combination) < 2 or len(set(combination)) < len(combination):
-            raise ConfigError(f"a combination needs two different columns at least, and {combination} are not.")
+            raise ConfigError(f"a combination needs at least two different columns, unlike {combination}. Name them.")
     return inputs
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """The device where a statistic is learned, and the bytes of ``memory`` that it may take."""
+class Resources:
+    """What a statistic may use while it is learned: a device, and so many bytes of ``memory``."""
 
     device: Device
     memory: int
 
 
 @dataclass(frozen=True)
-class Applying:
-    """How an operator is applied. In ``training``, rows are those of fitting and must not see their own target."""
+class ApplyMode:
+    """How operators are applied. In ``training``, the rows are those fitted on, and must not see their own target."""
 
     device: Device
     training: bool = False
@@ -133,47 +133,47 @@ class Applying:
 
 
 class Fitted:
-    """The result of a statistic, which can be stored as JSON and tables."""
+    """What a statistic learned, in a form that can be stored as JSON and tables."""
 
     def facts(self) -> dict[str, Any]:
-        """Return the small parts as values of JSON: by default all fields."""
+        """Return the small parts as JSON values: by default all fields."""
         return dict(vars(self))
 
     def tables(self) -> Mapping[str, pa.Table]:
-        """Return the large parts as tables, by the name of their files without suffix."""
+        """Return the large parts as tables, keyed by file name without suffix."""
         return {}
 
 
 @dataclass(frozen=True)
 class Statistic(ABC):
-    """A quantity to learn from some columns; immutable and picklable, because workers observe parts of the data."""
+    """A quantity to learn from some columns; immutable and picklable, because workers observe spans of the data."""
 
-    name: str  # its key in the operator's mapping of what was learned, and in the artifact
-    columns: tuple[str, ...]  # of the blocks that it observes: outputs of the operators before, or columns of the data
-
-    @abstractmethod
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
-        """Return a picklable summary of the blocks of one part of the data, which come once and in order."""
+    name: str  # its key among the operator's fitted statistics and in the artifact
+    columns: tuple[str, ...]  # the columns that it observes: inputs of the operator, or columns of the data
 
     @abstractmethod
-    def combine(self, parts: Iterable[Any], fitting: Fitting) -> Fitted | Statistic:
-        """Return the result of the summaries of all parts, in the order of the data, or a statistic for another pass.
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> Any:
+        """Return a picklable summary of one span of the data, whose blocks come once and in order."""
 
-        A summary may be changed in place.
+    @abstractmethod
+    def combine(self, summaries: Iterable[Any], resources: Resources) -> Fitted | Statistic:
+        """Return the result for all spans, given their summaries in order, or a statistic that needs another pass.
+
+        It may change summaries in place.
         """
 
 
 class Operator(Section, ABC):
-    """Parameters of a feature. ``columns >> Operator(...)`` applies it to columns."""
+    """A feature computation and its parameters; ``columns >> Operator(...)`` applies it to columns."""
 
     def __rrshift__(self, columns: Selection | Node) -> Node:
-        return Applied(self, as_node(columns))
+        return OperatorCall(self, as_node(columns))
 
-    # Whether ``["A", ["B", "C"]]`` means the column A and the combinations of B and C.
+    # Whether it takes ``["A", ["B", "C"]]``: the column A, and the combination of B and C.
     takes_combinations: ClassVar[bool] = False
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the columns of the data, besides the inputs, that fitting, applying or training needs."""
+        """Return the data columns needed besides the inputs: for fitting, for training, or else for serving."""
         del fitting, training
         return ()
 
@@ -181,7 +181,7 @@ class Operator(Section, ABC):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         """Return the output columns.
 
-        ``fields`` are those of the inputs and dependencies. Raises ConfigError where the operator cannot take a type.
+        ``fields`` describes the inputs and dependencies. Raises ConfigError if the operator cannot take their types.
         """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
@@ -191,28 +191,28 @@ class Operator(Section, ABC):
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
         """Return the names of the `statistics`, without reading any file."""
-        return [each.name for each in self.statistics(inputs, fields)]
+        return [statistic.name for statistic in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return the result of one statistic from its `Fitted.facts` and `Fitted.tables`.
+        """Return the result of one statistic, rebuilt from its `Fitted.facts` and `Fitted.tables`.
 
-        Raises IntegrityError if this operator does not write such facts or tables.
+        Raises IntegrityError if they are not as this operator writes them.
         """
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
-        """Return the output columns with the properties that fitting gives them, such as their cardinality."""
+        """Return the output columns with the properties that are known after the fit, such as their cardinality."""
         del fitted
         return fields
 
     @abstractmethod
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         """Return the output columns, in the order of `output`, for the rows of a block.
 
-        ``inputs`` are all that the operator was given or, where none is mixed with others, some of them. Numbers are
-        arrays of the device. By the engine ``dask``, text is `whitewater.features.frames.Text`; lists are on the host.
+        ``inputs`` may be only some of the operator's inputs, if its outputs depend on one input each. Numbers are on
+        the device. With the engine ``dask``, text is `whitewater.features.frames.Text`, and lists are on the host.
         """
 
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return a function that does to one row what `transform` does in serving."""
+        """Return a function that computes for one row what `transform` computes in serving."""

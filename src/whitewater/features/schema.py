@@ -22,18 +22,18 @@ class Field:
 
     name: str
     type: pa.DataType  # its type in Parquet
-    tags: tuple[str, ...] = ()  # what it is for, such as ``user_id`` or the name of a group of features
-    # What readers may need to know, such as ``cardinality``: ids are below it. Values of JSON.
+    tags: tuple[str, ...] = ()  # what it is for, such as ``user_id`` or the name of a feature group
+    # What readers may need to know, such as ``cardinality``, a bound above all ids. JSON values.
     properties: Mapping[str, Any] = field(default_factory=dict)
 
-    def tagged(self, *tags: str) -> Field:
-        """Return the column with more tags, each once."""
+    def with_tags(self, *tags: str) -> Field:
+        """Return the column with these tags added, without duplicates."""
         return replace(self, tags=tuple(dict.fromkeys((*self.tags, *tags))))
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order, each name once; ``unusable`` are those that no operator can take, and why."""
+    """Columns in order, with distinct names; ``unusable`` maps columns that no operator can take to the reason."""
 
     fields: tuple[Field, ...]
     unusable: Mapping[str, str] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        return [each.name for each in self.fields]
+        return [field.name for field in self.fields]
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The type of each column by its name."""
-        return {each.name: each.type for each in self.fields}
+        """The types of the columns by name."""
+        return {field.name: field.type for field in self.fields}
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
@@ -62,28 +62,28 @@ class Schema:
 
     @cached_property
     def _by_name(self) -> dict[str, Field]:
-        return {each.name: each for each in self.fields}
+        return {field.name: field for field in self.fields}
 
     def fault(self, name: str) -> str:
-        """Return what is wrong with a column that is not there, to go on with a remedy."""
+        """Return the start of a message about a column that is missing or unusable; the caller adds the remedy."""
         if name in self.unusable:
             return f"column {name!r} {self.unusable[name]}"
         return f"there is no column {name!r}; the columns are {', '.join(self.names)}"
 
 
-def plain(type_: pa.DataType) -> pa.DataType:
-    """Return the type of values, however they are stored: text as string, dictionaries as what is in them.
+def plain_type(type_: pa.DataType) -> pa.DataType:
+    """Return the type of the values, however they are stored: of any text string, of dictionaries their values' type.
 
-    Raises ValueError if they are neither numbers nor text, nor lists of them; the message completes a sentence about
-    the column.
+    Raises ValueError if they are not numbers, text, or lists of these; its message completes a sentence that begins
+    with the column.
     """
     types = pa.types
     if types.is_dictionary(type_):
-        return plain(type_.value_type)
+        return plain_type(type_.value_type)
     if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):
         return pa.string()
     if types.is_list(type_) or types.is_large_list(type_):
-        inner = plain(type_.value_type)
+        inner = plain_type(type_.value_type)
         if not types.is_list(inner):
             return pa.list_(inner)
     if types.is_float16(type_):
@@ -94,7 +94,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
 
 
 def kind(type_: pa.DataType) -> str:
-    """Return what a plain type is in words: text, numbers, lists of text, lists of numbers, or nulls."""
+    """Return a plain type in words: text, numbers, lists of text, lists of numbers, or nulls."""
     if pa.types.is_list(type_):
         return f"lists of {kind(type_.value_type)}"
     if pa.types.is_null(type_):
@@ -102,32 +102,32 @@ def kind(type_: pa.DataType) -> str:
     return "text" if pa.types.is_string(type_) else "numbers"
 
 
-def wider(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    """Return the plain type, of two of one kind, that holds the values of both."""
+def wider_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:
+    """Return the plain type that can hold the values of both types, which are of the same `kind`."""
     if first == second or pa.types.is_null(second):
         return first
     if pa.types.is_null(first):
         return second
     if pa.types.is_list(first):
-        return pa.list_(wider(first.value_type, second.value_type))
+        return pa.list_(wider_type(first.value_type, second.value_type))
     return pa.from_numpy_dtype(np.result_type(first.to_pandas_dtype(), second.to_pandas_dtype()))
 
 
-def type_named(name: str) -> pa.DataType:
-    """Return the plain type whose ``str`` this is; raises ValueError if there is none."""
+def type_from_name(name: str) -> pa.DataType:
+    """Return the plain type whose ``str`` is this name; raises ValueError if there is none."""
     inner = re.fullmatch(r"list<\w+: (\w+)>", name)
     if inner:
-        return pa.list_(type_named(inner[1]))
+        return pa.list_(type_from_name(inner[1]))
     return pa.type_for_alias(name)
 
 
 def column_json(field: Field) -> dict[str, Any]:
-    """Return a column as values of JSON."""
+    """Return a column as JSON values."""
     value = {"name": field.name, "type": str(field.type), "tags": field.tags, "properties": dict(field.properties)}
-    plain_value: dict[str, Any] = json.loads(json.dumps(value))
-    return plain_value
+    json_value: dict[str, Any] = json.loads(json.dumps(value))
+    return json_value
 
 
-def field_of(value: Mapping[str, Any]) -> Field:
-    """Return the column that was `described`; raises ValueError, KeyError or TypeError if it is not one."""
-    return Field(value["name"], type_named(value["type"]), tuple(value["tags"]), dict(value["properties"]))
+def column_from_json(value: Mapping[str, Any]) -> Field:
+    """Return the column that `column_json` wrote; raises ValueError, KeyError or TypeError if it is not one."""
+    return Field(value["name"], type_from_name(value["type"]), tuple(value["tags"]), dict(value["properties"]))

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.features.artifact import load
-from whitewater.features.dataset import other_time
+from whitewater.features.dataset import seconds_fault
 from whitewater.features.log_folder import SINCE, UNTIL
-from whitewater.features.plan import Share
+from whitewater.features.plan import Substage
 from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Transformer:
     """
 
     def __init__(self, workflow: Workflow) -> None:
-        self._compile(workflow.fitted)
+        self._compile(workflow.transformation)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -66,24 +66,24 @@ class Transformer:
         results = {name: made[place][name] for name, place in self._outputs}
         return results | {name: row[name] for name in self._carried if name in row}
 
-    def _compile(self, fitted: Transformation) -> None:
-        plan = fitted.plan
+    def _compile(self, transformation: Transformation) -> None:
+        plan = transformation.plan
         inputs: dict[int, Inputs] = {}
-        for number, share in plan.work(plan.outputs):
-            inputs[number] = (*inputs.get(number, ()), *share.inputs)
+        for number, substage in plan.evaluation_order(plan.outputs):
+            inputs[number] = (*inputs.get(number, ()), *substage.inputs)
         numbers = sorted(inputs)
         places: dict[Origin, int] = {None: 0} | {number: place for place, number in enumerate(numbers, start=1)}
         self._checks = [
-            (name, _check(name, plan.schema[name].type, is_time=name in fitted.seconds))
-            for name in fitted.columns(training=False)
+            (name, _check(name, plan.schema[name].type, is_time=name in transformation.seconds))
+            for name in transformation.columns(training=False)
         ]
         self._steps = []
         for number in numbers:
-            taken = plan.share_inputs(number, Share(inputs[number], ()), training=False)
-            function = _rounding(plan.stages[number], inputs[number], fitted.learned[number] or {})
+            taken = plan.substage_inputs(number, Substage(inputs[number], ()), training=False)
+            function = _rounding(plan.stages[number], inputs[number], transformation.learned[number] or {})
             self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
         self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]
-        self._carried = fitted.carried
+        self._carried = transformation.carried
 
 
 def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Row]], Row]:
@@ -99,7 +99,7 @@ def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Ro
 def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFunction:
     """Return the function of a stage, with the outputs of type float32 rounded as in a column."""
     function = stage.operator.row(inputs, learned)
-    made_of = {name for share in stage.shares if set(share.inputs) <= set(inputs) for name in share.outputs}
+    made_of = {name for substage in stage.substages if set(substage.inputs) <= set(inputs) for name in substage.outputs}
     narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made_of]
     if not narrow:
         return function
@@ -135,7 +135,7 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
                 "fitted. Give such a value, or None."
             ) from None
         if is_time and isinstance(converted, int) and not SINCE <= converted < UNTIL:
-            raise InputError(other_time(name, converted))
+            raise InputError(seconds_fault(name, converted))
         return converted
 
     return check

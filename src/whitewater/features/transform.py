@@ -1,4 +1,4 @@
-"""A fitted plan applied to the rows of a block or a dataset, whose results may become a folder of features."""
+"""Applying a fitted plan to a dataset, part by part, and writing the results as a folder of features."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.hashing import row_hash
-from whitewater.features.dataset import Dataset, Part, as_fitted, as_table, refuse_other_times
+from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
-from whitewater.features.operator import Applying
+from whitewater.features.operator import ApplyMode
 from whitewater.features.plan import Learned, Plan, evaluate
 from whitewater.features.schema import Field, Schema, kind
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from whitewater.features.columns.column import Block
     from whitewater.step import Run
 
-# Of a block, for each row and column: what is read, what is made of it, and what is written.
+# Bytes per row and column of a block: as read, as computed, and as written.
 ROW_BYTES = 16
-# Rows of a bucket, about: of 40 columns of four bytes, 84 MB.
+# About how many rows a bucket has: 84 MB with 40 columns of four bytes.
 BUCKET_ROWS = 524_288
-# Of a bucket, for each row and column: as read, in order, and as written.
+# Bytes per row and column of a bucket: as read, as sorted, and as written.
 SHUFFLED_ROW_BYTES = 24
 _HASH = "hash"
 
 
 @dataclass(frozen=True)
 class Transformation:
-    """What makes results of rows: a fitted plan, and columns that go along unchanged where the data have them.
+    """A fitted plan, and the columns that are copied unchanged to the results if the data have them.
 
-    ``seconds`` are columns of the data that are seconds since 1970: numbers of another unit are refused in them.
+    ``seconds`` names the columns of the data that hold seconds since 1970; times in other units are refused there.
     """
 
     plan: Plan
@@ -58,65 +58,64 @@ class Transformation:
         return self.plan.data_columns(self.plan.outputs, training=training)
 
     def fields(self, schema: Schema) -> tuple[Field, ...]:
-        """Return the columns of the results for data of a schema."""
-        made = self.plan.output_fields()
-        return (*made, *(schema[name] for name in self._carried(schema)))
+        """Return the columns of the results for data with this schema."""
+        return (*self.plan.output_fields(), *(schema[name] for name in self._carried(schema)))
 
     def check(self, schema: Schema, *, training: bool) -> None:
-        """Check that data have the columns that are needed, of the kind that was fitted on.
+        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
 
         Raises InputError, naming every column that is missing or of another kind.
         """
         if faults := list(_faults(self.plan.schema, schema, self.columns(training=training))):
             raise InputError(
-                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns as those that it was fitted on."
+                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
             )
 
     def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
         """Yield the results part by part, in order; a few parts are in memory at a time."""
         shared = self.prepare(dataset, run=run, workers=workers, training=training)
-        parts, at_once = dataset.parts(), 2 * sum(workers.threads)
-        for first in range(0, len(parts), at_once):
-            some = parts[first : first + at_once]
-            yield from workers.map(_table, some, label="transform", ordered=True, shared=shared)
+        parts, batch_size = dataset.parts(), 2 * sum(workers.threads)
+        for first in range(0, len(parts), batch_size):
+            batch = parts[first : first + batch_size]
+            yield from workers.map(_table, batch, label="transform", ordered=True, shared=shared)
 
     def prepare(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> dict[str, Any]:
         """Check a dataset; return what `part_block` needs besides a part."""
         self.check(dataset.schema, training=training)
-        applying = Applying(run.device, training, run.engine)
+        mode = ApplyMode(run.device, training, run.engine)
         self._forecast(dataset, run.device, workers)
-        return {"transformation": self, "dataset": dataset, "applying": applying}
+        return {"transformation": self, "dataset": dataset, "mode": mode}
 
-    def part_block(self, part: Part, dataset: Dataset, applying: Applying) -> Block:
+    def part_block(self, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
         """Return the results for a part of a dataset, on the host."""
-        if applying.engine == "dask":
+        if mode.engine == "dask":
             from whitewater.features import with_dask
 
-            return with_dask.part_block(self, part, dataset, applying)
-        types = self.given(dataset.schema, training=applying.training)
+            return with_dask.part_block(self, part, dataset, mode)
+        types = self.input_types(dataset.schema, training=mode.training)
 
         def read(names: Sequence[str]) -> Block:
-            found = as_fitted(dataset.read(part, names), types)
+            block = cast_columns(dataset.read(part, names), types)
             for name in self.seconds:
-                if name in found:
-                    refuse_other_times(name, found[name])
-            return found
+                if name in block:
+                    check_seconds(name, block[name])
+            return block
 
         wanted = {**self.plan.outputs, **dict.fromkeys(self._carried(dataset.schema))}
-        made: Block = evaluate(self.plan, self.learned, read, wanted, applying)
-        return made
+        results: Block = evaluate(self.plan, self.learned, read, wanted, mode)
+        return results
 
-    def given(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
-        """Return the types of the columns that are read from data of a schema: as they were when it was fitted."""
+    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
+        """Return the columns to read from data with this schema, with their types as in the data fitted on."""
         carried = {name: schema[name].type for name in self._carried(schema)}
         return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
 
-    def frames(self, dataset: Dataset, applying: Applying) -> dd.DataFrame:
-        """Return the results as a Dask DataFrame, of pandas or cuDF, in the order of the rows."""
+    def frames(self, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
+        """Return the results as a Dask DataFrame on pandas or cuDF, in the order of the rows."""
         from whitewater.features import with_dask
 
-        self.check(dataset.schema, training=applying.training)
-        return with_dask.frames(self, dataset, replace(applying, engine="dask"))
+        self.check(dataset.schema, training=mode.training)
+        return with_dask.frames(self, dataset, replace(mode, engine="dask"))
 
     def _carried(self, schema: Schema) -> list[str]:
         return [name for name in self.carried if name in schema.names]
@@ -134,21 +133,21 @@ class Transformation:
         )
 
 
-def _table(part: Part, *, transformation: Transformation, dataset: Dataset, applying: Applying) -> pa.Table:
-    types = {each.name: each.type for each in transformation.fields(dataset.schema)}
-    return as_table(transformation.part_block(part, dataset, applying), types)
+def _table(part: Part, *, transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> pa.Table:
+    types = {field.name: field.type for field in transformation.fields(dataset.schema)}
+    return as_table(transformation.part_block(part, dataset, mode), types)
 
 
-def _faults(fitted: Schema, found: Schema, names: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong with columns: those that are missing, or of another kind than what was fitted on."""
-    known = set(found.names)
+def _faults(fitted_schema: Schema, schema: Schema, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with the named columns of a schema: they are missing, or not of the kind fitted on."""
+    existing = set(schema.names)
     for name in names:
-        if name not in known:
-            yield found.fault(name) if name in found.unusable else f"column {name!r} is missing"
+        if name not in existing:
+            yield schema.fault(name) if name in schema.unusable else f"column {name!r} is missing"
             continue
-        wanted, given = kind(fitted[name].type), kind(found[name].type)
-        if wanted != given and "nulls" not in (wanted, given):
-            yield f"column {name!r} is of {given}, but was of {wanted} when it was fitted"
+        fitted_kind, new_kind = kind(fitted_schema[name].type), kind(schema[name].type)
+        if fitted_kind != new_kind and "nulls" not in (fitted_kind, new_kind):
+            yield f"column {name!r} is of {new_kind}, but was of {fitted_kind} when it was fitted"
 
 
 def write_in_order(
@@ -162,13 +161,13 @@ def write_in_order(
     tags: Mapping[str, str] | None = None,
     training: bool = False,
 ) -> int:
-    """Write the results for a dataset, a file for each of its parts; return the number of rows.
+    """Write the results for a dataset, one file per part; return the number of rows.
 
-    ``tags`` say what columns that are carried along are for. Raises InputError if the data do not suit the
+    ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the
     transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
     shared = transformation.prepare(dataset, run=run, workers=workers, training=training)
-    schema = tagged(transformation, dataset, tags or {})
+    schema = results_schema(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     tasks = list(enumerate(dataset.parts()))
@@ -176,14 +175,14 @@ def write_in_order(
     return _finish(folder, schema, files, expected=dataset.rows, seed=None)
 
 
-def tagged(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
-    """Return the columns of the results, some of them with a tag more."""
+def results_schema(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
+    """Return the schema of the results, with these tags added to the columns that they name."""
     fields = transformation.fields(dataset.schema)
-    return Schema(tuple(each.tagged(tags[each.name]) if each.name in tags else each for each in fields))
+    return Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
 
 
 def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expected: int, seed: int | None) -> int:
-    """Make files a folder of features; return their rows. Raises IntegrityError if rows were lost, or made."""
+    """Complete a folder of features; return its number of rows. Raises IntegrityError if it is not the expected one."""
     written = sum(file.rows for file in files)
     if written != expected:
         raise IntegrityError(f"{written} rows were written to {folder}, of {expected}. Report this as a bug.")
@@ -196,19 +195,19 @@ def _write(
     *,
     transformation: Transformation,
     dataset: Dataset,
-    applying: Applying,
+    mode: ApplyMode,
     folder: Path,
     schema: Schema,
     row_group_rows: int,
 ) -> FeatureFile:
     number, part = task
-    table = as_table(transformation.part_block(part, dataset, applying), schema.types)
-    return write_file(folder, number, table, schema, row_group_rows=even(len(table), row_group_rows))
+    table = as_table(transformation.part_block(part, dataset, mode), schema.types)
+    return write_file(folder, number, table, schema, row_group_rows=even_size(len(table), row_group_rows))
 
 
-def even(rows: int, most: int) -> int:
-    """Return the rows of row groups of about one size, at most ``most`` each, so that none is tiny."""
-    return -(-rows // max(1, -(-rows // most))) or 1
+def even_size(rows: int, limit: int) -> int:
+    """Return the size of about equally large row groups of at most ``limit`` rows, so that none of them is tiny."""
+    return -(-rows // max(1, -(-rows // limit))) or 1
 
 
 def write_shuffled(
@@ -221,16 +220,16 @@ def write_shuffled(
     row_group_rows: int,
     seed: int,
 ) -> int:
-    """Write the results for the rows of a log, for training, in an order that looks random; return the number of rows.
+    """Write the results for the rows of a log, for training, in pseudorandom order; return the number of rows.
 
-    The order is that of the hash of each row's number, with the seed. Rows are parted by the first bits of the hash
-    into buckets on disk, and each bucket is sorted: a part of the data, or a bucket, for each thread is in memory at a
-    time. Neither the order nor the parts of the data, nor threads, change what comes out. Raises as `write_in_order`
-    does, and IntegrityError if two rows have one number.
+    Rows are sorted by a seeded hash of their numbers: the first bits of the hash distribute them to buckets on disk,
+    and then every bucket is sorted. Each thread has one part of the data, or one bucket, in memory at a time. Neither
+    the order of the rows, nor the parts of the data, nor the threads change the result. Raises as `write_in_order`
+    does, and IntegrityError if two rows have the same number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
     shared = transformation.prepare(dataset, run=run, workers=workers, training=True)
-    scratch, schema = folder / "scratch", tagged(transformation, dataset, log.tags)
+    scratch, schema = folder / "scratch", results_schema(transformation, dataset, log.tags)
     scratch.mkdir(parents=True)
     # Rows are sorted on the host, whatever the device.
     workers.forecast(
@@ -240,12 +239,12 @@ def write_shuffled(
         what=f"shuffling {log.rows:,} rows in {buckets} buckets",
         remedy="Take fewer threads.",
     )
-    mapped = partial(workers.map, ordered=True)
+    map_in_order = partial(workers.map, ordered=True)
     tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts())]
     shared |= {"schema": schema, "buckets": buckets, "seed": seed}
-    paths = list(mapped(_scatter, tasks, label="transform train", shared=shared))
+    paths = list(map_in_order(_scatter, tasks, label="transform train", shared=shared))
     shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
-    files = list(mapped(_gather, range(buckets), label="shuffle train", shared=shared))
+    files = list(map_in_order(_gather, range(buckets), label="shuffle train", shared=shared))
     shutil.rmtree(scratch)
     return _finish(folder, schema, files, expected=log.rows, seed=seed)
 
@@ -255,14 +254,14 @@ def _scatter(
     *,
     transformation: Transformation,
     dataset: Dataset,
-    applying: Applying,
+    mode: ApplyMode,
     schema: Schema,
     buckets: int,
     seed: int,
 ) -> Path:
-    """Transform a part; write its rows by bucket, in the order of their hashes; return the file."""
+    """Transform a part, and write its rows to a file as one batch per bucket, sorted by hash; return its path."""
     part, path = task
-    block = transformation.part_block(part, dataset, applying)
+    block = transformation.part_block(part, dataset, mode)
     hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
@@ -276,18 +275,18 @@ def _scatter(
 
 
 def _gather(bucket: int, *, paths: Sequence[Path], folder: Path, schema: Schema, row_group_rows: int) -> FeatureFile:
-    """Sort the rows of a bucket and write them as a file; raises IntegrityError if two rows have one number."""
+    """Sort the rows of a bucket and write them to a file; raises IntegrityError if two rows have the same number."""
     rows = pa.Table.from_batches([pa.ipc.open_file(pa.memory_map(str(path))).get_batch(bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
     order = np.argsort(hashes)
     if len(order) > 1 and not np.diff(hashes[order]).all():
         raise IntegrityError(
-            f"the column {ROW_ID!r} has a number twice, so the rows have no order. Make the log again."
+            f"two rows have the same number in the column {ROW_ID!r}, so their order is undefined. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    return write_file(folder, bucket, sorted_rows, schema, row_group_rows=even(len(order), row_group_rows))
+    return write_file(folder, bucket, sorted_rows, schema, row_group_rows=even_size(len(order), row_group_rows))
 
 
 def _bucket(hashes: Array, buckets: int) -> Array:
-    """Return the bucket of each hash; it ascends with the hash."""
+    """Return the bucket of each hash; larger hashes are in later buckets."""
     return (hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)

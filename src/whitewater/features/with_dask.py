@@ -1,7 +1,8 @@
-"""Features by Dask DataFrame, of pandas or cuDF: what operators learn of rows, and what they make of them.
+"""Fitting and applying operators with Dask DataFrame, on pandas or cuDF.
 
-The backend is the only switch: partitions are frames of `Device.frames`, and operators have one body for both. What is
-learned of categories are sums of integers by keys, merged by a tree, so that no partition changes a bit of it.
+The backend is the only difference: partitions are frames of the library `Device.frames`, and operators have the same
+code for both. Statistics of categories are sums of integers by keys, merged in a tree, so that partitioning does not
+change a bit of them.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ from whitewater.features.dataset import (
     Part,
     Span,
     arrow_schema,
-    as_fitted,
     as_table,
-    refuse_other_times,
+    cast_columns,
+    check_seconds,
     spans,
     type_of,
 )
 from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
-from whitewater.features.operator import Applying, Fitted, Statistic
+from whitewater.features.operator import ApplyMode, Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
-from whitewater.features.plan import Learned, Lesson, Material, Origin, Plan, evaluate
+from whitewater.features.plan import FitState, Learned, Lesson, Origin, Plan, evaluate
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -43,15 +44,15 @@ if TYPE_CHECKING:
     from whitewater.features.schema import Field, Schema
 
 HOST = Device()
-# Frames of sums that are merged at a time.
+# Number of frames of sums that are merged at a time.
 SPLIT_EVERY = 8
-# The largest number that is summed has so many bits, see `halves`.
+# Floats are scaled to integers of up to this many bits, see `halves`.
 _BITS = 61
 _LARGEST_EXPONENT = 1000
 
 
 def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> dd.DataFrame:
-    """Return columns of a dataset, of these types; a partition has whole parts of it, in order."""
+    """Return columns of a dataset in these types; partitions consist of whole parts of the dataset, in order."""
     rows: dd.DataFrame = dd.from_map(
         _read,
         list(spans(dataset.parts(), rows=device.partition_rows)),
@@ -69,22 +70,22 @@ def _frame(table: pa.Table, device: Device) -> Frame:
 
 
 def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return types as frames have them: of a column of nulls nothing is known, and text may be null."""
+    """Return types as frames have them: a column of nulls, whose type is unknown, becomes text."""
     return {name: pa.string() if pa.types.is_null(type_) else type_ for name, type_ in types.items()}
 
 
 def _read(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Frame:
     if device.frames == "cudf" and span[0].groups:
         return _read_files(span, types, device)
-    tables = [as_table(as_fitted(dataset.read(part, list(types)), types), _plain(types)) for part in span]
+    tables = [as_table(cast_columns(dataset.read(part, list(types)), types), _plain(types)) for part in span]
     return _frame(pa.concat_tables(tables), device)
 
 
 def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) -> Frame:
-    """Return columns of row groups as cuDF reads them, without the host."""
+    """Return columns of row groups, read by cuDF straight to the GPU."""
     import cudf
 
-    read = []
+    frames = []
     for part in span:
         for group in part.groups:
             frame = cudf.read_parquet(
@@ -92,70 +93,71 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
                 use_pandas_metadata=False, dataset_kwargs={"partitioning": None},
             )  # fmt: skip
             rows = frame if len(part.groups) > 1 else frame.iloc[part.start : part.start + part.rows]
-            read.append(_as_declared(rows.reset_index(drop=True), types, device))
-    return cudf.concat(read, ignore_index=True)
+            frames.append(_cast_frame(rows.reset_index(drop=True), types, device))
+    return cudf.concat(frames, ignore_index=True)
 
 
-def _as_declared(frame: Frame, types: Mapping[str, pa.DataType], device: Device) -> Frame:
-    """Return columns of a file in the types of the dataset: a file says nothing of a column that is null throughout."""
-    made = {}
+def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    """Return columns of a file in the types of the dataset: a file may lack the type of a column of nulls."""
+    columns = {}
     for name, type_ in types.items():
         if bool(frame[name].isna().all()):
-            made[name] = _nulls(type_, frame, device)
+            columns[name] = _nulls(type_, frame, device)
             continue
         column = column_of(frame[name])
         if not isinstance(column, Text):
-            column = as_fitted({name: column}, {name: type_}, device.xp)[name]
-        made[name] = series_of(column, frame)
-    return type(frame)(made)
+            column = cast_columns({name: column}, {name: type_}, device.xp)[name]
+        columns[name] = series_of(column, frame)
+    return type(frame)(columns)
 
 
 def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
-    """Return a column of a type that is null in each row of a frame."""
+    """Return a column of nulls, of this type and as long as a frame."""
     rows, xp = len(frame), device.xp
     if not is_number(type_):
-        nothing = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
-        return _frame(pa.table({"values": nothing}), device)["values"]
+        nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
+        return _frame(pa.table({"values": nulls}), device)["values"]
     values = xp.zeros(rows, type_.to_pandas_dtype())
     return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
-def learn(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
-    """Return what was learned: of the sums by keys of all rows, or of arrays of numbers, part by part."""
-    of_categories = [each for each in lessons if isinstance(each.statistic, CategoryStatistic)]
-    of_cells = [each for each in of_categories if not _has_lists(each, material)]
-    of_arrays = [each for each in lessons if each not in of_cells]
-    of_cells = _scaled(of_cells, material, workers)
-    # Dask computes frames and delayed parts one after the other: it optimizes only the former.
-    sums, parts = workers.compute(*_sums(of_cells, material)), workers.compute(*_parts(of_arrays, material))
-    learned = [
+def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
+    """Return the result of each lesson: from sums by keys over all rows, or from summaries of the partitions."""
+    by_category = [lesson for lesson in lessons if isinstance(lesson.statistic, CategoryStatistic)]
+    sum_lessons = [lesson for lesson in by_category if not _has_lists(lesson, state)]
+    summary_lessons = [lesson for lesson in lessons if lesson not in sum_lessons]
+    sum_lessons = _with_exponents(sum_lessons, state, workers)
+    # Computed one after the other, because Dask optimizes frames, but not delayed summaries.
+    sums = workers.compute(*_key_sums(sum_lessons, state))
+    summaries = workers.compute(*_summaries(summary_lessons, state))
+    results = [
         (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
-        for lesson, cells in zip(of_cells, sums, strict=True)
+        for lesson, cells in zip(sum_lessons, sums, strict=True)
     ]
-    return learned + [
-        (lesson, lesson.statistic.combine(each, material.fitting))
-        for lesson, each in zip(of_arrays, parts, strict=True)
+    return results + [
+        (lesson, lesson.statistic.combine(partitions, state.resources))
+        for lesson, partitions in zip(summary_lessons, summaries, strict=True)
     ]
 
 
-def _has_lists(lesson: Lesson, material: Material) -> bool:
-    wanted = material.observed_columns(lesson).items()
-    return any(pa.types.is_list(material.plan.field_of(name, origin).type) for name, origin in wanted)
+def _has_lists(lesson: Lesson, state: FitState) -> bool:
+    columns = state.observed_columns(lesson).items()
+    return any(pa.types.is_list(state.plan.field_of(name, origin).type) for name, origin in columns)
 
 
-def _sums(lessons: Sequence[Lesson], material: Material) -> list[dd.DataFrame]:
-    """Return the sums by keys of each lesson, merged by a tree, as frames of the host."""
+def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
+    """Return the sums by keys of each lesson, merged in a tree, as frames on the host."""
     if not lessons:
         return []
-    rows = _rows(lessons, material)
-    # What comes is not asked of rows that are made up: a GPU may be the workers' only.
+    rows = _rows(lessons, state)
+    # Spares Dask a trial run on made-up rows in this process, which may have no GPU.
     meta = _empty({}, HOST)
     return [
         rows.reduction(
-            _summed_cells,
+            _sum_partition,
             aggregate=_sums_on_host,
             combine=sum_by_keys,
-            chunk_kwargs={"lesson": lesson, "material": material},
+            chunk_kwargs={"lesson": lesson, "state": state},
             split_every=SPLIT_EVERY,
             meta=meta,
         )
@@ -163,59 +165,55 @@ def _sums(lessons: Sequence[Lesson], material: Material) -> list[dd.DataFrame]:
     ]
 
 
-def _summed_cells(rows: Frame, *, lesson: Lesson, material: Material) -> Frame:
-    observed = _make_columns(
-        rows, material.plan, material.learned, material.observed_columns(lesson), material.applying
-    )
-    return sum_by_keys(lesson.statistic.cells(observed, material.fitting.device))  # type: ignore[attr-defined]
+def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
+    observed = _make_columns(rows, state.plan, state.learned, state.observed_columns(lesson), state.mode)
+    return sum_by_keys(lesson.statistic.cells(observed, state.resources.device))  # type: ignore[attr-defined]
 
 
 def _sums_on_host(cells: Frame) -> Frame:
     return _frame(table_of(sum_by_keys(cells)), HOST)
 
 
-def _parts(lessons: Sequence[Lesson], material: Material) -> list[list[Any]]:
-    """Return what each partition tells for each lesson."""
-    partitions = _rows(lessons, material).to_delayed() if lessons else ()
-    return [[delayed(_observe)(each, lesson, material) for each in partitions] for lesson in lessons]
+def _summaries(lessons: Sequence[Lesson], state: FitState) -> list[list[Any]]:
+    """Return the summaries of all partitions, delayed, for each lesson."""
+    partitions = _rows(lessons, state).to_delayed() if lessons else ()
+    return [[delayed(_observe)(partition, lesson, state) for partition in partitions] for lesson in lessons]
 
 
-def _observe(rows: Frame, lesson: Lesson, material: Material) -> Any:
-    observed = _make_columns(
-        rows, material.plan, material.learned, material.observed_columns(lesson), material.applying
-    )
-    fitting = material.fitting
-    if _has_lists(lesson, material):
-        observed = {name: _on_host(column, fitting.device) for name, column in observed.items()}
-        fitting = replace(fitting, device=HOST)
-    return lesson.statistic.observe(iter([observed]), fitting)
+def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
+    observed = _make_columns(rows, state.plan, state.learned, state.observed_columns(lesson), state.mode)
+    resources = state.resources
+    if _has_lists(lesson, state):
+        observed = {name: _on_host(column, resources.device) for name, column in observed.items()}
+        resources = replace(resources, device=HOST)
+    return lesson.statistic.observe(iter([observed]), resources)
 
 
-def _rows(lessons: Sequence[Lesson], material: Material) -> dd.DataFrame:
-    names = dict.fromkeys(name for lesson in lessons for name in material.columns(lesson))
-    types = {name: material.plan.schema[name].type for name in names}
-    return rows_of(material.dataset, types, material.fitting.device)
+def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
+    names = dict.fromkeys(name for lesson in lessons for name in state.columns(lesson))
+    types = {name: state.plan.schema[name].type for name in names}
+    return rows_of(state.dataset, types, state.resources.device)
 
 
-def _scaled(lessons: Sequence[Lesson], material: Material, workers: Workers) -> list[Lesson]:
-    """Return lessons that know by which powers of 2 floats become integers; others are so without."""
-    schema = material.plan.schema
-    groups = [lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)]
-    names = dict.fromkeys(name for statistic in groups for name in statistic.operator.of_numbers)
+def _with_exponents(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[Lesson]:
+    """Return lessons with the powers of 2 by which their targets are scaled to integers: 0 for integers."""
+    schema = state.plan.schema
+    statistics = [lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)]
+    names = dict.fromkeys(name for statistic in statistics for name in statistic.operator.target_columns)
     floats = {name: schema[name].type for name in names if pa.types.is_floating(schema[name].type)}
     exponents = dict.fromkeys(names, 0)
     if floats:
-        partitions = rows_of(material.dataset, floats, material.fitting.device).to_delayed()
+        partitions = rows_of(state.dataset, floats, state.resources.device).to_delayed()
         largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
-        exponents |= {name: _exponent(name, max(each[name] for each in largest)) for name in largest[0]}
-    scaled = []
+        exponents |= {name: _exponent(name, max(sizes[name] for sizes in largest)) for name in largest[0]}
+    results = []
     for lesson in lessons:
         statistic = lesson.statistic
         if isinstance(statistic, GroupStatistic):
-            powers = tuple(exponents[name] for name in statistic.operator.of_numbers)
+            powers = tuple(exponents[name] for name in statistic.operator.target_columns)
             statistic = replace(statistic, exponents=powers)
-        scaled.append(replace(lesson, statistic=statistic))
-    return scaled
+        results.append(replace(lesson, statistic=statistic))
+    return results
 
 
 def _exponent(name: str, largest: float) -> int:
@@ -225,12 +223,12 @@ def _exponent(name: str, largest: float) -> int:
 
 
 def _largest(frame: Frame) -> dict[str, float]:
-    """Return the largest size of the numbers of each column, 0 without any."""
+    """Return the largest absolute value of each column, 0 if it has none."""
     return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
 
 
 class FittedPlan(Protocol):
-    """What frames are made by: of `whitewater.features.transform.Transformation`, which calls this module."""
+    """The part of `whitewater.features.transform.Transformation`, which calls this module, that is needed here."""
 
     @property
     def plan(self) -> Plan: ...
@@ -238,55 +236,53 @@ class FittedPlan(Protocol):
     def learned(self) -> Learned: ...
     @property
     def seconds(self) -> tuple[str, ...]: ...
-    def given(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]: ...
+    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]: ...
     def fields(self, schema: Schema) -> tuple[Field, ...]: ...
 
 
-def frames(transformation: FittedPlan, dataset: Dataset, applying: Applying) -> dd.DataFrame:
-    """Return what a fitted plan makes of a dataset; nothing is computed yet."""
-    given = transformation.given(dataset.schema, training=applying.training)
+def frames(transformation: FittedPlan, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
+    """Return the results of a fitted plan for a dataset; nothing is computed yet."""
+    input_types = transformation.input_types(dataset.schema, training=mode.training)
     types = {field.name: field.type for field in transformation.fields(dataset.schema)}
-    results: dd.DataFrame = rows_of(dataset, given, applying.device).map_partitions(
-        _results, transformation, list(types), applying, meta=_empty(types, applying.device)
+    results: dd.DataFrame = rows_of(dataset, input_types, mode.device).map_partitions(
+        _results, transformation, list(types), mode, meta=_empty(types, mode.device)
     )
     return results
 
 
-def part_block(transformation: FittedPlan, part: Part, dataset: Dataset, applying: Applying) -> Block:
-    """Return what a fitted plan makes of a part of a dataset, on the host."""
-    given = transformation.given(dataset.schema, training=applying.training)
+def part_block(transformation: FittedPlan, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
+    """Return the results of a fitted plan for a part of a dataset, on the host."""
+    input_types = transformation.input_types(dataset.schema, training=mode.training)
     names = [field.name for field in transformation.fields(dataset.schema)]
-    rows = _read((part,), dataset=dataset, types=given, device=applying.device)
-    made = _columns_of_results(rows, transformation, names, applying)
-    return {name: _on_host(column, applying.device) for name, column in made.items()}
+    rows = _read((part,), dataset=dataset, types=input_types, device=mode.device)
+    results = _result_columns(rows, transformation, names, mode)
+    return {name: _on_host(column, mode.device) for name, column in results.items()}
 
 
-def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], applying: Applying) -> Frame:
-    made = _columns_of_results(rows, transformation, names, applying)
-    return type(rows)({name: _series(column, rows) for name, column in made.items()})
+def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], mode: ApplyMode) -> Frame:
+    results = _result_columns(rows, transformation, names, mode)
+    return type(rows)({name: _series(column, rows) for name, column in results.items()})
 
 
-def _columns_of_results(
-    rows: Frame, transformation: FittedPlan, names: Sequence[str], applying: Applying
-) -> dict[str, Any]:
+def _result_columns(rows: Frame, transformation: FittedPlan, names: Sequence[str], mode: ApplyMode) -> dict[str, Any]:
     for name in transformation.seconds:
         if name in list(rows.columns):
-            refuse_other_times(name, column_of(rows[name]))
+            check_seconds(name, column_of(rows[name]))
     plan = transformation.plan
     wanted = {name: plan.outputs.get(name) for name in names}
-    return _make_columns(rows, plan, transformation.learned, wanted, applying)
+    return _make_columns(rows, plan, transformation.learned, wanted, mode)
 
 
 def _make_columns(
-    rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], applying: Applying
+    rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], mode: ApplyMode
 ) -> dict[str, Any]:
-    """Return columns that the rows of a frame have or stages make of them: `Numbers` and `Text`; lists on the host."""
+    """Return the wanted columns for the rows of a frame as `Numbers` and `Text`, and lists on the host."""
 
     def read(names: Sequence[str]) -> dict[str, Any]:
         return {name: _column(rows[name]) for name in names}
 
-    made: dict[str, Any] = evaluate(plan, learned, read, wanted, applying)
-    return made
+    columns: dict[str, Any] = evaluate(plan, learned, read, wanted, mode)
+    return columns
 
 
 def _column(series: Series) -> Any:
@@ -298,17 +294,17 @@ def _arrow_column(series: Series) -> Column:
 
 
 def _on_host(column: Any, device: Device) -> Column:
-    """Return a column of a frame as one of the host, where text has a dictionary."""
+    """Return a column of a frame as one on the host, where text has a dictionary."""
     if isinstance(column, Text):
         return _arrow_column(column.series)
     if isinstance(column, Numbers):
         return Numbers(device.to_host(column.values), None if column.valid is None else device.to_host(column.valid))
-    made: Column = column
-    return made
+    host_column: Column = column
+    return host_column
 
 
 def _series(column: Any, rows: Frame) -> Series:
-    """Return a column as one of frames such as this one."""
+    """Return a column as a series of the same library as this frame."""
     if isinstance(column, Lists):
         return frame_of(as_table({"values": column}, {"values": type_of(column)}), type(rows))["values"]
     return series_of(column, rows)

@@ -1,4 +1,4 @@
-"""A workflow: features that are fitted once and applied alike to training data, to new data and to one row.
+"""A workflow: features that are fitted once, and applied in the same way to training data, new data and single rows.
 
 ::
 
@@ -57,38 +57,40 @@ class Workflow:
     def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:
         self._graph: Node | None = as_node(features)
         self._carried = tuple(carry)
-        self._fitted: Transformation | None = None
+        self._transformation: Transformation | None = None
 
     @property
-    def fitted(self) -> Transformation:
+    def transformation(self) -> Transformation:
         """The fitted transformation; raises ConfigError before `fit`."""
-        if self._fitted is None:
+        if self._transformation is None:
             raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
-        return self._fitted
+        return self._transformation
 
     @property
     def input_schema(self) -> Schema:
         """The columns of the data that `transform` needs."""
-        return Schema(tuple(self.fitted.plan.schema[name] for name in self.fitted.columns(training=False)))
+        schema, names = self.transformation.plan.schema, self.transformation.columns(training=False)
+        return Schema(tuple(schema[name] for name in names))
 
     @property
     def output_schema(self) -> Schema:
         """The columns of the results, except those that ``carry`` names."""
-        return Schema(self.fitted.plan.output_fields())
+        return Schema(self.transformation.plan.output_fields())
 
     def fit(
         self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine | None = None
     ) -> Self:
         """Learn from a `Dataset`, or from data that it can read.
 
-        Raises ConfigError if the features cannot be made of these columns, or by this engine; InputError if there are
-        no rows, or a file is damaged; ResourceError if row groups, or what is learned, do not fit into memory.
+        Raises ConfigError if the features cannot be computed from these columns, or by this engine; InputError if there
+        are no rows, or a file is damaged; ResourceError if row groups or statistics do not fit into memory.
         """
         if self._graph is None:
-            raise ConfigError("a loaded workflow is fitted already. Build it anew to fit it again.")
+            raise ConfigError("a loaded workflow is already fitted. Build a new one to fit again.")
         run = run_on(device, "fit", threads=threads, engine=engine)
         with run.workers(small=run.device == Device()) as workers:
-            self._fitted = fit_workflow(self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers)
+            data = as_dataset(dataset)
+            self._transformation = fit_workflow(self._graph, data, carry=self._carried, run=run, workers=workers)
         return self
 
     def transform(
@@ -100,19 +102,20 @@ class Workflow:
         device: Device | None = None,
         engine: Engine | None = None,
     ) -> pa.Table:
-        """Return the features of a `Dataset`, or of data that it can read, as a table of Arrow.
+        """Return the features of a `Dataset`, or of data that it can read, as an Arrow table.
 
-        Set ``training`` to train a model on the rows of fitting: statistics of the target then exclude each row's own
-        fold. Raises InputError if a column is missing, or of another kind than in fitting.
+        Set ``training`` to train a model on the rows fitted on: statistics of the target then exclude each row's own
+        fold. Raises InputError if a column is missing, or of another kind than in the data fitted on.
         """
         import pyarrow as pa
 
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
-            tables = list(self.fitted.tables(dataset, run=run, workers=workers, training=training))
+            tables = list(self.transformation.tables(dataset, run=run, workers=workers, training=training))
         if tables:
             return pa.concat_tables(tables)
-        return pa.schema([(each.name, each.type) for each in self.fitted.fields(dataset.schema)]).empty_table()
+        fields = self.transformation.fields(dataset.schema)
+        return pa.schema([(field.name, field.type) for field in fields]).empty_table()
 
     def transform_to(
         self,
@@ -127,8 +130,8 @@ class Workflow:
     ) -> int:
         """Write the features that `transform` returns as a folder, whole or not at all; return the number of rows.
 
-        ``tags`` tell loaders the roles of carried columns: ``{"clicked": "label", "row": "key"}``. Memory holds one
-        part of the data for each thread. `whitewater.features.feature_folder` describes the folder. An older folder of
+        ``tags`` tells loaders the roles of carried columns: ``{"clicked": "label", "row": "key"}``. Memory holds one
+        part of the data per thread. `whitewater.features.feature_folder` describes the folder. An older folder of
         features is replaced; raises ConfigError if another folder or file is there.
         """
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
@@ -136,7 +139,7 @@ class Workflow:
         owner = target.with_name(f".{target.name}.owner")
         with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
             return write_in_order(
-                self.fitted, as_dataset(data), paths["features"], run=run, workers=workers,
+                self.transformation, as_dataset(data), paths["features"], run=run, workers=workers,
                 row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip
 
@@ -152,7 +155,7 @@ class Workflow:
         """
         from whitewater.features.artifact import save
 
-        save(self.fitted, Path(directory))
+        save(self.transformation, Path(directory))
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -160,18 +163,18 @@ class Workflow:
         from whitewater.features.artifact import load
 
         loaded = cls.__new__(cls)
-        loaded._graph, loaded._fitted = None, load(Path(directory))
-        loaded._carried = loaded._fitted.carried
+        loaded._graph, loaded._transformation = None, load(Path(directory))
+        loaded._carried = loaded._transformation.carried
         return loaded
 
 
 def as_dataset(data: Any) -> Dataset:
-    """Return data as a dataset, unless it is one."""
+    """Return data as a `Dataset`, or the dataset itself if it already is one."""
     return data if isinstance(data, Dataset) else Dataset(data)
 
 
 def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:
-    """Return the run of a workflow: on all cores by default, and by Dask on a GPU.
+    """Return the run of a workflow: on all cores by default, and with Dask on a GPU.
 
     Raises ConfigError if ``threads`` is below 1, or the engine is local on a GPU.
     """

@@ -1,26 +1,24 @@
-"""The groups of features that the configuration names, or else those that suit the source, as a graph.
+"""The graph of the configured feature groups, or of default groups that suit the source.
 
-In those that suit a source, numbers are counts with long tails: they go through ``log1p``, whose smallest value that
-has a meaning is 0, and then on one scale. Nulls are filled last, so that neither mean nor deviation counts what was
-filled in; that they were null is a feature too. Columns that are not counts but values about a large offset, such as
-Unix times, would lose what tells them apart by the logarithm, so they go on one scale as they are; in the generated log
-these are known.
+The default groups treat numbers as counts with long tails: clip them at 0, take ``log1p``, and normalize. Nulls are
+filled last, so that filled-in values affect neither mean nor standard deviation; whether a value was null is a feature
+of its own. Some columns are not counts but values around a large offset, such as Unix times. The logarithm would erase
+their differences, so they are only normalized; in the generated log these columns are known.
 
-The group ``plain`` has the numbers as they came, on one scale: what the others are worth is told against it.
+The group ``plain`` has the raw numbers, only normalized: the baseline against which the other groups are judged.
 
-What is learned of labels is safe: target encoding out of fold, counts and means of the past by earlier periods.
+No feature leaks labels: target encoding is out of fold, and past counts and means use earlier periods only.
 """
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, Any
 
-from whitewater.errors import ConfigError
+from whitewater.errors import ConfigError, did_you_mean
 from whitewater.features import operators
 from whitewater.features.config import Feature, Role
 from whitewater.features.log_folder import DAY, LABEL, LogTime
@@ -36,15 +34,15 @@ if TYPE_CHECKING:
     from whitewater.features.schema import Schema
 
 Operators = tuple[str | dict[str, dict[str, Any]], ...]
-# A name, columns, and the operators that these go through.
+# The name of a group, its columns, and the operators that they go through.
 Group = tuple[Any, ...]
 NOT_FEATURES = ("label", "time", "key")
 _WILD = frozenset("*?[")
-# Pairs of columns with few values, of the generated log and of Criteo's.
+# Pairs of columns with few distinct values, in the generated log and in Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
 _PLAIN: Operators = ({"Rename": {"postfix": "_plain"}}, "Normalize")
-_LAST: Operators = ("Normalize", {"FillMedian": {"add_binary_cols": True}})
-_COUNTS: Operators = ({"Clip": {"min_value": 0}}, "LogOp", *_LAST)
+_SCALE_AND_FILL: Operators = ("Normalize", {"FillMedian": {"add_binary_cols": True}})
+_COUNTS: Operators = ({"Clip": {"min_value": 0}}, "LogOp", *_SCALE_AND_FILL)
 _TARGETS: Operators = ({"TargetEncoding": {"target": LABEL, "kfold": 5, "p_smooth": 20}},)
 _EXAMPLE = """\
 recsys:
@@ -59,31 +57,31 @@ recsys:
 
 
 def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Feature, ...]:
-    """Return the groups of features of a source's log, given the role of each column.
+    """Return the default feature groups for the log of a source, given the roles of its columns.
 
-    Raises ConfigError for files, whose columns mean what only their owner knows.
+    Raises ConfigError for files: only their owner knows what the columns mean.
     """
     if source == "files":
-        raise ConfigError("recsys.fit.features is empty, but what suits the columns of files is not known. List "
-                          f"groups, such as\n{_EXAMPLE}")  # fmt: skip
-    groups = _of_ratings() if source == "movielens" else _of_clicks(source, columns)
+        raise ConfigError("recsys.fit.features is empty, and there are no default features for files. List groups, "
+                          f"such as\n{_EXAMPLE}")  # fmt: skip
+    groups = _rating_groups() if source == "movielens" else _click_groups(source, columns)
     return tuple(
-        Feature(name=name, columns=tuple(chosen), operators=tuple(chain)) for name, chosen, *chain in groups if chosen
+        Feature(name=name, columns=tuple(inputs), operators=tuple(chain)) for name, inputs, *chain in groups if inputs
     )
 
 
-def _of_clicks(source: Source, columns: Mapping[str, Role]) -> list[Group]:
+def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     numbers = [name for name, role in columns.items() if role == "continuous"]
     categories = [name for name, role in columns.items() if role == "categorical"]
-    shifted = [name for name in numbers if source == "generated" and _has_offset(name)]
-    counts = [name for name in numbers if name not in shifted]
+    offsets = [name for name in numbers if source == "generated" and _has_offset(name)]
+    counts = [name for name in numbers if name not in offsets]
     pairs = [pair for pair in PAIRS if set(pair) <= set(categories)]
-    # The days of Criteo's files are known, but not their times.
+    # Criteo's files have days, but no times.
     past = {} if source == "generated" else {"time": DAY, "period": 1}
     return [
         (PLAIN, numbers, *_PLAIN),
         ("numeric", counts, *_COUNTS),
-        ("offsets", shifted, *_LAST),
+        ("offsets", offsets, *_SCALE_AND_FILL),
         ("categories", categories, {"Categorify": {"freq_threshold": 5}}),
         ("targets", categories, *_TARGETS),
         ("crosses", pairs, *_TARGETS),
@@ -91,14 +89,14 @@ def _of_clicks(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     ]
 
 
-def _of_ratings() -> list[Group]:
+def _rating_groups() -> list[Group]:
     ids = ("user", "item")
     return [
         ("users", ["user"], {"Categorify": {"freq_threshold": 5}}, "TagAsUserID"),
         ("items", ["item"], {"Categorify": {"freq_threshold": 5}}, "TagAsItemID"),
         ("genres", ["genres"], "Categorify", "TagAsItemFeatures"),
         (PLAIN, ["year"], *_PLAIN),
-        ("year", ["year"], *_LAST, "TagAsItemFeatures"),
+        ("year", ["year"], *_SCALE_AND_FILL, "TagAsItemFeatures"),
         ("targets", ids, *_TARGETS),
         ("past_counts", ids, "PastCount", "LogOp", "Normalize"),
         ("past_means", ids, {"PastMean": {"target": LABEL}}),
@@ -106,86 +104,84 @@ def _of_ratings() -> list[Group]:
 
 
 def _has_offset(name: str) -> bool:
-    """Say whether a column of the generated log has values about a large offset."""
+    """Tell whether a column of the generated log has values around a large offset."""
     return kind(int(name.removeprefix("I")) - 1).form in ("time", "shifted")
 
 
 def graph_of(
-    features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema, *, positions: LogTime | None = None
+    features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema, *, position_time: LogTime | None = None
 ) -> Node:
-    """Return the features of all groups; each column that comes out has its group's name as a tag.
+    """Return the features of all groups as one graph; every output column is tagged with the name of its group.
 
-    ``columns`` are the roles of the log's; no glob matches a label, a time or a key. ``positions`` is the log's time
-    where that has the positions of rows: then operators whose period is one of seconds are refused.
+    ``columns`` maps the log's columns to their roles; globs never match a label, time or key. ``position_time`` is the
+    log's time column if it holds row positions rather than seconds: operators that count by seconds are then refused.
 
-    Raises ConfigError, naming the group whose columns, operators or parameters are wrong, or the two that make a column
-    of one name.
+    Raises ConfigError, naming the group whose columns, operators or parameters are wrong, or the two groups that make a
+    column of the same name.
     """
     nodes = []
-    made: dict[str, str] = {}
+    group_of: dict[str, str] = {}
     for feature in features:
         try:
-            nodes.append(_node(feature, columns, positions))
+            nodes.append(_node(feature, columns, position_time))
             names = bind(nodes[-1], schema).outputs
         except ConfigError as error:
             raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
-        if twice := [name for name in names if name in made]:
+        if repeated := [name for name in names if name in group_of]:
             raise ConfigError(
-                f"recsys.fit.features: two columns are called {twice[0]!r}: that of the group {made[twice[0]]!r} and "
-                f"that of the group {feature.name!r}. Give one another name with Rename, such as "
+                f"recsys.fit.features: two columns are called {repeated[0]!r}: that of the group "
+                f"{group_of[repeated[0]]!r} and that of the group {feature.name!r}. Rename one of them, such as with "
                 f"{{Rename: {{postfix: _{feature.name}}}}}."
             )
-        made |= dict.fromkeys(names, feature.name)
+        group_of |= dict.fromkeys(names, feature.name)
     return reduce(add, nodes)
 
 
 def _operator(entry: str | dict[str, dict[str, Any]]) -> Operator:
-    named = {entry: {}} if isinstance(entry, str) else entry
-    if len(named) != 1:
-        raise ConfigError(f"{entry} is not one operator. Write each as an entry of its own: - Clip: {{min_value: 0}}.")
-    ((name, parameters),) = named.items()
+    parameters_by_name = {entry: {}} if isinstance(entry, str) else entry
+    if len(parameters_by_name) != 1:
+        raise ConfigError(f"{entry} is not one operator. List operators one by one: - Clip: {{min_value: 0}}.")
+    ((name, parameters),) = parameters_by_name.items()
     if name not in OPERATORS:
-        raise ConfigError(f"there is no operator {_unknown(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
+        raise ConfigError(f"there is no operator {_suggest(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
     operator: Operator = getattr(operators, name)(**parameters or {})
     return operator
 
 
-def _node(feature: Feature, columns: Mapping[str, Role], positions: LogTime | None) -> Node:
+def _node(feature: Feature, columns: Mapping[str, Role], position_time: LogTime | None) -> Node:
     node = as_node(_columns(feature.columns, columns))
     for operator in map(_operator, feature.operators):
         time = getattr(operator, "time", None)
-        if positions and time == positions.column and "period" not in operator.model_fields_set:
+        if position_time and time == position_time.column and "period" not in operator.model_fields_set:
             raise ConfigError(f"{type(operator).__name__} counts by periods of 86,400 seconds, but the log has no "
-                              f"times. Set {{time: day, period: 1}}, which counts by the {positions.period}."
-                              )  # fmt: skip
+                              f"times. Set {{time: day, period: 1}} to count by {position_time.period}.")  # fmt: skip
         node = node >> operator
     return node >> AddMetadata(tags=(feature.name,))
 
 
-def _columns(wanted: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
-    chosen: list[str | tuple[str, ...]] = []
-    for each in wanted:
-        if isinstance(each, tuple):
-            chosen.append(tuple(_check_column(name, columns) for name in each))
-        elif _WILD.isdisjoint(each) or each in columns:
-            chosen.append(_check_column(each, columns))
+def _columns(entries: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
+    inputs: list[str | tuple[str, ...]] = []
+    for entry in entries:
+        if isinstance(entry, tuple):
+            inputs.append(tuple(_check_column(name, columns) for name in entry))
+        elif _WILD.isdisjoint(entry) or entry in columns:
+            inputs.append(_check_column(entry, columns))
         else:
             names = [name for name, role in columns.items() if role not in NOT_FEATURES]
-            matching = fnmatch.filter(names, each)
-            if not matching:
-                raise ConfigError(f"no column matches {each!r}. The columns are {', '.join(names)}.")
-            chosen += matching
-    return tuple(dict.fromkeys(chosen))
+            matches = fnmatch.filter(names, entry)
+            if not matches:
+                raise ConfigError(f"no column matches {entry!r}. The columns are {', '.join(names)}.")
+            inputs += matches
+    return tuple(dict.fromkeys(inputs))
 
 
 def _check_column(name: str, columns: Mapping[str, Role]) -> str:
     if name not in columns:
-        raise ConfigError(f"the log has no column {_unknown(name, columns)} Its columns are {', '.join(columns)}.")
+        raise ConfigError(f"the log has no column {_suggest(name, columns)} Its columns are {', '.join(columns)}.")
     if columns[name] == "label":
-        raise ConfigError(f"{name!r} is the label: a feature of it would tell the answer. Leave it out.")
+        raise ConfigError(f"{name!r} is the label: a feature of it would leak the answer. Leave it out.")
     return name
 
 
-def _unknown(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"{name!r}; did you mean {near[0]!r}?" if near else f"{name!r}."
+def _suggest(name: str, names: Iterable[str]) -> str:
+    return f"{name!r}{did_you_mean(name, names) or '.'}"

@@ -23,7 +23,7 @@ _MOST_IN_A_BIN = 0.9
 
 
 @dataclass(frozen=True)
-class Learned:
+class VocabularySummary:
     """A vocabulary of a fitted workflow, of a column or of a group of columns."""
 
     name: str
@@ -41,11 +41,11 @@ class Learned:
         return self.values + (self.out_of_vocabulary_values or 0)
 
 
-def learned_vocabularies(workflow: Path) -> list[Learned]:
+def learned_vocabularies(workflow: Path) -> list[VocabularySummary]:
     """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder."""
     counts = ("rows", "nulls", "out_of_vocabulary_rows", "values", "out_of_vocabulary_values")
     return [
-        Learned(name, node["parameters"]["freq_threshold"], workflow / each["tables"][TABLE],
+        VocabularySummary(name, node["parameters"]["freq_threshold"], workflow / each["tables"][TABLE],
                 *(each["facts"][count] for count in counts))
         for node in read_json(workflow / FORMAT.name)["nodes"]
         if node["operator"] == "Categorify"

@@ -22,7 +22,7 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.column import Block, Numbers
-from whitewater.features.operator import Applying, Fitting
+from whitewater.features.operator import ApplyMode, Resources
 from whitewater.features.operators import fill
 from whitewater.features.operators.arithmetic import Clip, LogOp
 from whitewater.features.operators.fill import FillMedian, FillMissing, Median
@@ -92,12 +92,12 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
 
 def test_data_that_change_between_two_passes_are_noticed() -> None:
     values = 1 + np.random.default_rng(0).random(50_001)
-    fitting = Fitting(CPU, 2**26)
+    resources = Resources(CPU, 2**26)
     (statistic,) = FillMedian().statistics(("I1",), {})
-    again = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), fitting)], fitting)
+    again = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), resources)], resources)
     assert not isinstance(again, Median)
     with pytest.raises(IntegrityError, match=r"I1.*without changing the data"):
-        again.combine([again.observe(iter([{"I1": Numbers(values + 1)}]), fitting)], fitting)
+        again.combine([again.observe(iter([{"I1": Numbers(values + 1)}]), resources)], resources)
 
 
 def test_fill_median_fills_nulls_and_nan_and_says_where(device: Device) -> None:
@@ -199,7 +199,7 @@ def test_text_is_refused_by_name(operator: FillMissing) -> None:
     with pytest.raises(
         InputError, match=f"{type(operator).__name__} takes numbers, but the column 'C1' is of categories"
     ):
-        operator.transform(("C1",), text, {"C1": Median(1.0, 1)}, Applying(CPU))
+        operator.transform(("C1",), text, {"C1": Median(1.0, 1)}, ApplyMode(CPU))
 
 
 @pytest.mark.parametrize(

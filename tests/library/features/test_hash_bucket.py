@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, lists, numbers, values_of
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block, Categories
-from whitewater.features.operator import Applying
+from whitewater.features.operator import ApplyMode
 from whitewater.features.operators.hashed import HashBucket
 from whitewater.features.schema import Field
 
@@ -83,6 +83,6 @@ def test_a_row_of_another_type_is_refused(value: Any) -> None:
 
 def test_a_column_of_nulls_is_read_as_floats_and_has_the_id_of_null() -> None:
     operator, fields = HashBucket(num_buckets=3), {"C": Field("C", pa.null())}
-    made = operator.transform(("C",), {"C": numbers([np.nan, np.nan])}, {}, Applying(CPU))
+    made = operator.transform(("C",), {"C": numbers([np.nan, np.nan])}, {}, ApplyMode(CPU))
     assert values_of(made["C"]) == [3, 3]
     assert operator.output(("C",), fields)[0].type == pa.int32()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Categories
-from whitewater.features.operator import Applying
+from whitewater.features.operator import ApplyMode
 from whitewater.features.operators.hashed import HashedCross
 from whitewater.features.schema import Field
 
@@ -58,7 +58,7 @@ def test_three_columns_are_crossed_and_several_crosses_are_made() -> None:
 
 def test_a_column_of_nulls_is_read_as_floats_and_crossed_as_nulls() -> None:
     made = HashedCross(num_buckets=99).transform(
-        PAIR, {"A": categories(["a", "b"]), "B": numbers([np.nan, np.nan])}, {}, Applying(CPU)
+        PAIR, {"A": categories(["a", "b"]), "B": numbers([np.nan, np.nan])}, {}, ApplyMode(CPU)
     )
     assert (
         values_of(made["A_X_B"])

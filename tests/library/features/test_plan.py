@@ -10,7 +10,7 @@ import pytest
 
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block
-from whitewater.features.operator import Applying, Fitted, Inputs, Node, Operator, RowFunction, as_node
+from whitewater.features.operator import ApplyMode, Fitted, Inputs, Node, Operator, RowFunction, as_node
 from whitewater.features.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.plan import Plan, bind
 from whitewater.features.schema import Field, Schema
@@ -28,7 +28,7 @@ class Sum(Operator):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         return [Field("sum", NUMBER)]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         raise NotImplementedError
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -81,7 +81,7 @@ def test_a_node_that_is_used_twice_is_made_once() -> None:
 
 def test_each_column_needs_only_what_it_is_made_of() -> None:
     plan = plan_of(["I1", "I2"] >> FillMissing() >> Normalize())
-    assert [(plan.stages[number].label, share.inputs) for number, share in plan.work({"I2": 1})] == [
+    assert [(plan.stages[number].label, substage.inputs) for number, substage in plan.evaluation_order({"I2": 1})] == [
         ("FillMissing", ("I2",)),
         ("Normalize", ("I2",)),
     ]
@@ -91,7 +91,7 @@ def test_each_column_needs_only_what_it_is_made_of() -> None:
 def test_a_column_made_of_several_needs_all_of_them() -> None:
     plan = plan_of(["I1", "I2"] >> FillMissing() >> Sum())
     assert plan.data_columns(plan.outputs, training=False) == ["I1", "I2"]
-    assert [share.inputs for _, share in plan.work(plan.outputs)] == [("I1",), ("I2",), ("I1", "I2")]
+    assert [substage.inputs for _, substage in plan.evaluation_order(plan.outputs)] == [("I1",), ("I2",), ("I1", "I2")]
 
 
 def refused() -> Iterator[tuple[Any, str]]:

@@ -35,7 +35,7 @@ VALUES = {"n": [1, None, 3], "c": ["a", None, "a"], "l": [[1], [], [2, 3]]}
 )
 def test_tags_are_added_to_columns_of_every_kind(operator: Operator, tags: tuple[str, ...]) -> None:
     assert applied(operator, BLOCK) == applied_by_row(operator, BLOCK) == VALUES
-    fields = {name: field.tagged("before", tags[-1]) for name, field in fields_of(BLOCK).items()}
+    fields = {name: field.with_tags("before", tags[-1]) for name, field in fields_of(BLOCK).items()}
     for field in operator.output(tuple(BLOCK), fields):
         assert field.tags == ("before", tags[-1], *tags[:-1])
 

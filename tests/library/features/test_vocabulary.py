@@ -13,7 +13,7 @@ from tests.library.features.operator_cases import CPU, applied, categories, fiel
 from whitewater.errors import ResourceError
 from whitewater.features.categories.vocabulary import Vocabulary, restore_vocabulary
 from whitewater.features.columns.column import Block
-from whitewater.features.operator import Fitting, Inputs
+from whitewater.features.operator import Inputs, Resources
 from whitewater.features.operators.categorify import Categorify
 
 LITTLE, PLENTY = 3000, 2**30
@@ -21,10 +21,10 @@ LITTLE, PLENTY = 3000, 2**30
 
 def learned(operator: Categorify, parts: Sequence[Block], memory: int, inputs: Inputs = ("C",)) -> Vocabulary:
     """Return the vocabulary that is learned from parts of two blocks."""
-    fitting = Fitting(CPU, memory)
+    resources = Resources(CPU, memory)
     (statistic,) = operator.statistics(inputs, fields_of(parts[0]))
-    observed = [statistic.observe(iter([part, part]), fitting) for part in parts]
-    found = statistic.combine(observed, fitting)
+    observed = [statistic.observe(iter([part, part]), resources) for part in parts]
+    found = statistic.combine(observed, resources)
     assert isinstance(found, Vocabulary)
     return found
 

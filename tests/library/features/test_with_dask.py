@@ -19,7 +19,7 @@ from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.features import dataset
 from whitewater.features.dataset import Dataset
-from whitewater.features.operator import Applying, Node
+from whitewater.features.operator import ApplyMode, Node
 from whitewater.features.operators import (
     OPERATORS,
     AddMetadata,
@@ -181,7 +181,7 @@ def test_a_dask_dataframe_of_features_is_what_the_workflow_makes(tmp_path: Path)
     joined = ["C2"] >> JoinExternal(table=str(table), on="C2", columns=("price", "name"))
     workflow = fitted(features() + joined, rows, "dask")
 
-    lazy = workflow.fitted.frames(Dataset(rows), Applying(Device(), training=True))
+    lazy = workflow.transformation.frames(Dataset(rows), ApplyMode(Device(), training=True))
 
     made = pa.Table.from_pandas(lazy.compute(scheduler="synchronous"), preserve_index=False)
     expected = workflow.transform(rows, training=True)

@@ -22,14 +22,14 @@ from whitewater.features.categories.values import CategoryCounter, CategoryTable
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories
-from whitewater.features.frames import Text, any_known, frame_class, series_of
+from whitewater.features.frames import Text, any_valid, frame_class, series_of
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import Applying, Row
+    from whitewater.features.operator import ApplyMode, Row
     from whitewater.features.schema import Field
 
 Input = str | tuple[str, ...]
@@ -213,12 +213,12 @@ class GroupTable:
         found = self._table.look_up(dictionary)
         return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
 
-    def groups_of(self, block: Block, applying: Applying) -> Array:
+    def groups_of(self, block: Block, mode: ApplyMode) -> Array:
         """Return the group of each row, int64 (rows,), on the device."""
-        if applying.engine == "dask":
-            keys = keys_of(block, self.grouping.columns, applying.device)
-            places = self._table.places(keys, applying.device)
-            found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_known(keys), NULL_GROUP).values
+        if mode.engine == "dask":
+            keys = keys_of(block, self.grouping.columns, mode.device)
+            places = self._table.places(keys, mode.device)
+            found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_valid(keys), NULL_GROUP).values
             return found
         categories = self.grouping.categories(block)
         return np.take(self.groups(categories.dictionary), categories.codes)

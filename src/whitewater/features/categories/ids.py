@@ -63,7 +63,7 @@ def id_field(field: Field, cardinality: int) -> Field:
     Raises ConfigError if the column has other values.
     """
     category_type(field)
-    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).tagged(TAG)
+    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).with_tags(TAG)
 
 
 def with_cardinality(field: Field, cardinality: int) -> Field:

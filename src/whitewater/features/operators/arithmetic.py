@@ -29,7 +29,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
-from whitewater.features.operators.by_column import ByNumber, OnFloats, holding, holding_dtype, plain_number
+from whitewater.features.operators.by_column import ByNumber, OnFloats, dtype_holding, plain_number, type_holding
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -73,10 +73,10 @@ class Clip(ByNumber):
         return [bound for bound in (self.min_value, self.max_value) if bound is not None]
 
     def field(self, field: Field) -> Field:
-        return replace(field, type=holding(field.type, *self._bounds))
+        return replace(field, type=type_holding(field.type, *self._bounds))
 
     def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        dtype = holding_dtype(column, *self._bounds)
+        dtype = dtype_holding(column, *self._bounds)
         low, high = (None if each is None else dtype.type(each) for each in (self.min_value, self.max_value))
         return Numbers(device.xp.clip(column.values.astype(dtype, copy=False), low, high), column.valid)
 

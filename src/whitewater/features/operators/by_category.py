@@ -1,7 +1,7 @@
-"""Operators that learn numbers of categories, such as how many rows each has.
+"""Operators that learn numbers per category, such as how many rows it has.
 
-Each part of the data becomes a table of sums by category, which is merged into that of the parts before: learning takes
-no more than twice the merged table, which applying needs anyway.
+Every span of the data becomes a table of sums by category, which is merged into the table of the spans before. Fitting
+takes at most twice the memory of the merged table, which applying needs as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from whitewater.features.categories.hashing import hash_values
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
-from whitewater.features.frames import halves, whole
+from whitewater.features.frames import halves, sums_of_halves
 from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field
@@ -43,57 +43,57 @@ if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import Applying, Fitting, Inputs, Row, RowFunction, Value
+    from whitewater.features.operator import ApplyMode, Inputs, Resources, Row, RowFunction, Value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 TABLE = "categories"
 TAG = "continuous"
-# What is summed: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
+# The sums: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
 ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
 DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
-# Cells for a row, below which they are all numbered, empty ones as well, rather than sorted.
+# Up to this many cells per row, all cells are numbered, including empty ones; otherwise cells are found by sorting.
 DENSE = 8
 
 
 class ByCategory(Operator):
-    """A number of the category of a row, for each column or combination that it is given."""
+    """A number that depends on the category of a row, for each input column or combination."""
 
     takes_combinations: ClassVar[bool] = True
     output_type: ClassVar[pa.DataType]
 
     @abstractmethod
     def output_name(self, name: str) -> str:
-        """Return the name of the column that is made of a column or combination."""
+        """Return the name of the output column for a column or combination."""
 
     @property
     @abstractmethod
-    def stored(self) -> Mapping[str, Sequence[str]]:
-        """The columns of its table of categories that have `ROWS`, `SUMS` and `NULLS`: one, or one for each slot."""
+    def table_columns(self) -> Mapping[str, Sequence[str]]:
+        """The columns of its table of categories with the `ROWS`, `SUMS` and `NULLS`: one of each, or one per slot."""
 
     @abstractmethod
-    def learned(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
-        """Return what was learned, from the table of all of the data."""
+    def finish(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
+        """Return the result, given the table of all of the data."""
 
     def sums(self, grouping: Grouping) -> SumsOfRows:
-        """Return sums of no rows."""
+        """Return empty sums."""
         return SumsOfRows(self, grouping)
 
     def slots(self, block: Block, device: Device) -> Array | None:
-        """Return what tells sums of a category apart, integers (rows,) on the device: the row's fold, or its period."""
+        """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
         return None
 
-    def slots_to_apply(self, block: Block, applying: Applying) -> Array | None:
-        """Return the slots of rows that features are made of."""
-        return self.slots(block, applying.device)
+    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
+        """Return the slots of the rows that the operator is applied to."""
+        return self.slots(block, mode.device)
 
     @property
-    def of_numbers(self) -> tuple[str, ...]:
-        """The column of the data whose mean is taken, if there is one."""
+    def target_columns(self) -> tuple[str, ...]:
+        """The column of the data whose mean is computed, if there is one."""
         return ()
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        number_fields(self, self.of_numbers, fields)
+        number_fields(self, self.target_columns, fields)
         names = [grouping.name for grouping in self._groupings(inputs, fields)]
         return [Field(self.output_name(name), self.output_type, (TAG,)) for name in names]
 
@@ -105,21 +105,21 @@ class ByCategory(Operator):
         ]
 
     def _groupings(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Grouping]:
-        return [Grouping.bound(each, fields, operator=type(self).__name__) for each in inputs]
+        return [Grouping.bound(entry, fields, operator=type(self).__name__) for entry in inputs]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
         grouping = Grouping.restore(facts)
         if grouping.of not in inputs or TABLE not in tables:
             raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
-        return self.learned(grouping, tables[TABLE])
+        return self.finish(grouping, tables[TABLE])
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        slots, made = self.slots_to_apply(block, applying), {}
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+        slots, outputs = self.slots_to_apply(block, mode), {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            groups = learned.lookup.groups_of(block, applying)
-            made[self.output_name(name)] = Numbers(learned.numbers(groups, slots, applying))
-        return made
+            groups = learned.lookup.groups_of(block, mode)
+            outputs[self.output_name(name)] = Numbers(learned.numbers(groups, slots, mode))
+        return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         functions = [
@@ -130,9 +130,9 @@ class ByCategory(Operator):
 
 
 class Sums(ABC):
-    """Sums by category, which grow with blocks, or with the sums of other parts of the data.
+    """Sums by category, to which blocks, or the sums of other spans of the data, can be added.
 
-    ``totals`` are arrays (groups, slots), by name, with room for more groups.
+    ``totals`` maps names to arrays (groups, slots), with room for more groups.
     """
 
     def __init__(self, type_: pa.DataType, totals: dict[str, npt.NDArray[Any]]) -> None:
@@ -151,7 +151,7 @@ class Sums(ABC):
         """Return the sums of each category."""
 
     def merge(self, other: Any) -> Integers:
-        """Add sums of the same class; return the groups that they are in."""
+        """Add other sums of the same class; return the groups of their categories."""
         groups = np.append(0, self.groups.number(other.groups.values()))
         self.grow()
         for name, total in self.totals.items():
@@ -160,66 +160,66 @@ class Sums(ABC):
 
     def grow(self) -> None:
         """Make room for all groups."""
-        self.totals = {name: enlarge(each, len(self.groups)) for name, each in self.totals.items()}
+        self.totals = {name: enlarge(total, len(self.groups)) for name, total in self.totals.items()}
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take."""
-        return self.groups.nbytes + sum(each.nbytes for each in self.totals.values())
+        """The memory that the sums take."""
+        return self.groups.nbytes + sum(total.nbytes for total in self.totals.values())
 
 
 class SumsOfRows(Sums):
-    """What a `ByCategory` sums up for a grouping."""
+    """The sums of a `ByCategory` for a grouping."""
 
     def __init__(self, operator: ByCategory, grouping: Grouping) -> None:
         self._operator, self._grouping = operator, grouping
-        stored = operator.stored.items()
-        super().__init__(grouping.type, {name: np.zeros((1, len(each)), DTYPES[name]) for name, each in stored})
+        widths = {name: len(columns) for name, columns in operator.table_columns.items()}
+        super().__init__(grouping.type, {name: np.zeros((1, width), DTYPES[name]) for name, width in widths.items()})
 
     def add(self, block: Block) -> None:
-        here = self.groups.add(self._grouping.categories(block))
-        of_row, codes, slots = cells_of(here.codes, len(here.groups), self._operator.slots(block, Device()), Device())
+        rows = self.groups.add(self._grouping.categories(block))
+        cells, codes, slots = cells_of(rows.codes, len(rows.groups), self._operator.slots(block, Device()), Device())
         numbers = {}
-        for target in self._operator.of_numbers:
+        for target in self._operator.target_columns:
             values = as_floats(block[target])
-            null = np.isnan(values)
-            if bool(null.any()):
-                numbers[NULLS] = count_codes(np.where(null, of_row, -1), len(codes))
-                values, of_row = np.where(null, 0.0, values), np.where(null, -1, of_row)
-            numbers[SUMS] = sum_by_code(of_row, values, len(codes))
-        numbers[ROWS] = count_codes(of_row, len(codes))
-        self.add_sums(here.groups[codes], slots, numbers)
+            is_null = np.isnan(values)
+            if bool(is_null.any()):
+                numbers[NULLS] = count_codes(np.where(is_null, cells, -1), len(codes))
+                values, cells = np.where(is_null, 0.0, values), np.where(is_null, -1, cells)
+            numbers[SUMS] = sum_by_code(cells, values, len(codes))
+        numbers[ROWS] = count_codes(cells, len(codes))
+        self.add_sums(rows.groups[codes], slots, numbers)
 
     def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        here = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)))
+        rows = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)))
         slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else np.zeros(len(cells), np.int64)
         numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
         for exponent in exponents:
-            numbers[SUMS] = whole(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
-        self.add_sums(here.groups[here.codes], slots, numbers)
+            numbers[SUMS] = sums_of_halves(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
+        self.add_sums(rows.groups[rows.codes], slots, numbers)
 
     def add_sums(self, groups: Integers, slots: Integers, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add numbers of groups and slots, each pair once."""
+        """Add numbers, by name, of distinct pairs of groups and slots."""
         self.grow()
         for name in self.totals.keys() & numbers.keys():
             width = self.totals[name].shape[1]
             np.add.at(self.totals[name].reshape(-1), groups * width + slots % width, numbers[name])
 
     def table(self) -> pa.Table:
-        """Return the sums, with a column for each slot."""
+        """Return the sums as a table, with one column per slot."""
         columns = {
             column: np.ascontiguousarray(self.totals[name][: len(self.groups), slot])
-            for name, stored in self._operator.stored.items()
-            for slot, column in enumerate(stored)
+            for name, names in self._operator.table_columns.items()
+            for slot, column in enumerate(names)
         }
         return table_of(self.groups.values(), columns)
 
 
 def cells_of(codes: Array, size: int, slots: Array | None, device: Device) -> tuple[Array, Integers, Integers]:
-    """Return the cell of each row, int32 (rows,) on the device, and codes and slots of the cells, on the host.
+    """Return the cell of each row, int32 (rows,) on the device, and the codes and slots of the cells, on the host.
 
-    A cell is a pair of a code, int32 (rows,) below ``size``, and a slot, an integer (rows,), or 0 where there are none.
-    Some cells may have no row.
+    A cell is a pair of a code and a slot. Codes are int32 (rows,) below ``size``, slots integers (rows,), or all 0 if
+    None is given. Some cells may have no rows.
     """
     xp = device.xp
     if slots is None or not len(codes):
@@ -228,70 +228,70 @@ def cells_of(codes: Array, size: int, slots: Array | None, device: Device) -> tu
     width = last - first + 1
     if size * width <= DENSE * len(codes):
         cells = np.arange(size * width)
-        of_row = codes * np.int64(width) + (slots - first)
-        return of_row.astype(np.int32), cells // width, first + cells % width
+        row_cells = codes * np.int64(width) + (slots - first)
+        return row_cells.astype(np.int32), cells // width, first + cells % width
     distinct, rank = xp.unique(slots, return_inverse=True)
-    keys, of_row = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
-    found = device.to_host(keys)
-    return of_row.astype(np.int32), found // len(distinct), device.to_host(distinct)[found % len(distinct)]
+    keys, row_cells = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
+    cells = device.to_host(keys)
+    return row_cells.astype(np.int32), cells // len(distinct), device.to_host(distinct)[cells % len(distinct)]
 
 
 class CategoryStatistic(Statistic):
-    """What is learned of categories, from their sums in the parts of the data.
+    """A statistic of categories, computed from their sums in the spans of the data.
 
-    The engine ``dask`` sums integers by keys, `cells`: no order or partition of the rows changes them.
+    The engine ``dask`` sums `cells` by keys instead: integers, so that no order or partition of the rows changes them.
     """
 
     @abstractmethod
     def sums(self) -> Any:
-        """Return `Sums` of no rows."""
+        """Return empty `Sums`."""
 
     @abstractmethod
-    def learned(self, table: Any) -> Fitted:
-        """Return what was learned, from the table of the sums of all of the data."""
+    def finish(self, table: Any) -> Fitted:
+        """Return the result, given the table of the sums of all of the data."""
 
     @abstractmethod
-    def refuse(self, sums: Sums, fitting: Fitting) -> None:
-        """Raise ResourceError if sums that outgrew ``fitting.memory`` have no room."""
+    def refuse(self, sums: Sums, resources: Resources) -> None:
+        """Raise ResourceError for sums that have outgrown ``resources.memory``, unless there is room for them."""
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Any:
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> Any:
         sums = self.sums()
         for block in blocks:
             sums.add(block)
         return sums
 
-    def combine(self, parts: Iterable[Any], fitting: Fitting) -> Fitted:
+    def combine(self, summaries: Iterable[Any], resources: Resources) -> Fitted:
         sums: Any = None
-        for part in parts:
+        for summary in summaries:
             if sums is None:
-                sums = part
+                sums = summary
             else:
-                sums.merge(part)
-            if sums.nbytes > fitting.memory:
-                self.refuse(sums, fitting)
+                sums.merge(summary)
+            if sums.nbytes > resources.memory:
+                self.refuse(sums, resources)
         table = sums.table()
-        del sums, part  # as large again as what is made of the table
-        return self.learned(table)
+        del sums, summary  # as large as the result
+        return self.finish(table)
 
     @abstractmethod
     def cells(self, block: Block, device: Device) -> Frame:
-        """Return keys of rows, columns named ``key_...``, and what of them is summed: integers."""
+        """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
 
     def learn(self, cells: pa.Table) -> Fitted:
-        """Return what was learned, from the sums of all rows by their keys, in any order."""
+        """Return the result, given the sums of all rows by their keys, in any order."""
         sums = self.sums()
         sums.add_cells(cells, self.exponents)
-        return self.learned(sums.table())
+        return self.finish(sums.table())
 
     @property
     def exponents(self) -> tuple[int, ...]:
-        """Of the numbers that are summed, the power of 2 by which each is multiplied to be summed as `halves`."""
+        """The exponents of the powers of 2 by which target columns are multiplied to be summed as `halves`."""
         return ()
 
 
 @dataclass(frozen=True)
 class GroupStatistic(CategoryStatistic):
-    """What an operator learns of the categories of a grouping, from its columns and others."""
+    """The statistic of an operator for a grouping."""
 
     grouping: Grouping
     operator: ByCategory
@@ -300,42 +300,42 @@ class GroupStatistic(CategoryStatistic):
     def sums(self) -> SumsOfRows:
         return self.operator.sums(self.grouping)
 
-    def learned(self, table: pa.Table) -> Fitted:
-        return self.operator.learned(self.grouping, _in_order(table))
+    def finish(self, table: pa.Table) -> Fitted:
+        return self.operator.finish(self.grouping, _in_order(table))
 
     def cells(self, block: Block, device: Device) -> Frame:
         keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp
         columns: dict[str, Any] = {} if slots is None else {"key_slot": slots}
         columns |= {ROWS: 1, NULLS: 0}
-        for target, exponent in zip(self.operator.of_numbers, self.exponents, strict=True):
+        for target, exponent in zip(self.operator.target_columns, self.exponents, strict=True):
             values = as_floats(block[target], xp)
-            null = xp.isnan(values)
-            columns |= {ROWS: (~null).astype(xp.int64), NULLS: null.astype(xp.int64)}
+            is_null = xp.isnan(values)
+            columns |= {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
             columns["first"], columns["second"] = halves(values, exponent, device)
         return keys.assign(**columns)
 
-    def refuse(self, sums: Sums, fitting: Fitting) -> None:
+    def refuse(self, sums: Sums, resources: Resources) -> None:
         raise ResourceError(
             f"{self.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for "
-            f"{len(sums.groups):,} and more categories, but {fitting.memory / 1e6:,.1f} MB are there for it, in "
-            "fitting as in applying. Give it more memory (recsys.fit.memory_share, or fewer "
-            "threads), fewer folds or statistics, or the buckets of a HashBucket instead of the categories."
+            f"{len(sums.groups):,} or more categories, but only {resources.memory / 1e6:,.1f} MB are available for it. "
+            "Give it more memory (recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or the "
+            "buckets of a HashBucket instead of the categories."
         )
 
 
 class LearnedByCategory(Fitted):
-    """What was learned of one column or combination.
+    """What was learned for one column or combination.
 
-    ``totals`` are sums by name, (groups + 1, slots): the last group is that of categories that were not seen.
+    ``totals`` maps names to sums (groups + 1, slots); the last group is that of unseen categories.
     """
 
     def __init__(self, operator: Any, grouping: Grouping, table: pa.Table) -> None:
         self.operator, self._table = operator, table
         self.lookup = GroupTable(grouping, read_categories(table))
-        stored = {name: read_numbers(table, columns).values() for name, columns in operator.stored.items()}
+        slots = {name: read_numbers(table, columns).values() for name, columns in operator.table_columns.items()}
         self.totals: dict[str, npt.NDArray[Any]] = {
-            name: np.column_stack([np.append(each.astype(DTYPES[name]), 0) for each in columns])
-            for name, columns in stored.items()
+            name: np.column_stack([np.append(slot.astype(DTYPES[name]), 0) for slot in columns])
+            for name, columns in slots.items()
         }
 
     def facts(self) -> dict[str, Any]:
@@ -345,36 +345,36 @@ class LearnedByCategory(Fitted):
         return {TABLE: self._table}
 
     @abstractmethod
-    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
-        """Return the numbers of rows, (rows,) on the device, whose groups and slots, (rows,), are given."""
+    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
+        """Return the numbers of rows, (rows,) on the device, given their groups and slots, (rows,)."""
 
     @abstractmethod
     def number_of_row(self) -> Callable[[Row], Value]:
-        """Return the function that gives the number of one row in serving."""
+        """Return a function that computes the number of one row in serving."""
 
 
 def refuse_target(operator: str, target: str, rows: Integers, sums: Floats) -> None:
     """Raise InputError if the target is null in all rows, or infinite in one."""
     if not rows.any():
-        raise InputError(f"{operator}: the target {target!r} is null in all rows of fitting. Give another.")
+        raise InputError(f"{operator}: the target {target!r} is null in all rows fitted on. Give another.")
     if not np.isfinite(sums).all():
         raise InputError(f"{operator}: the target {target!r} has infinite values. Clip it, or give another.")
 
 
 def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
-    """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where no row counts."""
+    """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where the divisor is 0."""
     weight, prior = rows + smoothing, np.broadcast_to(prior, rows.shape)
     means: Floats = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
     return means.astype(np.float32)
 
 
 def _in_order(table: pa.Table) -> pa.Table:
-    """Return a table of groups, null first, in an order that depends on its categories only: that of their hashes."""
+    """Return a table of groups ordered by the hashes of their categories, null first: the same for any row order."""
     values = read_categories(table)
     return table.take(to_arrow(np.append(0, 1 + np.argsort(hash_values(values, 0)))))
 
 
-def spread(numbers: Any, codes: Array, device: Device) -> Array:
-    """Return the numbers, an array on the host, of the rows with these codes."""
-    rows: Array = device.xp.take(device.to_device(numbers), codes)
-    return rows
+def take_numbers(numbers: Any, codes: Array, device: Device) -> Array:
+    """Return the entries, at these codes on the device, of an array of numbers on the host."""
+    entries: Array = device.xp.take(device.to_device(numbers), codes)
+    return entries

@@ -18,7 +18,7 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
-from whitewater.features.operator import Applying, Fitted, Operator, Row, RowFunction
+from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ByColumn(Operator):
-    """Turns each column into one: `field` describes it, `column` computes its rows, and `value` a single value."""
+    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value."""
 
     def output_name(self, name: str) -> str:
         """Return the name of the output for a column."""
@@ -48,14 +48,14 @@ class ByColumn(Operator):
 
     @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return a function that does to one value, which may be null, what `column` does to all rows."""
+        """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(field) for field in self.input_fields(inputs, fields)]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         return {
-            self.output_name(name): self.column(name, block[name], fitted.get(name), applying.device)
+            self.output_name(name): self.column(name, block[name], fitted.get(name), mode.device)
             for name in column_names(inputs)
         }
 
@@ -65,13 +65,13 @@ class ByColumn(Operator):
         ]
 
         def compute(row: Row) -> dict[str, Any]:
-            return {made: function(row[name]) for made, name, function in functions}
+            return {output: function(row[name]) for output, name, function in functions}
 
         return compute
 
 
 class ByNumber(ByColumn):
-    """Turns numbers into numbers, one by one; null stays null."""
+    """Turns each number into a number; null stays null."""
 
     def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return number_fields(self, inputs, fields)
@@ -81,7 +81,7 @@ class ByNumber(ByColumn):
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         compute = self.number(name, fitted)
-        # NaN alone is not equal to itself.
+        # Only NaN is not equal to itself.
         return lambda value: None if value is None or value != value else compute(value)  # noqa: PLR0124
 
     @abstractmethod
@@ -90,7 +90,7 @@ class ByNumber(ByColumn):
 
     @abstractmethod
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return a function that does to a value that is not null what `numbers` does to a column."""
+        """Return a function that computes for one value, not null, what `numbers` computes for a column."""
 
 
 class OnFloats(ByNumber):
@@ -109,28 +109,28 @@ class OnFloats(ByNumber):
 
 def column_names(inputs: Inputs) -> tuple[str, ...]:
     """Return the inputs of an operator that takes no combinations, which plans refuse."""
-    return tuple(each for each in inputs if isinstance(each, str))
+    return tuple(entry for entry in inputs if isinstance(entry, str))
 
 
 def is_number(type_: pa.DataType) -> bool:
-    """Tell whether a column of this type is one of numbers; booleans are 0 and 1."""
+    """Tell whether this is a type of numbers; booleans are: 0 and 1."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
 
 
 def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-    """Return the columns that an operator was given; raises ConfigError if one is not of numbers."""
-    given = [fields[name] for name in column_names(inputs)]
-    for field in given:
+    """Return the input columns of an operator; raises ConfigError if one is not of numbers."""
+    input_fields = [fields[name] for name in column_names(inputs)]
+    for field in input_fields:
         if not is_number(field.type):
             raise ConfigError(
                 f"{type(operator).__name__} takes numbers, but the column {field.name!r} is of type {field.type}. "
                 "Leave it out, or convert it in the data."
             )
-    return given
+    return input_fields
 
 
 def numbers_of(operator: Operator, name: str, column: Column) -> Numbers:
-    """Return a column that is one of numbers; raises InputError if it is not."""
+    """Return a column as `Numbers`; raises InputError if it is not one of numbers."""
     if not isinstance(column, Numbers):
         raise InputError(
             f"{type(operator).__name__} takes numbers, but the column {name!r} is of {type(column).__name__.lower()}. "
@@ -139,32 +139,33 @@ def numbers_of(operator: Operator, name: str, column: Column) -> Numbers:
     return column
 
 
-def holding(type_: pa.DataType, *constants: float) -> pa.DataType:
-    """Return the type of a column that also has these values: its own if that holds them exactly, else float64."""
+def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
+    """Return the type for a column that is to hold these constants, too: its own if that is exact, else float64."""
     if pa.types.is_boolean(type_):
-        return holding(pa.int8(), *constants)
+        return type_holding(pa.int8(), *constants)
     dtype = np.dtype(type_.to_pandas_dtype())
     if dtype.kind == "f":
-        fits = all(abs(each) <= np.finfo(dtype).max and float(dtype.type(each)) == each for each in constants)
+        fits = all(abs(value) <= np.finfo(dtype).max and float(dtype.type(value)) == value for value in constants)
     else:
         limits = np.iinfo(dtype)
-        fits = all(float(each).is_integer() and limits.min <= each <= limits.max for each in constants)
+        fits = all(float(value).is_integer() and limits.min <= value <= limits.max for value in constants)
     return type_ if fits else pa.float64()
 
 
-def holding_dtype(column: Numbers, *constants: float) -> np.dtype[Any]:
-    """Return the dtype of the type that `holding` returns."""
-    dtype: np.dtype[Any] = np.dtype(holding(pa.from_numpy_dtype(column.values.dtype), *constants).to_pandas_dtype())
+def dtype_holding(column: Numbers, *constants: float) -> np.dtype[Any]:
+    """Return the dtype of the type that `type_holding` returns."""
+    type_ = type_holding(pa.from_numpy_dtype(column.values.dtype), *constants)
+    dtype: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
     return dtype
 
 
 def plain_number(value: float) -> int | float:
-    """Return a parameter as it is in a row: whole numbers as int, as a column of integers holds them."""
+    """Return a parameter as a value of a row: whole numbers as int, like values of a column of integers."""
     return int(value) if value.is_integer() else value
 
 
-def finite(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return finite numbers among the facts of an artifact; raises IntegrityError if one is not."""
+def finite_facts(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """Return these facts of an artifact; raises IntegrityError if one is not a finite number."""
     for name in names:
         value = facts.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

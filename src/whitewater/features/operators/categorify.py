@@ -26,12 +26,12 @@ from whitewater.features.categories.ids import (
 )
 from whitewater.features.categories.vocabulary import NULL, OUT_OF_VOCABULARY, SEED, Vocabulary, restore_vocabulary
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
-from whitewater.features.frames import any_known, column_of, series_of, table_of
+from whitewater.features.frames import any_valid, column_of, series_of, table_of
 from whitewater.features.operator import Operator, Statistic
 from whitewater.features.operators.learn_vocabulary import (
     Given,
     Group,
-    LearnedVocabulary,
+    VocabularyStatistic,
     given_vocabulary,
 )
 from whitewater.features.schema import Field
@@ -39,26 +39,26 @@ from whitewater.features.schema import Field
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
+    from whitewater.features.operator import ApplyMode, Fitted, Inputs, Row, RowFunction, Value
 
 
 class Categorify(Operator):
     """The id of a category, by how often it occurs.
 
-    Ids are 0 for padding, which fills up lists; 1 for null and NaN; from 2 those of values out of the vocabulary; then
-    the vocabulary by descending frequency, equally frequent values by ascending value (texts by their bytes of UTF-8).
-    They depend on the values and their counts alone: not on the order of rows, partitions, the device or memory.
+    Ids are 0 for padding, which fills up lists; 1 for null and NaN; from 2 on for values out of the vocabulary; then
+    the vocabulary by descending frequency, equally frequent values by ascending value (texts by their UTF-8 bytes).
+    They depend only on the values and their counts: not on the order of rows, partitions, the device or memory.
 
-    A value is out of the vocabulary if it was not there to learn from, or was too rare: its id is 2, or, with
+    A value is out of the vocabulary if it is not in the data fitted on, or is too rare there: its id is 2, or, with
     ``num_buckets``, ``2 + hash % num_buckets``, where the hash is XXH64 as in `HashBucket`.
 
-    Input: text, integers, or lists of them, whose elements get ids; integers of any width are alike, but a vocabulary
-    of text refuses integers and one of integers text. Output: int32, or int64 where ids need it; lists stay lists,
-    empty ones too. Each output has the property ``cardinality``, which all ids are below.
+    Input: text, integers, or lists of them, whose elements get ids. Integers of all widths are treated alike, but a
+    vocabulary of text refuses integers, and vice versa. Output: int32, or int64 if ids need it; lists stay lists, also
+    if empty. All outputs have the property ``cardinality``, which is above all ids.
 
-    With ``encode_type="joint"`` the columns of ``["A", ["B", "C"]]`` are A, with a vocabulary of its own, and B and C,
-    with one vocabulary for both: counts are added. With ``"combo"`` they are A, and ``B_C``, whose categories are the
-    combinations of values of B and C; null is one where all parts are null, else a null part is a value.
+    With ``encode_type="joint"``, ``["A", ["B", "C"]]`` stands for A, with its own vocabulary, and for B and C, with one
+    vocabulary for both: their counts are added. With ``"combo"`` it stands for A and for ``B_C``, whose categories are
+    the combinations of values of B and C; a combination is null only if all of its values are.
 
     Examples
     --------
@@ -121,27 +121,27 @@ class Categorify(Operator):
         return restore_vocabulary(facts, tables)
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
-        vocabularies = [each for each in fitted.values() if isinstance(each, Vocabulary)]
-        cardinality = {name: each.about.cardinality for each in vocabularies for name in each.about.columns}
+        facts = [vocabulary.about for vocabulary in fitted.values() if isinstance(vocabulary, Vocabulary)]
+        cardinality = {name: about.cardinality for about in facts for name in about.columns}
         return [with_cardinality(field, cardinality[field.name]) for field in fields]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        made: dict[str, Column] = {}
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+        outputs: dict[str, Column] = {}
         for group in self._groups(inputs):
             vocabulary = cast("Vocabulary", fitted[group.name])
             cardinality = vocabulary.about.cardinality
             for name, columns in group.sources.items():
-                if applying.engine == "dask" and not isinstance(block[columns[0]], Lists):
-                    keys = keys_of(block, columns, applying.device)
-                    made[name] = Numbers(_ids_of_keys(keys, vocabulary, applying.device).astype(id_type(cardinality)))
+                if mode.engine == "dask" and not isinstance(block[columns[0]], Lists):
+                    keys = keys_of(block, columns, mode.device)
+                    outputs[name] = Numbers(_ids_of_keys(keys, vocabulary, mode.device).astype(id_type(cardinality)))
                 else:
-                    made[name] = ids_of_rows(
+                    outputs[name] = ids_of_rows(
                         group.column(name, block), vocabulary.ids, null=NULL, cardinality=cardinality
                     )
-        return made
+        return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = [each for group in self._groups(inputs) for each in _row_functions(group, fitted)]
+        functions = [pair for group in self._groups(inputs) for pair in _row_functions(group, fitted)]
 
         def ids(row: Row) -> dict[str, Value]:
             return {name: function(row) for name, function in functions}
@@ -156,8 +156,8 @@ class Categorify(Operator):
     def _groups(self, inputs: Inputs) -> list[Group]:
         combo = self.encode_type == "combo"
         groups = [
-            Group(name_of(each), {name_of(each): each} if combo else {name: (name,) for name in each})
-            for each in ((each,) if isinstance(each, str) else each for each in inputs)
+            Group(name_of(columns), {name_of(columns): columns} if combo else {name: (name,) for name in columns})
+            for columns in ((entry,) if isinstance(entry, str) else entry for entry in inputs)
         ]
         names = [group.name for group in groups]
         outputs = [name for group in groups for name in group.sources]
@@ -171,14 +171,14 @@ class Categorify(Operator):
 
     def _fields(self, group: Group, fields: Mapping[str, Field]) -> list[Field]:
         _kind(group, fields)
-        made = [Field(group.name, pa.int64())] if group.combined else [fields[name] for name in group.columns]
-        return [replace(id_field(field, self._first), properties={}) for field in made]
+        outputs = [Field(group.name, pa.int64())] if group.combined else [fields[name] for name in group.columns]
+        return [replace(id_field(field, self._first), properties={}) for field in outputs]
 
-    def _statistic(self, group: Group, kind: pa.DataType) -> LearnedVocabulary:
+    def _statistic(self, group: Group, kind: pa.DataType) -> VocabularyStatistic:
         given = (self.vocabs or {}).get(group.name)
-        return LearnedVocabulary(
-            group.name, group.columns, group, kind, num_buckets=self.num_buckets or 1, least=self.freq_threshold,
-            most=self.max_size - self._first if self.max_size else None,
+        return VocabularyStatistic(
+            group.name, group.columns, group, kind, num_buckets=self.num_buckets or 1,
+            min_rows=self.freq_threshold, max_values=self.max_size - self._first if self.max_size else None,
             given=None if given is None else given_vocabulary(group, given, kind),
         )  # fmt: skip
 
@@ -198,39 +198,39 @@ def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
 
 
 def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str, Callable[[Row], Value]]]:
-    """Return the columns of a group, and what gives the id, or ids, of each for a row."""
+    """Return the output columns of a group, each with the function that computes its id, or ids, for a row."""
     vocabulary = cast("Vocabulary", fitted[group.name])
     id_of = vocabulary.id_of()
     if group.combined:
         return [(group.name, lambda row: id_of(combine_one([scalar(row[name], name) for name in group.columns])))]
-    # Where nothing was learned, nothing is known of the type either.
+    # Without any values to learn from, the type is not known either.
     kind = vocabulary.kind if vocabulary.about.values else None
 
-    def of_column(name: str) -> Callable[[Row], Value]:
+    def function_of(name: str) -> Callable[[Row], Value]:
         def ids(row: Row) -> Value:
             value = row[name]
             if isinstance(value, list | tuple):
-                return [id_of(scalar(each, name, kind)) for each in value]
+                return [id_of(scalar(element, name, kind)) for element in value]
             return id_of(scalar(value, name, kind))
 
         return ids
 
-    return [(name, of_column(name)) for name in group.columns]
+    return [(name, function_of(name)) for name in group.columns]
 
 
 def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Array:
-    """Return the id of each row of keys, int64 (rows,): by a left join with the vocabulary, or by hash."""
+    """Return the id of each row of keys, int64 (rows,): from a left join with the vocabulary, or from its hash."""
     about, unseen = vocabulary.about, cast("Any", OUT_OF_VOCABULARY)
     if about.num_buckets > 1:
         buckets = (_hashes_of_keys(keys, device) % np.uint64(about.num_buckets)).astype(np.int64)
         unseen = series_of(Numbers(buckets + OUT_OF_VOCABULARY), keys)
     ids = (vocabulary.table.places(keys, device) + about.first).fillna(unseen).astype("int64")
-    found: Array = ids.where(any_known(keys), NULL).values
-    return found
+    ids_or_null: Array = ids.where(any_valid(keys), NULL).values
+    return ids_or_null
 
 
 def _hashes_of_keys(keys: Frame, device: Device) -> Array:
-    """Return hashes, uint64 (rows,): of combinations on the host, because no device has their bytes."""
+    """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
     if len(keys.columns) == 1:
         return value_hashes(column_of(keys["key_0"]), SEED, device)(0, len(keys))
     categories = categories_of_keys(table_of(keys), len(keys.columns))

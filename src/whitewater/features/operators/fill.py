@@ -23,14 +23,14 @@ from pydantic import FiniteFloat
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
-from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
+from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (
     column_names,
-    finite,
-    holding,
+    finite_facts,
     number_fields,
     numbers_of,
     plain_number,
+    type_holding,
 )
 from whitewater.features.schema import Field
 
@@ -70,8 +70,8 @@ class _Fill(Operator):
                 made.append(Field(_marker(field.name), pa.bool_(), field.tags))
         return made
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
-        xp = applying.device.xp
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+        xp = mode.device.xp
         made = {}
         for name in column_names(inputs):
             column = numbers_of(self, name, block[name])
@@ -121,7 +121,7 @@ class FillMissing(_Fill):
     fill_val: FiniteFloat = Parameter(0.0, description="What nulls become.")
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
-        return holding(type_, self.fill_val)
+        return type_holding(type_, self.fill_val)
 
     def filling(self, fitted: Fitted | None) -> float:
         return self.fill_val
@@ -146,7 +146,7 @@ class FillMedian(_Fill):
         return [MedianOf(name, (name,)) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        return Median(**finite(facts, "median", "count"))
+        return Median(**finite_facts(facts, "median", "count"))
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
@@ -191,8 +191,8 @@ class MedianOf(Statistic):
             return 64 - COUNTED_BITS
         return 0 if self.window.count <= FEW else max(self.window.shift - COUNTED_BITS, 0)
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> Counted:
-        return _added([self._counted(block, fitting.device) for block in blocks])
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> Counted:
+        return _added([self._counted(block, resources.device) for block in blocks])
 
     def _counted(self, block: Block, device: Device) -> Counted:
         xp = device.xp
@@ -206,9 +206,9 @@ class MedianOf(Statistic):
         found, count = xp.unique(narrow, return_counts=True)
         return device.to_host(found.astype(np.uint64)), device.to_host(count.astype(np.int64))
 
-    def combine(self, parts: Iterable[Counted], fitting: Fitting) -> Median | MedianOf:
+    def combine(self, summaries: Iterable[Counted], resources: Resources) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
-        leading, counts = _added(list(parts))
+        leading, counts = _added(list(summaries))
         window, shift = self._looked_at(int(counts.sum())), self._shift
         ends = window.below + np.cumsum(counts)
         middle = (window.total - 1) // 2, window.total // 2

@@ -21,7 +21,7 @@ from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
     from whitewater.features.frames import Text
-    from whitewater.features.operator import Applying, Fitted, Inputs, Row, RowFunction, Value
+    from whitewater.features.operator import ApplyMode, Fitted, Inputs, Row, RowFunction, Value
 
 SEED = 0
 SEPARATOR = "_X_"
@@ -88,10 +88,10 @@ class HashedCross(Operator):
                 raise ConfigError(f"column {name} has lists, which HashedCross cannot cross. Leave it out.")
         return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         made = {}
         for name, cross in _crosses(inputs).items():
-            hashes = row_hash([_hashable(block[each]) for each in cross], SEED, applying.device)
+            hashes = row_hash([_hashable(block[each]) for each in cross], SEED, mode.device)
             made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
         return made
 

@@ -21,10 +21,10 @@ from whitewater.features.columns import arrow
 from whitewater.features.columns.column import Categories, Numbers, take_rows
 from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of, frame_class, frame_of
-from whitewater.features.operator import Applying, Fitted, Fitting, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory, spread
+from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
+from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory, take_numbers
 from whitewater.features.operators.by_column import column_names, is_number
-from whitewater.features.schema import Field, type_named
+from whitewater.features.schema import Field, type_from_name
 from whitewater.io.folder import open_parquet
 
 if TYPE_CHECKING:
@@ -51,18 +51,18 @@ class JoinGroupby(ByCategory):
         return f"{name}_count"
 
     @property
-    def stored(self) -> dict[str, Names]:
+    def table_columns(self) -> dict[str, Names]:
         return {ROWS: (ROWS,)}
 
-    def learned(self, grouping: Grouping, table: pa.Table) -> CategoryCounts:
+    def finish(self, grouping: Grouping, table: pa.Table) -> CategoryCounts:
         return CategoryCounts(self, grouping, table)
 
 
 class CategoryCounts(LearnedByCategory):
     """What a `JoinGroupby` learned of one column or combination."""
 
-    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
-        return spread(self.totals[ROWS].ravel(), groups, applying.device)
+    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
+        return take_numbers(self.totals[ROWS].ravel(), groups, mode.device)
 
     def number_of_row(self) -> Callable[[Row], Value]:
         group_of, counts = self.lookup.group_of_row(), self.totals[ROWS].ravel()
@@ -107,7 +107,7 @@ class JoinExternal(Operator):
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a key or column of the file."""
-        return type_named(self.types[name])
+        return type_from_name(self.types[name])
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         given = column_names(inputs)
@@ -129,12 +129,12 @@ class JoinExternal(Operator):
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
         return JoinedTable(tables[TABLE], self)
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], applying: Applying) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         table = cast("JoinedTable", fitted[TABLE])
-        groups = table.groups.groups_of(block, applying)
-        if applying.engine == "local":
+        groups = table.groups.groups_of(block, mode)
+        if mode.engine == "local":
             return {name: take_rows(column, groups) for name, column in table.columns.items()}
-        rows = frame_of(pa.table(table.of_groups), frame_class(applying.device)).take(groups).reset_index(drop=True)
+        rows = frame_of(pa.table(table.of_groups), frame_class(mode.device)).take(groups).reset_index(drop=True)
         return {name: column_of(rows[name]) for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -200,10 +200,10 @@ class RowsOfTable(Statistic):
 
     operator: JoinExternal
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> None:
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> None:
         """Look at nothing: blocks that are not asked for are not read."""
 
-    def combine(self, parts: Iterable[None], fitting: Fitting) -> JoinedTable:
+    def combine(self, summaries: Iterable[None], resources: Resources) -> JoinedTable:
         return JoinedTable(self.operator.read(), self.operator)
 
 

@@ -21,7 +21,7 @@ from whitewater.features.categories.values import CategoryTable, as_categories, 
 from whitewater.features.categories.vocabulary import Integers, Vocabulary, VocabularyFacts
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists
-from whitewater.features.operator import Fitting
+from whitewater.features.operator import Resources
 from whitewater.features.operators.by_category import ROWS, CategoryStatistic, Sums
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -102,17 +102,17 @@ class RowsOfValues(Sums):
 
 
 @dataclass(frozen=True)
-class LearnedVocabulary(CategoryStatistic):
+class VocabularyStatistic(CategoryStatistic):
     """The values of a group's columns by descending count; where counts are equal, by ascending value.
 
-    Kept are values that ``least`` rows have, and of them the first ``most``, if that is not None; or those ``given``.
+    It keeps values with at least ``min_rows`` rows, the first ``max_values`` of them unless None; or those ``given``.
     """
 
     group: Group
     kind: pa.DataType
     num_buckets: int
-    least: int
-    most: int | None
+    min_rows: int
+    max_values: int | None
     given: CategoryTable | None
 
     def sums(self) -> RowsOfValues:
@@ -125,13 +125,13 @@ class LearnedVocabulary(CategoryStatistic):
             values = values.rename(columns={"value": "key_0"})
         return values.assign(**{ROWS: 1})
 
-    def learned(self, table: tuple[pa.Array, Integers]) -> Vocabulary:
+    def finish(self, table: tuple[pa.Array, Integers]) -> Vocabulary:
         values, total = table
         (nulls, others), rows = total[NULL_GROUP].tolist(), total[NULL_GROUP + 1 :, 0]
         kept = np.arange(len(values))
         if self.given is None:
-            frequent = np.flatnonzero(rows >= self.least)
-            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.most]
+            frequent = np.flatnonzero(rows >= self.min_rows)
+            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.max_values]
         all_rows, left_out = nulls + others + int(rows.sum()), len(rows) - len(kept) if self.given is None else None
         about = VocabularyFacts(
             columns=tuple(self.group.sources), kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
@@ -140,7 +140,7 @@ class LearnedVocabulary(CategoryStatistic):
         )  # fmt: skip
         return Vocabulary(about, values.take(to_arrow(kept)), rows[kept])
 
-    def refuse(self, sums: Sums, fitting: Fitting) -> None:
+    def refuse(self, sums: Sums, resources: Resources) -> None:
         # It grows by doubling, and what it was is there until then.
         what = f"counting the {len(sums.groups):,} and more values of {self.name}"
         remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."

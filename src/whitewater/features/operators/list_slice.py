@@ -14,7 +14,7 @@ from pydantic import FiniteFloat, model_validator
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import Fitted
-from whitewater.features.operators.by_column import ByColumn, holding, holding_dtype, is_number, plain_number
+from whitewater.features.operators.by_column import ByColumn, dtype_holding, is_number, plain_number, type_holding
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -73,7 +73,7 @@ class ListSlice(ByColumn):
             )
         return replace(
             field,
-            type=pa.list_(holding(field.type.value_type, self.pad_value)),
+            type=pa.list_(type_holding(field.type.value_type, self.pad_value)),
             properties={**field.properties, "length": self._length},
         )
 
@@ -98,7 +98,7 @@ class ListSlice(ByColumn):
         return Lists(offsets, take_rows(self._with_padding(column.values), source))
 
     def _with_padding(self, column: Numbers) -> Numbers:
-        dtype = holding_dtype(column, self.pad_value)
+        dtype = dtype_holding(column, self.pad_value)
         values = np.concatenate([column.values.astype(dtype, copy=False), np.full(1, dtype.type(self.pad_value))])
         return Numbers(values, None if column.valid is None else np.concatenate([column.valid, np.ones(1, bool)]))
 

@@ -1,4 +1,4 @@
-"""Columns of numbers on one scale: by mean and standard deviation, or by the smallest and the largest value."""
+"""Scaling columns of numbers: by mean and standard deviation, or by minimum and maximum."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from whitewater.errors import InputError
 from whitewater.features.categories.values import as_floats
-from whitewater.features.operator import Fitted, Fitting, Statistic
-from whitewater.features.operators.by_column import OnFloats, column_names, finite
+from whitewater.features.operator import Fitted, Resources, Statistic
+from whitewater.features.operators.by_column import OnFloats, column_names, finite_facts
 from whitewater.features.operators.exact_sums import ExactSums
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Spread(Fitted):
-    """The values of a column in the data that the workflow was fitted on, without nulls.
+    """Count, mean, standard deviation and range of a column, nulls excluded, in the data fitted on.
 
-    The mean is ``mean + rest``, of which ``mean`` is the nearest double. ``standard_deviation`` is that of the
-    population, the root of the mean squared deviation; 0 where all are equal.
+    The exact mean is ``mean + rest``, where ``mean`` is the nearest float64. ``standard_deviation`` is that of the
+    population, the root of the mean squared deviation; it is 0 if all values are equal.
     """
 
     count: int
@@ -42,50 +42,50 @@ class Spread(Fitted):
 
 
 @dataclass(frozen=True)
-class SpreadOf(Statistic):
-    """Learns the spread of the column ``name``, for ``operator``."""
+class SpreadStatistic(Statistic):
+    """Learns the `Spread` of the column ``name``, for ``operator``."""
 
     operator: str
 
-    def observe(self, blocks: Iterator[Block], fitting: Fitting) -> ExactSums:
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> ExactSums:
         sums = ExactSums()
         for block in blocks:
-            sums.add(as_floats(block[self.name], fitting.device.xp), fitting.device)
+            sums.add(as_floats(block[self.name], resources.device.xp), resources.device)
         return sums
 
-    def combine(self, parts: Iterable[ExactSums], fitting: Fitting) -> Spread:
-        """Return the spread; raises InputError if there is no value, an infinite one, or one with such a square."""
+    def combine(self, summaries: Iterable[ExactSums], resources: Resources) -> Spread:
+        """Return the spread; raises InputError if there are no values, or one or its square is infinite."""
         total = ExactSums()
-        for part in parts:
-            total.merge(part)
-        least, most = total.minimum, total.maximum
+        for summary in summaries:
+            total.merge(summary)
+        minimum, maximum = total.minimum, total.maximum
         about = f"{self.operator}: the column {self.name!r} has"
-        if least > most:
+        if minimum > maximum:
             raise InputError(
                 f"{about} no value in the data that the workflow is fitted on. Leave it out, or put FillMissing before."
             )
-        if math.isinf(least) or math.isinf(most):
+        if math.isinf(minimum) or math.isinf(maximum):
             raise InputError(f"{about} infinite values. Put Clip with min_value and max_value before.")
         mean, variance = total.moments()
         try:
             deviation = math.sqrt(variance)
         except OverflowError:
             raise InputError(
-                f"{about} values of up to {max(-least, most):g}, whose squares are too large for a number. Put Clip "
-                "with min_value and max_value before."
+                f"{about} values of up to {max(-minimum, maximum):g}, whose squares are too large for a number. Put "
+                "Clip with min_value and max_value before."
             ) from None
         nearest = float(mean)
-        return Spread(total.count, nearest, float(mean - Fraction(nearest)), deviation, least, most)
+        return Spread(total.count, nearest, float(mean - Fraction(nearest)), deviation, minimum, maximum)
 
 
 class _BySpread(OnFloats):
-    """(x - offset - rest) / scale with what was learned of a column; 0 where the scale is 0."""
+    """(x - offset - rest) / scale, with numbers from the `Spread` of a column; 0 if the scale is 0."""
 
-    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadOf]:
-        return [SpreadOf(name, (name,), type(self).__name__) for name in column_names(inputs)]
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadStatistic]:
+        return [SpreadStatistic(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        return Spread(**finite(facts, *(field.name for field in dataclasses.fields(Spread))))
+        return Spread(**finite_facts(facts, *(field.name for field in dataclasses.fields(Spread))))
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
@@ -103,12 +103,12 @@ class _BySpread(OnFloats):
 
 
 class Normalize(_BySpread):
-    """(x - mean) / standard deviation of the data that the workflow was fitted on.
+    """(x - mean) / standard deviation, both of the data that the workflow was fitted on.
 
-    The standard deviation is that of the population, divided by the count, as scikit-learn's StandardScaler has it:
-    one value has a deviation of 0, rather than none, and among many the divisor makes no difference. A column that was
-    constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
-    what comes later. Type: float32.
+    The standard deviation is that of the population, with the count as divisor, as in scikit-learn's StandardScaler:
+    the deviation of a single value is 0 rather than undefined, and with many values the divisor makes no difference. A
+    column that is constant in the data fitted on becomes 0 everywhere. Null stays null. Fitting refuses infinite
+    values; in later data they stay infinite. Type: float32.
 
     Examples
     --------
@@ -124,11 +124,11 @@ class Normalize(_BySpread):
 
 
 class NormalizeMinMax(_BySpread):
-    """(x - minimum) / (maximum - minimum) of the data that the workflow was fitted on: 0 to 1.
+    """(x - minimum) / (maximum - minimum), both of the data that the workflow was fitted on: 0 to 1.
 
-    What comes later and is outside goes on below 0 and above 1; Clip before or after it bounds that. A column that was
-    constant becomes 0, whatever comes later. Null stays null. Infinite values are refused by fit, and stay infinite in
-    what comes later. Type: float32.
+    Later values outside this range become less than 0 or more than 1, unless Clip before or after it bounds them. A
+    column that is constant in the data fitted on becomes 0 everywhere. Null stays null. Fitting refuses infinite
+    values; in later data they stay infinite. Type: float32.
 
     Examples
     --------

@@ -33,14 +33,14 @@ from whitewater.features.operators.by_category import (
     cells_of,
     refuse_target,
     smoothed_means,
-    spread,
+    take_numbers,
 )
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.operator import Applying, Inputs, Row, Value
+    from whitewater.features.operator import ApplyMode, Inputs, Row, Value
     from whitewater.features.schema import Field
 
 PERIODS = "periods"
@@ -53,7 +53,7 @@ class _Past(ByCategory):
     period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        return (self.time, *self.of_numbers) if fitting else (self.time,)
+        return (self.time, *self.target_columns) if fitting else (self.time,)
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         if not pa.types.is_integer(fields[self.time].type):
@@ -87,13 +87,13 @@ class _Past(ByCategory):
             raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
 
     @property
-    def stored(self) -> dict[str, tuple[str, ...]]:
+    def table_columns(self) -> dict[str, tuple[str, ...]]:
         return {NULLS: (NULLS,)}
 
     @property
-    def stored_lists(self) -> tuple[str, ...]:
+    def list_columns(self) -> tuple[str, ...]:
         """The columns of its table of categories that are lists: of each period, its rows and the sum of the target."""
-        return (ROWS, SUMS) if self.of_numbers else (ROWS,)
+        return (ROWS, SUMS) if self.target_columns else (ROWS,)
 
     def sums(self, grouping: Grouping) -> SumsOfPeriods:
         return SumsOfPeriods(self, grouping)
@@ -116,7 +116,7 @@ class PastCount(_Past):
     def output_name(self, name: str) -> str:
         return f"{name}_past_count"
 
-    def learned(self, grouping: Grouping, table: pa.Table) -> LearnedPast:
+    def finish(self, grouping: Grouping, table: pa.Table) -> LearnedPast:
         return LearnedPast(self, grouping, table)
 
 
@@ -140,13 +140,13 @@ class PastMean(_Past):
     output_type: ClassVar[pa.DataType] = pa.float32()
 
     @property
-    def of_numbers(self) -> tuple[str, ...]:
+    def target_columns(self) -> tuple[str, ...]:
         return (self.target,)
 
     def output_name(self, name: str) -> str:
         return f"{name}_past_mean_{self.target}"
 
-    def learned(self, grouping: Grouping, table: pa.Table) -> PastMeans:
+    def finish(self, grouping: Grouping, table: pa.Table) -> PastMeans:
         return PastMeans(self, grouping, table)
 
 
@@ -192,7 +192,7 @@ class SumsOfPeriods(SumsOfRows):
     def __init__(self, operator: _Past, grouping: Grouping) -> None:
         super().__init__(operator, grouping)
         nothing = np.empty(0, np.int64)
-        numbers = {name: np.empty(0, DTYPES[name]) for name in operator.stored_lists}
+        numbers = {name: np.empty(0, DTYPES[name]) for name in operator.list_columns}
         self._cells, self._added = Cells(nothing, nothing, numbers), list[Cells]()
 
     @property
@@ -251,12 +251,12 @@ class LearnedPast(LearnedByCategory):
 
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(operator, grouping, table)
-        self.cells = _read(table, operator.stored_lists)
+        self.cells = _read(table, operator.list_columns)
         self.periods = np.unique(self.cells.periods)
         # One group more, without cells: that of categories that were not seen.
         self.starts = np.searchsorted(self.cells.groups, np.arange(len(table) + 2))
         self._keys = self.cells.groups * (len(self.periods) + 1) + np.searchsorted(self.periods, self.cells.periods)
-        self._up_to = {name: self._added_up(self.cells.numbers[name]) for name in operator.stored_lists}
+        self._up_to = {name: self._added_up(self.cells.numbers[name]) for name in operator.list_columns}
 
     def _added_up(self, numbers: npt.NDArray[Any]) -> Floats:
         """Return 0, and the sums of each category up to and with each cell."""
@@ -267,8 +267,8 @@ class LearnedPast(LearnedByCategory):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
 
-    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
-        device = applying.device
+    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
+        device = mode.device
         there = device.xp.bincount(groups, minlength=self.lookup.unseen + 1) > 0
         codes = (device.xp.cumsum(there) - 1)[groups]
         groups = device.to_host(device.xp.flatnonzero(there))
@@ -278,7 +278,7 @@ class LearnedPast(LearnedByCategory):
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
         earlier = places > self.starts[groups]
         before = {name: np.where(earlier, each[places], 0.0) for name, each in self._up_to.items()}
-        return spread(self.number(before, ranks), of_row, device)
+        return take_numbers(self.number(before, ranks), of_row, device)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
         """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""

@@ -41,7 +41,7 @@ class AddMetadata(_Unchanged):
     properties: dict[str, Any] = Parameter({}, description="Properties to add or replace; values of JSON.")
 
     def field(self, field: Field) -> Field:
-        return replace(field, properties={**field.properties, **self.properties}).tagged(*self.tags)
+        return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
 
 
 class _Tagging(_Unchanged):
@@ -50,7 +50,7 @@ class _Tagging(_Unchanged):
     added: ClassVar[tuple[str, ...]]
 
     def field(self, field: Field) -> Field:
-        return field.tagged(*self.added)
+        return field.with_tags(*self.added)
 
 
 class TagAsUserID(_Tagging):

@@ -1,4 +1,4 @@
-"""Categories as the mean of a target: out of fold in training, of all rows in serving."""
+"""Target encoding: the mean of a target per category, out of fold in training and over all rows in serving."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from whitewater.features.operators.by_category import (
     LearnedByCategory,
     refuse_target,
     smoothed_means,
-    spread,
+    take_numbers,
 )
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.operator import Applying, Row, Value
+    from whitewater.features.operator import ApplyMode, Row, Value
 
-# Of the hash that tells a row's fold.
+# Seed of the hash that assigns rows to folds.
 FOLD_SEED = 42
 
 
@@ -38,14 +38,14 @@ class TargetEncoding(ByCategory):
     """The smoothed mean of a target over the rows of the same category.
 
     ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
-    null, mean over all rows whose target is not null; just the mean where count and ``p_smooth`` are 0.
+    null, mean over all rows whose target is not null; just the mean if count and ``p_smooth`` are 0.
 
-    In serving, sum, count and mean are of all rows of fitting, whatever the data. In training, they are of the rows of
-    the other folds, so that no row knows its own target. A row's fold is a hash of its key, whatever the order and the
-    partitions of the rows. Training is for the rows of fitting: their keys tell which fold they were in.
+    In serving, sum, count and mean are those of all rows fitted on. In training, they are those of the other folds, so
+    that no row sees its own target. A row's fold is a hash of its key, independent of the order and the partitions of
+    the rows. Only the rows fitted on can be used for training: their keys tell which fold they were in.
 
-    Null is a category of its own. An unseen category is the mean. Rows whose target is null count nowhere, and the
-    statistics say how many there are. Sums of integers are exact.
+    Null is a category of its own. Unseen categories get the mean. Rows whose target is null are not counted; the
+    statistics report how many there are. Sums of integers are exact.
 
     Output: ``TE_<column>_<target>``, float32, for each column or combination.
 
@@ -63,22 +63,22 @@ class TargetEncoding(ByCategory):
     output_type: ClassVar[pa.DataType] = pa.float32()
 
     @property
-    def of_numbers(self) -> tuple[str, ...]:
+    def target_columns(self) -> tuple[str, ...]:
         return (self.target,)
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
-        return (*(self.of_numbers if fitting else ()), *key)
+        return (*(self.target_columns if fitting else ()), *key)
 
     def output_name(self, name: str) -> str:
         return f"TE_{name}_{self.target}"
 
     @property
-    def stored(self) -> dict[str, list[str]]:
+    def table_columns(self) -> dict[str, list[str]]:
         rows, sums = ([f"{self.target}_{kind}_{fold}" for fold in range(self.kfold)] for kind in ("count", "sum"))
         return {ROWS: rows, SUMS: sums, NULLS: [f"{self.target}_null_0"]}
 
-    def learned(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
+    def finish(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
         return TargetMeans(self, grouping, table)
 
     def slots(self, block: Block, device: Device) -> Array | None:
@@ -89,19 +89,19 @@ class TargetEncoding(ByCategory):
         folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
         return folds
 
-    def slots_to_apply(self, block: Block, applying: Applying) -> Array | None:
-        if not applying.training:
+    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
+        if not mode.training:
             return None
         if self.kfold == 1:
             raise ConfigError(
-                "TargetEncoding with kfold=1 has nothing to train with: each row would know its own target. Set kfold "
+                "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
                 "to 2 or more."
             )
-        return self.slots(block, applying.device)
+        return self.slots(block, mode.device)
 
 
 class TargetMeans(LearnedByCategory):
-    """What a `TargetEncoding` learned of one column or combination.
+    """What a `TargetEncoding` learned for one column or combination.
 
     Raises InputError if the target is null in all rows, or infinite in one.
     """
@@ -116,10 +116,10 @@ class TargetMeans(LearnedByCategory):
         facts = {"rows": rows.item(), "mean": (self._sums.sum() / rows).item(), "null_rows": nulls.item()}
         return super().facts() | {"targets": {self.operator.target: facts}}
 
-    def numbers(self, groups: Array, slots: Array | None, applying: Applying) -> Array:
+    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
         if slots is None:
-            return spread(self._serving, groups, applying.device)
-        return spread(self._training, groups * self.operator.kfold + slots, applying.device)
+            return take_numbers(self._serving, groups, mode.device)
+        return take_numbers(self._training, groups * self.operator.kfold + slots, mode.device)
 
     @cached_property
     def _serving(self) -> npt.NDArray[np.float32]:
@@ -130,26 +130,26 @@ class TargetMeans(LearnedByCategory):
     @cached_property
     def _training(self) -> npt.NDArray[np.float32]:
         """The encoding of each group and fold in training, (groups * folds,)."""
-        of_others = _of_others(self._rows)
-        if not of_others.all():
+        other_rows = _sum_other_folds(self._rows)
+        if not other_rows.all():
             raise InputError(
-                "TargetEncoding: all rows of fitting whose target is not null are in one fold, so that there is no "
-                "mean of others for it. Fit on more rows."
+                "TargetEncoding: all rows fitted on whose target is not null are in one fold, so that there is no mean "
+                "of the other folds. Fit on more rows."
             )
-        rows, sums = (_of_others(self.totals[name]) for name in (ROWS, SUMS))
-        return smoothed_means(rows, sums, _of_others(self._sums) / of_others, self.operator.p_smooth).ravel()
+        rows, sums = (_sum_other_folds(self.totals[name]) for name in (ROWS, SUMS))
+        return smoothed_means(rows, sums, _sum_other_folds(self._sums) / other_rows, self.operator.p_smooth).ravel()
 
     def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, encoded = self.lookup.group_of_row(), self._serving
-        return lambda row: encoded[group_of(row)].item()
+        group_of, encodings = self.lookup.group_of_row(), self._serving
+        return lambda row: encodings[group_of(row)].item()
 
 
-def _of_others(folded: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the sum over the other folds, from and to (..., folds).
+def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return for each fold the sum over all other folds, from and to (..., folds).
 
-    Those before and those after are added up: a fold taken from the sum of all leaves its trace in the last digits.
+    It adds up the folds before and after: subtracting a fold from the total would leave its trace in the last digits.
     """
-    others = np.zeros_like(folded)
-    others[..., 1:] += np.cumsum(folded, axis=-1)[..., :-1]
-    others[..., :-1] += np.cumsum(folded[..., ::-1], axis=-1)[..., -2::-1]
+    others = np.zeros_like(totals)
+    others[..., 1:] += np.cumsum(totals, axis=-1)[..., :-1]
+    others[..., :-1] += np.cumsum(totals[..., ::-1], axis=-1)[..., -2::-1]
     return others
