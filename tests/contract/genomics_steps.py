@@ -147,7 +147,7 @@ def run_steps(site: Site, *, inputs: Inputs, results: Path) -> None:
     _project(step, diploid, genomics.Project(second=str(inputs.second)))
     step(
         umap,
-        settings=genomics.Umap(components=COMPONENTS, neighbors=8),
+        settings=genomics.Umap(neighbors=8),
         pcs=diploid / "gram" / FILES["pcs"],
         embedding=Output(diploid / "umap.parquet"),
         quality=Output(diploid / "umap.json"),

@@ -66,6 +66,13 @@ OF_GRAPHS = {
     "graph_folder": "reads files into the host's memory, and writes them from it",
 }  # fmt: skip
 # Lines in functions that handle arrays of a device which the strict one never comes to: why not.
+BESIDE_GENOTYPES = dict.fromkeys(
+    (
+        'logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),',
+        "settings.neighbors)  # fmt: skip",
+    ),
+    "a map of too few samples is not made",
+)
 BESIDE_GRAPHS = {
     "return None": "a folder whose vertices have names has a table of them",
     "return problem.edges": "those of the CPU",
@@ -108,6 +115,7 @@ APPLICATIONS = {
         {"cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul", "cupyx.empty_pinned",
          "cuml.manifold.UMAP.fit_transform"},
         split_by_place(sources_of("genotypes", "genomics"), host=OF_GENOTYPES),
+        BESIDE_GENOTYPES,
     ),
     "pagerank": Application(
         pagerank_steps.write_graphs,
@@ -134,7 +142,7 @@ APPLICATIONS = {
         taxi_steps.RULES,
         {"cupy.where", "cupy.ndarray.astype", "cupy.right_shift", "cuml.linear_model.Ridge",
          "cuml.linear_model.Ridge.fit", "cuml.ensemble.RandomForestRegressor", "nvforest.load_from_treelite_model"},
-        ([*(TAXI / f"{name}.py" for name in ("features", "prediction", "sample")), ROOT / "learn" / "trained.py",
+        ([*(TAXI / f"{name}.py" for name in ("features", "sample", "steps/predict")), ROOT / "learn" / "trained.py",
           ROOT / "tables" / "hashing.py"], []),
         compiled={"_codes"},
     ),
