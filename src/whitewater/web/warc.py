@@ -34,6 +34,7 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ LARGE_BYTES = 64_000_000
 NO_DATE = np.iinfo(np.int64).min
 MAGIC = b"WARC/"
 REMEDY = "Get the file again."
+_PIECE_BYTES = 1 << 14
 _STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 
 
@@ -123,7 +125,30 @@ def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
         if head != MAGIC:
             raise InputError(f"{path} is not a WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
         stream.seek(0)
-        yield from _records(path, stream)
+        try:
+            yield from _records(path, stream)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            fault = "cut off" if isinstance(error, EOFError) else "damaged"
+            raise InputError(f"{path} is {fault} in the gzip member at byte {_broken_member(path):,} ({error}). "
+                             f"{REMEDY}") from error  # fmt: skip
+
+
+def _broken_member(path: Path) -> int:
+    """Return the byte at which the first gzip member that is cut off or damaged begins."""
+    begin, data = 0, b""
+    with path.open("rb") as file:
+        while True:
+            member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            while not member.eof:
+                data = data or file.read(_PIECE_BYTES)
+                try:
+                    member.decompress(data)
+                except zlib.error:
+                    return begin
+                if not data:
+                    return begin
+                data = member.unused_data
+            begin = file.tell() - len(data)
 
 
 def _records(path: Path, stream: BinaryIO) -> Iterator[tuple[HeaderMap, str, Page | None]]:
@@ -133,7 +158,7 @@ def _records(path: Path, stream: BinaryIO) -> Iterator[tuple[HeaderMap, str, Pag
         try:
             record = next(records, None)
         except gzip.BadGzipFile:
-            raise  # `open_text` explains it
+            raise  # `warc_records` explains it
         except OSError as error:
             raise InputError(f"{path} is damaged: what follows {place} is not a record ({error}), or that does not end "
                              f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
