@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import subprocess
@@ -136,30 +135,10 @@ def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
         yield path, Path("src", *application.package.split("."), path.relative_to(package))
     places = (f"workflows/{name}", f"notebooks/{name}.ipynb", f"envs/{name}-cpu.yaml", f"envs/{name}-gpu.yaml")
     around = [path for place in places for path in files_below(root() / place)]
-    for path in (*around, *_alone(root() / "tests/apps" / name)):
+    # Tests of internals stay: what is promised of an application is asked of whole commands.
+    tests = [root() / "tests/apps" / name / f"test_{what}.py" for what in ("guarantees", name)]
+    for path in (*around, *filter(Path.exists, tests)):
         yield path, path.relative_to(root())
-
-
-def _alone(tests: Path) -> list[Path]:
-    """Return the tests of an application that need none of the modules that all tests share, and what they import."""
-    own = f"tests.apps.{tests.name}"
-    alone = set[Path]()
-    for path in tests.glob("test_*.py"):
-        reached, waiting = {path}, [path]
-        while waiting:
-            for module in _imported_tests(waiting.pop(), own):
-                place = tests / f"{module.rpartition('.')[2]}.py" if module.startswith(f"{own}.") else tests
-                waiting += {place} - reached - {tests}
-                reached.add(place)
-        alone |= reached if tests not in reached else set()
-    return sorted(alone)
-
-
-def _imported_tests(path: Path, own: str) -> Iterator[str]:
-    """Yield the modules of tests that a module imports."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests."):
-            yield from (f"{own}.{each.name}" if node.module == own else str(node.module) for each in node.names)
 
 
 def _without_outputs(text: str) -> str:
