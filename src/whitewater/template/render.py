@@ -135,8 +135,8 @@ def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
         yield path, Path("src", *application.package.split("."), path.relative_to(package))
     places = (f"workflows/{name}", f"notebooks/{name}.ipynb", f"envs/{name}-cpu.yaml", f"envs/{name}-gpu.yaml")
     around = [path for place in places for path in files_below(root() / place)]
-    # Tests of internals stay: what is promised of an application is asked of whole commands.
-    tests = [root() / "tests/apps" / name / f"test_{what}.py" for what in ("guarantees", name)]
+    # What is promised of an application, and what a run says; tests of its internals stay.
+    tests = [root() / "tests/apps" / name / f"test_{what}.py" for what in ("guarantees", "headline", name)]
     for path in (*around, *filter(Path.exists, tests)):
         yield path, path.relative_to(root())
 
