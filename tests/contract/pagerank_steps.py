@@ -17,7 +17,7 @@ from benchmarks.gpu_proof.same import Rule
 from tests.contract.site import Site
 from tests.helpers.graphs import Graph, write_edges
 from whitewater.engines import Device
-from whitewater.graphs.build import plan as edge_plan
+from whitewater.graphs.build import with_kernels as edge_plan
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.pagerank import power_iteration, solving
 from whitewater.step import Output

@@ -32,7 +32,7 @@ def edges(tmp_path: Path) -> RowGroup:
 
 
 def test_edges_keep_the_whole_range_of_ids(device: Device, edges: RowGroup) -> None:
-    frame = read_group(edges, columns=["source", "target", "weight"], both=False, backend=device.frames)
+    frame = read_group(edges, weighted=True, both=False, backend=device.frames)
     assert frame["source"].to_numpy().tolist() == frame["target"].to_numpy().tolist() == [-(2**63), -1, 2**63 - 1]
     assert frame["weight"].to_numpy().tolist() == [0.5, 1.0, 2.0]
 
@@ -41,10 +41,10 @@ def test_edges_that_are_cut_off_or_have_a_null_are_named(device: Device, edges: 
     whole = edges.path.read_bytes()
     edges.path.write_bytes(whole[:-20])
     with pytest.raises(InputError, match=r"edges\.parquet"):
-        read_group(edges, columns=["source", "target"], both=False, backend=device.frames)
+        read_group(edges, weighted=False, both=False, backend=device.frames)
     pq.write_table(pa.table({"source": [1, 2], "target": [1, None]}), edges.path)
     with pytest.raises(InputError, match=r"edges\.parquet .* null"):
-        read_group(edges, columns=["source", "target"], both=False, backend=device.frames)
+        read_group(edges, weighted=False, both=False, backend=device.frames)
 
 
 def test_hashes_are_those_of_the_reference(device: Device) -> None:

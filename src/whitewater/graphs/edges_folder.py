@@ -15,7 +15,7 @@ reconcile: ``read`` is ``edges`` and all that begin with ``dropped_`` together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,17 +27,23 @@ import pyarrow.parquet as pq
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import Ids
 from whitewater.io.folder import Format, RowGroup, RowGroupWriter, numbered, numbered_files
-from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from whitewater.engines import Array
+
 FORMAT = Format("edges.json", 1, "edges")
+_COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
+# Sources and targets, int64 (edges,), and weights, float64 (edges,), if there are any.
+Block = tuple["Array", "Array", "Array | None"]
 # Rows of a row group: 16 MB of ids, the work of one task.
 GROUP_ROWS = 1 << 20
 # A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
 LARGEST_WEIGHT = 1e302
 _REPORT = "Report this as a bug."
+_BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,37 @@ def open_edges(path: Path) -> EdgesFolder:
     return FORMAT.read(path, lambda path, vertices, **found: EdgesFolder(path, vertex_rows=vertices, **found))
 
 
+def edge_schema(*, weighted: bool) -> pa.Schema:
+    """Return the names and types of the columns of edges."""
+    return pa.schema(_COLUMNS[: 2 + weighted])
+
+
+def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block]:
+    """Yield the edges of a row group of a folder of edges, at most ``rows`` of them at a time, read-only.
+
+    Raises InputError if the file is damaged, or a column is not there, is of another type, or has a null.
+    """
+    schema = edge_schema(weighted=weighted)
+    # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+    with FORMAT.explained(group.path), pq.ParquetFile(
+        group.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+    ) as file:  # fmt: skip
+        check_types(file.schema_arrow, schema)
+        for batch in file.iter_batches(rows, [group.number], schema.names, use_threads=False):
+            for name in schema.names:
+                if batch.column(name).null_count:
+                    raise ValueError(f"column {name!r} has a null")
+            source, target, *weight = (to_numpy(batch.column(name)) for name in schema.names)
+            yield source, target, weight[0] if weighted else None
+
+
+def check_types(found: pa.Schema, wanted: pa.Schema) -> None:
+    """Raise ValueError if a column that is wanted has another type than it should."""
+    for field in wanted:
+        if found.field(field.name).type != field.type:
+            raise ValueError(f"column {field.name!r} is of type {found.field(field.name).type}, not {field.type}")
+
+
 class EdgesWriter(RowGroupWriter):
     """Writes one part of a folder of edges; use it as a context manager. A part without edges leaves no file.
 
@@ -76,12 +113,9 @@ class EdgesWriter(RowGroupWriter):
     """
 
     def __init__(self, folder: Path, part: int, *, weighted: bool, group_rows: int = GROUP_ROWS) -> None:
-        columns = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
-        schema = pa.schema(columns if weighted else columns[:2])
         # Ids of vertices repeat too rarely for a dictionary to pay.
-        super().__init__(
-            numbered(folder, "edges", part), schema, group_rows=group_rows, compression="snappy", use_dictionary=False
-        )  # fmt: skip
+        super().__init__(numbered(folder, "edges", part), edge_schema(weighted=weighted), group_rows=group_rows,
+                         compression="snappy", use_dictionary=False)  # fmt: skip
 
     def add(self, source: Ids, target: Ids, weight: npt.NDArray[np.float64] | None = None) -> None:
         """Add edges: int64 (edges,), int64 (edges,), and float64 (edges,) where weighted.

@@ -28,7 +28,7 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.graphs.build import plan as edge_plan
+from whitewater.graphs.build import with_kernels as edge_plan
 from whitewater.graphs.edges_folder import EdgesWriter, finish_edges
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.io.store import read_json

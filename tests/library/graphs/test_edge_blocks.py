@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.errors import InputError
-from whitewater.graphs.build.edge_blocks import edge_blocks
+from whitewater.graphs.edges_folder import edge_blocks
 from whitewater.io.folder import RowGroup
 
 IDS = np.array([-(2**63), -2, -1, 0, 2**63 - 1])

@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.kernels import sort_keys
-from whitewater.graphs.build.keys import IdCodes, KeyedEdges, Rule, code_numbers, marked_codes
-from whitewater.graphs.build.plan import Buckets
-from whitewater.graphs.build.tasks import bucket_edges, encode_edges, merge_edges
+from whitewater.graphs.build.engines import Rule
+from whitewater.graphs.build.kernels import KeyedEdges, sort_keys
+from whitewater.graphs.build.tasks import Encoding, IdCodes, bucket_edges, encode_edges, merge_edges
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdCodes(-400, 1001)
 NO_WEIGHTS = np.empty(0)
+NONE = np.empty(0, np.int64)
+
+
+def encoding_of(codes: IdCodes, *, symmetric: bool = False) -> Encoding:
+    return Encoding(codes, (0, 1), 10, weighted=True, symmetric=symmetric, spool=None)
 
 
 def random_edges(seed: int, *, edges: int = 5000) -> tuple[Ids, Ids, Array]:
@@ -44,29 +48,29 @@ def test_codes_lead_back_to_the_ids_and_are_marked(symmetric: bool, factor: int)
     ids = np.unique(np.concatenate([source, target]))
     codes = SPAN if factor == 1 else IdCodes(0, len(ids), ids * factor)
     marks = codes.empty_marks()
-    keys, weights = encode_edges((source * factor, target * factor, weight), codes, marks, symmetric=symmetric)
+    keys, weights = encode_edges(
+        (source * factor, target * factor, weight), encoding_of(codes, symmetric=symmetric), marks
+    )
     ends = [each - 400 if codes.ids is None else ids[each] for each in codes_of(keys)]
     assert set(zip(*(each.tolist() for each in ends), weights.tolist(), strict=True)) == expected(
         edges, symmetric=symmetric
     )
     assert len(keys) == len(source) + symmetric * int((source != target).sum())
-    marked = marked_codes(marks)
-    assert np.array_equal(marked - 400 if codes.ids is None else ids[marked], ids)
+    assert np.array_equal(codes.number(marks, NONE)[0], ids * factor)
 
 
 def test_an_id_without_a_code_is_refused() -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
         for codes in (SPAN, IdCodes(0, 2, np.array([0, 3]))):
             with pytest.raises(IntegrityError, match="does not have by its statistics, or had not"):
-                encode_edges((np.array([0, wrong]), np.array([0, 0]), None), codes, codes.empty_marks(),
-                             symmetric=False)  # fmt: skip
+                encode_edges((np.array([0, wrong]), np.array([0, 0]), None), encoding_of(codes), codes.empty_marks())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_buckets_are_in_order_and_lose_nothing(weighted: bool) -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
     weights = np.random.default_rng(4).random(4000) if weighted else NO_WEIGHTS
-    found, ends = bucket_edges((keys, weights), Buckets(6, 1000))
+    found, ends = bucket_edges((keys, weights), (6, 4))
     order = np.argsort(keys >> np.uint64(38), kind="stable")
     assert np.array_equal(found[0], keys[order])
     assert np.array_equal(found[1], weights[order] if weighted else NO_WEIGHTS)
@@ -80,8 +84,7 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
     # Codes that use the upper bits, too, of which some are vertices; the runs of equal keys are short and long.
     ids = np.sort(random.choice(2**20, 40, replace=False))
     codes = IdCodes(0, 2**20)
-    marks = codes.empty_marks()
-    codes.mark(ids, marks)
+    _, numbers = codes.number(codes.empty_marks(), ids)
     target, source = np.sort(random.integers(10, 30, 6000)), random.integers(0, 40, 6000)
     source[:100] = 3
     weights = random.choice([0.1, 0.2, 0.7, 1e-12, 1e12], 6000)
@@ -89,8 +92,7 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
     cuts = [0, *np.searchsorted(target, [15, 15, 22]).tolist(), 6000]
     pieces: list[KeyedEdges] = [(keys[a:b], weights[a:b] if weighted else NO_WEIGHTS) for a, b in pairwise(cuts)]
     buckets = [pieces[:1], pieces[1:3], pieces[3:]]
-    merged = merge_edges(buckets, code_numbers(marks), range(10, 30), rule, "int32", weighted=True,
-                         edges=6000)  # fmt: skip
+    merged = merge_edges(buckets, numbers, range(10, 30), rule, "int32", weighted=True, edges=6000)
     dense = np.zeros((40, 40))
     if rule == "sum":
         order = np.argsort(weights, kind="stable")
@@ -119,10 +121,14 @@ def test_keys_of_any_bits_are_sorted(keys: list[int]) -> None:
 
 
 @settings(deadline=None)
-@given(codes=st.sets(st.integers(0, 300), min_size=1))
-def test_numbers_are_the_places_of_the_codes(codes: set[int]) -> None:
-    ids = np.array(sorted(codes), np.int64)
-    marks = np.zeros(5, np.uint64)
-    IdCodes(-7, 301).mark(ids - 7, marks)
-    assert np.array_equal(marked_codes(marks), ids)
-    assert np.array_equal(code_numbers(marks).of(np.arange(301)), np.searchsorted(ids, np.arange(301)))
+@given(known=st.sets(st.integers(0, 300)), ends=st.sets(st.integers(0, 300), min_size=1))
+def test_vertices_are_what_is_known_and_the_ends_of_edges(known: set[int], ends: set[int]) -> None:
+    codes, source = IdCodes(-7, 301), np.array(sorted(ends)) - 7
+    marks = codes.empty_marks()
+    keys, _ = encode_edges((source, source, None), encoding_of(codes), marks)
+    ids, numbers = codes.number(marks, np.array(sorted(known), np.int64) - 7)
+    assert ids.tolist() == [each - 7 for each in sorted(known | ends)]
+    merged = merge_edges([[(keys, NO_WEIGHTS)]], numbers, range(len(ids)), "drop", "int64", weighted=False,
+                         edges=len(keys))  # fmt: skip
+    assert np.array_equal(merged.sources, np.searchsorted(ids, source))
+    assert np.array_equal(np.flatnonzero(merged.counts), merged.sources)

@@ -12,32 +12,31 @@ from hypothesis import strategies as st
 
 from tests.helpers.graphs import write_edges
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.keys import CODES, IdCodes
-from whitewater.graphs.build.plan import FEW_CODES, SMALLEST_PIECE, EdgePlan, plan_edges
-from whitewater.graphs.build.tasks import Piece
+from whitewater.graphs.build.tasks import IdCodes, Piece
+from whitewater.graphs.build.with_kernels import CODES, FEW_CODES, SMALLEST_PIECE, Sizes, distances, tasks_of
 from whitewater.graphs.edges_folder import open_edges
 
 NONE = np.empty(0, np.int64)
 
 
-def plan_of(rows: int, *, budget: int = 10**12, weighted: bool = False, symmetric: bool = False) -> EdgePlan:
-    return EdgePlan(rows, weighted, symmetric, None, (), budget, threads=4, most=1 << 21)
+def sizes_of(entries: int, *, budget: int = 10**12, weighted: bool = False) -> Sizes:
+    return Sizes(entries, weighted, budget, threads=4)
 
 
-@given(rows=st.integers(0, 10**11), codes=st.integers(1, CODES), budget=st.sampled_from([10**6, 10**9, 10**14]))
-def test_every_code_is_in_a_bucket_that_a_key_can_be_shifted_to(rows: int, codes: int, budget: int) -> None:
-    buckets = plan_of(rows, budget=budget).buckets(codes)
-    assert 0 <= buckets.shift < 32
-    assert (codes - 1) >> buckets.shift == buckets.count - 1
+@given(entries=st.integers(0, 10**11), codes=st.integers(1, CODES), budget=st.sampled_from([10**6, 10**9, 10**14]))
+def test_every_code_is_in_a_bucket_that_a_key_can_be_shifted_to(entries: int, codes: int, budget: int) -> None:
+    shift, width = sizes_of(entries, budget=budget).bucket_bits(codes)
+    assert 0 <= shift < 32
+    assert (codes - 1) >> shift < 1 << width
 
 
-@given(rows=st.integers(1, 10**10), weighted=st.booleans(), symmetric=st.booleans(), budget=st.integers(1, 10**13))
-def test_edges_under_way_keep_to_the_budget(rows: int, weighted: bool, symmetric: bool, budget: int) -> None:
-    plan = plan_of(rows, budget=budget, weighted=weighted, symmetric=symmetric)
-    assert plan.spills == (2 * (16 if weighted else 8) * rows * (2 if symmetric else 1) > budget)
-    if plan.spills and plan.range_edges > SMALLEST_PIECE:
+@given(entries=st.integers(1, 10**10), weighted=st.booleans(), budget=st.integers(1, 10**13))
+def test_edges_under_way_keep_to_the_budget(entries: int, weighted: bool, budget: int) -> None:
+    sizes = sizes_of(entries, budget=budget, weighted=weighted)
+    assert sizes.spills == (2 * (16 if weighted else 8) * entries > budget)
+    if sizes.spills and sizes.range_edges > SMALLEST_PIECE:
         # A task merges a range, and the results of as many wait.
-        assert plan.range_edges * (48 if weighted else 24) * 2 * plan.threads <= budget
+        assert sizes.range_edges * (48 if weighted else 24) * 2 * sizes.threads <= budget
 
 
 @settings(max_examples=25, deadline=None)
@@ -47,11 +46,10 @@ def test_every_row_group_is_in_one_task(
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
-    plan = plan_edges(folder, NONE, memory_gb=1, threads=threads, task_bytes=1 << 30)
-    found = [group for task in plan.tasks for group in task]
-    assert found == folder.row_groups()
-    assert len(plan.tasks) <= 4 * threads
-    assert all(plan.tasks)
+    tasks = tasks_of(folder.row_groups(), threads=threads)
+    assert [group for task in tasks for group in task] == folder.row_groups()
+    assert len(tasks) <= 4 * threads
+    assert all(tasks)
 
 
 def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> None:
@@ -61,15 +59,14 @@ def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> N
         ("extreme", 2**63 - 1, None),
     ):
         write_edges(tmp_path / name, [5, -7], [last, 0])
-        assert plan_edges(open_edges(tmp_path / name), NONE, memory_gb=1, threads=1, task_bytes=1 << 30).span == span
+        assert distances(open_edges(tmp_path / name).row_groups(), NONE, ends=4) == span
 
 
 def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     vertices = np.array([-9, 3, 88], np.int64)
     table = pa.table({"vertex": pa.array(vertices)})
     folder = write_edges(tmp_path / "edges", [3], [3], vertices=table)
-    plan = plan_edges(folder, vertices, memory_gb=1, threads=1, task_bytes=1 << 30)
-    assert plan.span == IdCodes(-9, 98)
+    assert distances(folder.row_groups(), vertices, ends=5) == IdCodes(-9, 98)
 
 
 def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:

@@ -1,17 +1,50 @@
-"""Which body numbers the edges: kernels of the CPU, or Dask DataFrame on pandas or cuDF."""
+"""From edges to numbered vertices and merged edges: by kernels of the CPU, or by Dask DataFrame on pandas or cuDF."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.graphs.build.keys import NumberedEdges, Rule
+from whitewater.engines import Array
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.graphs.edges_folder import EdgesFolder
     from whitewater.graphs.vertex_ids import Ids
     from whitewater.step import Run
+
+Rule = Literal["drop", "sum", "maximum"]
+
+
+@dataclass(frozen=True)
+class MergedEdges:
+    """Edges in the order of target and source, each pair of ends once; arrays of the host.
+
+    ``counts`` int64 (vertices of a range,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
+    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the target of the first edge
+    that there was several times, if any.
+    """
+
+    counts: Array
+    sources: Array
+    weights: Array | None
+    loops: int
+    repeated: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class NumberedEdges:
+    """Vertices and the edges between their numbers.
+
+    ``ids``, int64 (vertices,), ascend; ``entries`` are the edges before those with the same ends were merged;
+    ``ranges`` yields ranges of targets, ascending, and the edges to each, as long as the workers are there.
+    """
+
+    ids: Array
+    entries: int
+    ranges: Iterator[tuple[range, MergedEdges]]
 
 
 def number_edges(

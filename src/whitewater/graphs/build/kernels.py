@@ -1,6 +1,7 @@
 """The kernels of `whitewater.graphs.build.tasks`.
 
-``Edges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
+``KeyedEdges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
+``Numbers`` are a bit for each code, set for vertices, uint64 (words,), and the vertices before each word, uint32.
 """
 
 from __future__ import annotations
@@ -10,12 +11,11 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, ones, part, uint64
 
-Edges = tuple[Array, Array]
+KeyedEdges = tuple[Array, Array]
+Numbers = tuple[Array, Array]
 Output3 = tuple[Array, Array, Array]
 
 _DIGIT_BITS = 11
-# Bits that all keys share are worth passing over if they are as many.
-_ALIKE = 8
 _SOURCE = 0xFFFFFFFF
 _NO_CODE = 0xFFFFFFFFFFFFFFFF
 
@@ -64,66 +64,8 @@ def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int,
 
 
 @kernel
-def count_buckets(keys: Array, shift: int, counts: Array) -> None:
-    """Count the keys of each bucket, ``key >> shift``, in ``counts``, int64 (buckets,)."""
-    for edge in range(len(keys)):
-        counts[int64(keys[edge] >> uint64(shift))] += 1
-
-
-@kernel
-def scatter(edges: Edges, shift: int, places: Array, output: Edges) -> None:
-    """Move the edges of each bucket to its place, in their order; ``places``, int64 (buckets,), move on."""
-    keys, weights = edges
-    to_keys, to_weights = output
-    for edge in range(len(keys)):
-        key = keys[edge]
-        bucket = int64(key >> uint64(shift))
-        place = places[bucket]
-        to_keys[place] = key
-        places[bucket] = place + 1
-        if len(weights):
-            to_weights[place] = weights[edge]
-
-
-@kernel
-def sort_keys(edges: Edges, other: Edges) -> bool:
-    """Sort by key, stably, by digits from the lowest on; bits that all keys share are passed over.
-
-    Returns whether the result is in the other arrays, which are of the same lengths.
-    """
-    keys = edges[0]
-    differing = uint64(0)
-    for edge in range(1, len(keys)):
-        differing |= keys[edge] ^ keys[0]
-    swapped, bit = False, 0
-    while bit < 64 and differing >> uint64(bit):
-        while not differing >> uint64(bit) & uint64(1):
-            bit += 1
-        width = _width_of(differing >> uint64(bit))
-        if swapped:
-            _sort_digit(other, bit, width, edges)
-        else:
-            _sort_digit(edges, bit, width, other)
-        swapped = not swapped
-        bit += width
-    return swapped
-
-
-@part
-def _width_of(differing: int) -> int:
-    """Return the bits of the next digit: even parts of the bits up to some that do not differ."""
-    length, alike = 0, 0
-    while length < 64 and alike < _ALIKE and differing >> uint64(length):
-        alike = 0 if differing >> uint64(length) & uint64(1) else alike + 1
-        length += 1
-    length -= alike
-    digits = (length + _DIGIT_BITS - 1) // _DIGIT_BITS
-    return (length + digits - 1) // digits
-
-
-@part
-def _sort_digit(edges: Edges, bit: int, width: int, output: Edges) -> None:
-    """Sort by the digit of ``width`` bits from ``bit`` on, stably."""
+def sort_digit(edges: KeyedEdges, bit: int, width: int, output: KeyedEdges) -> Array:
+    """Sort by the digit of ``width`` bits from ``bit`` on, stably; return where the edges of each digit end, int64."""
     keys, weights = edges
     to_keys, to_weights = output
     mask = uint64((1 << width) - 1)
@@ -143,29 +85,52 @@ def _sort_digit(edges: Edges, bit: int, width: int, output: Edges) -> None:
         to_keys[place] = key
         if len(weights):
             to_weights[place] = weights[edge]
+    return places
+
+
+@kernel
+def sort_keys(edges: KeyedEdges, other: KeyedEdges) -> bool:
+    """Sort by key, stably, by digits from the lowest on; bits ahead of a digit that all keys share are passed over.
+
+    Returns whether the result is in the other arrays, which are of the same lengths.
+    """
+    keys = edges[0]
+    differing = uint64(0)
+    for edge in range(1, len(keys)):
+        differing |= keys[edge] ^ keys[0]
+    swapped, bit = False, 0
+    while bit < 64 and differing >> uint64(bit):
+        while not differing >> uint64(bit) & uint64(1):
+            bit += 1
+        if swapped:
+            sort_digit(other, bit, _DIGIT_BITS, edges)
+        else:
+            sort_digit(edges, bit, _DIGIT_BITS, other)
+        swapped = not swapped
+        bit += _DIGIT_BITS
+    return swapped
 
 
 @part
-def _number(code: int, words: Array, before: Array) -> int:
+def _number(code: int, numbers: Numbers) -> int:
     """Return the number of a marked code: the marks before it."""
+    words, before = numbers
     word = code >> uint64(6)
     return int64(before[word]) + ones(words[word] & ((uint64(1) << (code & uint64(63))) - uint64(1)))
 
 
 @kernel
 def merge_equal(
-    edges: Edges, maximum: bool, numbers: tuple[Array, Array], targets: tuple[Array, int], output: Edges
+    edges: KeyedEdges, maximum: bool, numbers: Numbers, targets: tuple[Array, int], output: KeyedEdges
 ) -> tuple[int, int, int]:
     """Write one edge for each run of equal keys, which are sorted.
 
     The weight of a run is the ``maximum`` or else the sum, in ascending order; without weights it is the run's length.
-    ``numbers`` are marks of codes, uint64, and the marks before each word, uint32. ``targets`` are the edges of each
-    target, int64, added to, and the number of the first of them; ``output`` is numbers of sources, and weights if not
-    empty, filled from the beginning. Returns the edges written, how many of them are self-loops, and where the first
-    run of several keys begins, or -1.
+    ``targets`` are the edges of each target, int64, added to, and the number of the first of them; ``output`` is
+    numbers of sources, and weights if not empty, filled from the beginning. Returns the edges written, how many of them
+    are self-loops, and which of them is the first of several keys, or -1.
     """
     keys, weights = edges
-    words, before = numbers
     counts, vertex = targets
     sources, merged = output
     filled, loops, repeated, edge = 0, 0, -1, 0
@@ -174,11 +139,11 @@ def merge_equal(
         key = keys[edge]
         stop = _end_of_run(keys, edge)
         if stop - edge > 1 and repeated < 0:
-            repeated = edge
+            repeated = filled
         if key >> uint64(32) != previous:
             previous = key >> uint64(32)
-            target = _number(previous, words, before) - vertex
-        sources[filled] = _number(key & uint64(_SOURCE), words, before)
+            target = _number(previous, numbers) - vertex
+        sources[filled] = _number(key & uint64(_SOURCE), numbers)
         counts[target] += 1
         loops += previous == key & uint64(_SOURCE)
         if len(merged):

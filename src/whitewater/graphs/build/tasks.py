@@ -1,5 +1,11 @@
 """What workers do with edges of any order: encode them, cut into buckets by target; then sort and merge each bucket.
 
+Each end of an edge has a *code*, a number below 2**32 that is higher for a higher id. The *key* of an edge is the code
+of its target times 2**32 plus that of its source, so that keys in ascending order are compressed sparse rows of
+in-edges. Where the ids lie close together, the code of an id is its distance from the smallest one; otherwise the edges
+are read once for their ids alone, and the code of an id is its place among these. A bit for each code marks those that
+occur.
+
 Sorting: LSD radix sort (Knuth, The Art of Computer Programming, volume 3, section 5.2.5) of buckets that fit into the
 cache of a core (Polychroniou, Ross: A comprehensive study of main-memory partitioning, SIGMOD 2014).
 """
@@ -9,24 +15,71 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.edge_blocks import Block, edge_blocks
-from whitewater.graphs.build.kernels import count_buckets, encode_block, merge_equal, scatter, sort_keys
-from whitewater.graphs.build.keys import CODE_BITS, CODES, CodeNumbers, IdCodes, KeyedEdges, MergedEdges, Rule
+from whitewater.graphs.build.engines import MergedEdges, Rule
+from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
+from whitewater.graphs.edges_folder import Block, edge_blocks
+from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.io.folder import RowGroup
 from whitewater.tables.arrow_arrays import empty
 
-if TYPE_CHECKING:
-    from whitewater.engines import Array
-    from whitewater.graphs.build.plan import Buckets, EdgePlan
-
+CODE_BITS = 32
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
 # Read-only as the arrays of a file are, so that kernels are compiled once.
 _NO_WEIGHTS = np.frombuffer(b"")
+
+
+@dataclass(frozen=True)
+class IdCodes:
+    """``size`` codes: distances from ``minimum``, or, ``minimum`` being 0, places in ``ids``, int64, ascending."""
+
+    minimum: int
+    size: int
+    ids: Array | None = None
+
+    def empty_marks(self) -> Array:
+        """Return words of 64 bits with a bit for each code, the lowest first, uint64; none is set."""
+        return np.zeros(-(-self.size // 64), np.uint64)
+
+    def shifted_codes(self, ids: Array) -> Array:
+        """Return the codes of ids, int64, plus `minimum`; what an id without a code gets is out of their range."""
+        if self.ids is None:
+            return ids
+        import pandas as pd
+
+        numbers, distinct = pd.factorize(ids)
+        return places_of(distinct, self.ids)[numbers]
+
+    def number(self, marks: Array, known: Ids) -> tuple[Ids, Numbers]:
+        """Return the ids that are marked or known, int64, ascending, and the numbers of their codes."""
+        is_vertex = np.unpackbits(marks.view(np.uint8), bitorder="little")
+        is_vertex[self.shifted_codes(known) - self.minimum] = 1
+        words = np.packbits(is_vertex, bitorder="little").view(np.uint64)
+        counts = np.bitwise_count(words).astype(np.int64)
+        ids = np.flatnonzero(is_vertex) + self.minimum if self.ids is None else self.ids
+        return ids, (words, (np.cumsum(counts) - counts).astype(np.uint32))
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How edges are encoded, ``rows`` at once.
+
+    ``bucket_bits`` are the bits of a target's code that its bucket has in common, and those that number the buckets;
+    pieces go to files in ``spool``, if that is given.
+    """
+
+    codes: IdCodes
+    bucket_bits: tuple[int, int]
+    rows: int
+    weighted: bool
+    symmetric: bool
+    spool: Path | None
 
 
 @dataclass(frozen=True)
@@ -41,7 +94,7 @@ class Piece:
     ends: Array
 
     def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
-        """Yield the edges of each of some buckets."""
+        """Yield the edges of each of some buckets. Raises IntegrityError if a file is cut off."""
         keys, weights = _open(self.keys), _open(self.weights)
         for number in numbers:
             rows = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
@@ -57,13 +110,13 @@ class TargetRange:
     edges: int
 
 
-def distinct_ids(task: int, *, plan: EdgePlan) -> Array:
-    """Return the ids of the ends of a task's edges, int64, ascending, each once."""
-    blocks = _blocks(plan, task, weighted=False)
+def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
+    """Return the ids of the ends of edges, int64, ascending, each once."""
+    blocks = (block for group in groups for block in edge_blocks(group, weighted=False, rows=rows))
     return union_of_ids(*(union_of_ids(source, target) for source, target, _ in blocks))
 
 
-def union_of_ids(*arrays: Array) -> Array:
+def union_of_ids(*arrays: Ids) -> Ids:
     """Return the ids, int64, that are in any of some arrays, ascending, each once."""
     import pandas as pd
 
@@ -71,25 +124,26 @@ def union_of_ids(*arrays: Array) -> Array:
     return np.sort(pd.unique(np.concatenate(arrays)))
 
 
-def encode(
-    task: int, *, plan: EdgePlan, codes: IdCodes, buckets: Buckets, spool: Path | None
-) -> tuple[list[Piece], Array]:
-    """Encode the edges of a task, ordered by bucket; return the marks of their codes, too."""
-    pieces, marks = list[Piece](), codes.empty_marks()
-    for place, block in enumerate(_blocks(plan, task, weighted=plan.weighted)):
-        edges, ends = bucket_edges(encode_edges(block, codes, marks, symmetric=plan.symmetric), buckets)
-        files = [spool and spool / f"{name}-{task}-{place}.npy" for name in ("keys", "weights")]
-        keys, weights = map(_save, edges, files)
-        pieces.append(Piece(keys, weights, ends))
+def encode(task: tuple[int, Sequence[RowGroup]], *, encoding: Encoding) -> tuple[list[Piece], Array]:
+    """Encode the edges of row groups, ordered by bucket; return the marks of their codes, too."""
+    number, groups = task
+    pieces, marks = list[Piece](), encoding.codes.empty_marks()
+    for group in groups:
+        for block in edge_blocks(group, weighted=encoding.weighted, rows=encoding.rows):
+            edges, ends = bucket_edges(encode_edges(block, encoding, marks), encoding.bucket_bits)
+            files = (f"{name}-{number}-{len(pieces)}.npy" for name in ("keys", "weights"))
+            keys, weights = (_save(array, encoding.spool, name) for array, name in zip(edges, files, strict=True))
+            pieces.append(Piece(keys, weights, ends))
     return pieces, marks
 
 
-def encode_edges(block: Block, codes: IdCodes, marks: Array, *, symmetric: bool) -> KeyedEdges:
-    """Return the keys of edges; ``symmetric`` adds the opposite of each that is not a self-loop.
+def encode_edges(block: Block, encoding: Encoding, marks: Array) -> KeyedEdges:
+    """Return the keys of edges, with the opposite of each that is not a self-loop if they are symmetric.
 
     The codes that occur are marked, see `IdCodes.empty_marks`. Raises IntegrityError if an id has no code.
     """
     source, target, weight = block
+    codes, symmetric = encoding.codes, encoding.symmetric
     keys, weights = _room(len(source) << symmetric, weighted=weight is not None)
     edges = encode_block(
         (codes.shifted_codes(source), codes.shifted_codes(target)),
@@ -105,17 +159,14 @@ def encode_edges(block: Block, codes: IdCodes, marks: Array, *, symmetric: bool)
     return keys[:edges], weights[:edges]
 
 
-def bucket_edges(edges: KeyedEdges, buckets: Buckets) -> tuple[KeyedEdges, Array]:
-    """Order edges by bucket in one pass after counting; return them, and where each bucket ends, int64 (buckets,)."""
-    shift, counts = CODE_BITS + buckets.shift, np.zeros(buckets.count, np.int64)
-    count_buckets(edges[0], shift, counts)
-    ends = np.cumsum(counts)
+def bucket_edges(edges: KeyedEdges, bucket_bits: tuple[int, int]) -> tuple[KeyedEdges, Array]:
+    """Order edges by bucket; return them, and where each bucket ends, int64 (buckets,)."""
     ordered = _room(len(edges[0]), weighted=len(edges[1]) > 0)
-    scatter(edges, shift, ends - counts, ordered)
-    return ordered, ends
+    shift, width = bucket_bits
+    return ordered, sort_digit(edges, CODE_BITS + shift, width, ordered)
 
 
-def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, rule: Rule, index: str,
+def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule: Rule, index: str,
           weighted: bool) -> MergedEdges:  # fmt: skip
     """Sort the edges of a range of targets, and make one of those with the same ends."""
     buckets = zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True)
@@ -123,40 +174,35 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: CodeNumbers, r
 
 
 def merge_edges(
-    buckets: Iterable[Sequence[KeyedEdges]], numbers: CodeNumbers, vertices: range, rule: Rule, index: str, *,
+    buckets: Iterable[Sequence[KeyedEdges]], numbers: Numbers, vertices: range, rule: Rule, index: str, *,
     weighted: bool, edges: int
 ) -> MergedEdges:  # fmt: skip
     """Sort edges by target, then source, bucket by bucket, and make one of those with the same ends.
 
-    ``buckets`` are the pieces of each bucket, in ascending order, ``edges`` in all; ``numbers`` are those of the vertex
-    of each code, and ``vertices`` those of the targets. By ``rule`` edges with the same ends get the sum of their
-    weights (in ascending order), or else the maximum; edges without any count 1 each. ``index`` is the dtype of the
-    sources, and ``weighted`` says whether the result has weights.
+    ``buckets`` are the pieces of each bucket, in ascending order, ``edges`` in all; ``numbers`` are those of the codes,
+    and ``vertices`` those of the targets. By ``rule`` edges with the same ends get the sum of their weights (in
+    ascending order), or else the maximum; edges without any count 1 each. ``index`` is the dtype of the sources, and
+    ``weighted`` says whether the result has weights.
     """
     counts = np.zeros(len(vertices), np.int64)
     sources, merged = empty(edges, np.dtype(index)), empty(edges if weighted else 0, _FLOAT64)
-    filled, loops, repeated = 0, 0, None
+    filled, loops, repeated = 0, 0, -1
     for pieces in buckets:
         all_keys, all_weights = zip(*pieces, strict=True)
         keys, weights = bucket = _room(sum(map(len, all_keys)), weighted=any(map(len, all_weights)))
         np.concatenate(all_keys, out=keys)
         np.concatenate(all_weights, out=weights)
         other = _room(len(keys), weighted=len(weights) > 0)
-        keys, weights = bucket = other if sort_keys(bucket, other) else bucket
         written, own_loops, first = merge_equal(
-            bucket, rule == "maximum", (numbers.marks, numbers.before), (counts, vertices.start),
+            other if sort_keys(bucket, other) else bucket, rule == "maximum", numbers, (counts, vertices.start),
             (sources[filled:], merged[filled:]),
         )  # fmt: skip
+        if repeated < 0 <= first:
+            repeated = filled + first
         filled, loops = filled + written, loops + own_loops
-        if repeated is None and first >= 0:
-            ends = np.array([keys[first] & np.uint64(CODES - 1), keys[first] >> np.uint64(CODE_BITS)])
-            repeated = tuple(numbers.of(ends).tolist())
-    return MergedEdges(counts, sources[:filled], merged[:filled] if weighted else None, loops, repeated)
-
-
-def _blocks(plan: EdgePlan, task: int, *, weighted: bool) -> Iterator[Block]:
-    for group in plan.tasks[task]:
-        yield from edge_blocks(group, weighted=weighted, rows=plan.piece_rows)
+    target = vertices.start + int(np.searchsorted(np.cumsum(counts), repeated, side="right"))
+    ends = None if repeated < 0 else (int(sources[repeated]), target)
+    return MergedEdges(counts, sources[:filled], merged[:filled] if weighted else None, loops, ends)
 
 
 def _room(edges: int, *, weighted: bool) -> KeyedEdges:
@@ -164,16 +210,16 @@ def _room(edges: int, *, weighted: bool) -> KeyedEdges:
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
 
 
-def _save(array: Array, path: Path | None) -> Array | Path:
+def _save(array: Array, folder: Path | None, name: str) -> Array | Path:
     """Return an array, or the file that it was written to."""
-    if path is None:
+    if folder is None:
         return array
-    np.save(path, array)
-    return path
+    np.save(folder / name, array)
+    return folder / name
 
 
 def _open(array: Array | Path) -> Array:
-    """Return an array, mapped if it is a file. Raises IntegrityError if the file is cut off."""
+    """Return an array, mapped if it is a file."""
     if not isinstance(array, Path):
         return array
     try:

@@ -16,9 +16,8 @@ from dask.delayed import delayed
 
 from whitewater.engines import Array, Device
 from whitewater.errors import ResourceError
-from whitewater.graphs.build.edge_blocks import check_types
-from whitewater.graphs.build.keys import MergedEdges, NumberedEdges, Rule
-from whitewater.graphs.edges_folder import FORMAT
+from whitewater.graphs.build.engines import MergedEdges, NumberedEdges, Rule
+from whitewater.graphs.edges_folder import FORMAT, check_types, edge_schema
 from whitewater.graphs.graph_folder import index_type
 from whitewater.tables.with_dask import library, read_parquet
 
@@ -39,9 +38,7 @@ MOST_VERTICES = 1 << VERTEX_BITS
 COPIES = 4
 
 
-def number_edges(
-    folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers, **_: object
-) -> NumberedEdges:
+def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers) -> NumberedEdges:
     """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines.number_edges`."""
     rows = folder.edges if folder.directed else 2 * folder.edges
     if not rows:
@@ -71,18 +68,18 @@ def number_edges(
 
 def _read(folder: EdgesFolder, device: Device) -> dd.DataFrame:
     """Return source and target, int64, and weight, float64, if there is one; both directions where they are equal."""
-    columns = ["source", "target", "weight"][: 2 + folder.weighted]
-    read = partial(read_group, columns=columns, both=not folder.directed, backend=device.frames)
+    read = partial(read_group, weighted=folder.weighted, both=not folder.directed, backend=device.frames)
     edges: dd.DataFrame = dd.from_map(read, folder.row_groups())
     return edges
 
 
-def read_group(group: RowGroup, *, columns: list[str], both: bool, backend: str) -> Frame:
+def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> Frame:
     """Return the edges of a row group. Raises InputError as `edge_blocks` does."""
+    schema = edge_schema(weighted=weighted)
     with FORMAT.explained(group.path):
-        check_types(pq.read_schema(group.path), columns)
+        check_types(pq.read_schema(group.path), schema)
         try:
-            edges = read_parquet(group.path, columns, row_groups=[group.number], backend=backend)
+            edges = read_parquet(group.path, schema.names, row_groups=[group.number], backend=backend)
         except RuntimeError as error:  # libcudf has one error for everything
             raise ValueError(f"row group {group.number}: {error}") from error
         if edges.isna().any().any():
@@ -90,7 +87,7 @@ def read_group(group: RowGroup, *, columns: list[str], both: bool, backend: str)
     if not both:
         return edges
     opposite = edges[edges["source"] != edges["target"]].rename(columns={"source": "target", "target": "source"})
-    return library(backend).concat([edges, opposite[columns]], ignore_index=True)
+    return library(backend).concat([edges, opposite[schema.names]], ignore_index=True)
 
 
 def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, Array]:
