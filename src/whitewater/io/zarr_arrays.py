@@ -75,17 +75,16 @@ class Array:
         """Return a part of the array: one slice a dimension, of step 1; those that are left out are whole."""
         if any(part.step not in (None, 1) for part in selection):
             raise ValueError(f"{self.name} is read by slices of step 1, not {selection}")
+        prototype = None if self._array.shards else _PROTOTYPE  # zarr-python reads shards with its own only
         try:
-            prototype = None if self._array.shards else _PROTOTYPE  # zarr-python reads shards with its own only
             values = np.asarray(self._array.get_basic_selection(selection, prototype=prototype))
         except Exception as error:  # each codec has errors of its own
-            _ours(error)
+            _cause(error)
             values = self._read_by_chunk(selection)
         try:
             return _readable(values)
         except UnicodeDecodeError as error:
-            place = f"array {self.name} of {self.store.name}"
-            raise IntegrityError(f"{place}: it holds text that is not UTF-8 ({error.reason}).") from error
+            raise IntegrityError(f"{self.place} holds text that is not UTF-8 ({error.reason}).") from error
 
     def _read_by_chunk(self, selection: tuple[slice, ...]) -> NDArray[Any]:
         """Read chunks one by one after one was damaged, so that it can be tried again, and named."""
@@ -106,11 +105,10 @@ class Array:
             try:
                 return self._array[part]
             except Exception as error:  # as in read
-                fault = _ours(error)
+                cause = _cause(error)
                 if not tries_left:
                     key = f"{self.name}/{self._array.metadata.encode_chunk_key(number)}"
-                    reason = f"it cannot be decoded ({type(fault).__name__}: {fault})"
-                    raise self.store.damage_error(key, reason) from error
+                    raise self.store.last_error(key, cause) from error
         raise AssertionError
 
 
@@ -213,7 +211,7 @@ def _is_plain(codec: Any, *others: Any) -> bool:
     return [type(index_codec) for index_codec in codec.index_codecs] in ([BytesCodec], [BytesCodec, Crc32cCodec])
 
 
-def _ours(error: BaseException) -> BaseException:
+def _cause(error: BaseException) -> BaseException:
     """Return the first of the errors that zarr-python raises as a group for several ranges; raise one of Whitewater."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

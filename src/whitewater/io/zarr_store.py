@@ -15,7 +15,7 @@ import logging
 import random
 import re
 from collections.abc import AsyncIterator
-from functools import cached_property
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from types import MethodType
@@ -26,7 +26,7 @@ import numpy as np
 from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError, WhitewaterError
 from whitewater.io.redaction import redact
 from whitewater.io.remote import USER_AGENT, TransferError, seconds_to_wait
 
@@ -70,10 +70,10 @@ class StrictStore(Store):
         super().__init__(read_only=True)
         scheme, mark, rest = url.partition("://")
         self._scheme = scheme if mark else "file"
-        self._is_local = self._scheme == "file"
         location, mark, query = url.partition("#")[0].partition("?") if self._scheme in WEB else (rest or url, "", "")
         self._address, self._query = location.rstrip("/"), mark + query
-        self._anonymous, self._endpoint, self._timeout = anonymous, endpoint, timeout
+        self._client, self._timeout = (self._scheme, anonymous, endpoint, timeout), timeout
+        self._is_local = self._scheme == "file"
         self.name = str(Path(location)) if self._is_local else redact(url)
         self.retries = 0 if self._is_local else retries
         self.arrays: dict[str, Any] = {}
@@ -86,9 +86,6 @@ class StrictStore(Store):
         return self is other
 
     __hash__ = Store.__hash__
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items() if key != "_files"}  # these belong to one process
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -104,7 +101,7 @@ class StrictStore(Store):
                 return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
             except TransferError as error:
                 if not tries_left:
-                    raise self._final_error(key, error) from None
+                    raise self.last_error(key, error) from None
                 pause = FIRST_PAUSE * 2 ** (self.retries - tries_left) * random.uniform(0.5, 1.0)
                 pause = min(max(error.wait, pause), LONGEST_PAUSE)
                 logger.warning("%s/%s: %s; trying again in %.1f s", self.name, key, error, pause)
@@ -120,9 +117,9 @@ class StrictStore(Store):
             raise InputError(f"{self.name} has no consolidated metadata, and a web server does not list its files. "
                              "Consolidate the metadata with zarr.consolidate_metadata.")  # fmt: skip
         try:
-            paths = await self._ask("ls", prefix, f"{self._address}/{prefix}".rstrip("/"), detail=False)
+            paths = await self._ask("ls", prefix, detail=False)
         except TransferError as error:
-            raise self._final_error(prefix, error) from None
+            raise self.last_error(prefix, error) from None
         for path in paths or []:
             yield path.rstrip("/").rpartition("/")[2]
 
@@ -131,63 +128,53 @@ class StrictStore(Store):
 
     get_partial_values = set = delete = list = list_prefix = _refuse  # type: ignore[assignment]
 
-    def damage_error(self, key: str, reason: object) -> IntegrityError:
-        """Return the error of an object that every try brought damaged."""
-        what = f"{self.name}/{key}" if key.endswith(METADATA) else self._chunk(key)[0]
-        tries = "" if self._is_local else f", in {self.retries + 1} tries"
-        return IntegrityError(f"{what} is damaged: {reason}{tries}. If that stays, restore the store from its origin.")
-
-    def _final_error(self, key: str, error: TransferError) -> Exception:
-        if isinstance(error, DamageError):
-            return self.damage_error(key, error)
-        return InputError(f"{self.name}/{key} could not be read in {self.retries + 1} tries: {error}. Check the "
-                          "network, then run again.")  # fmt: skip
-
-    def _chunk(self, key: str) -> tuple[str, str, tuple[int, ...]]:
-        """Return a chunk's description, array and number."""
-        array = next(name for name in tuple(self.arrays) if key.startswith(f"{name}/"))
-        number = tuple(map(int, re.findall(r"\d+", key.removeprefix(array))))
-        return f"array {array} of {self.name}: chunk {number} ({key})", array, number
+    def last_error(self, key: str, fault: BaseException) -> WhitewaterError:
+        """Return the error of an object that no try brought, or that all of them brought damaged."""
+        tries = "" if self._is_local else f" in {self.retries + 1} tries"
+        if isinstance(fault, TransferError) and not isinstance(fault, DamageError):
+            return InputError(
+                f"{self.name}/{key} could not be read{tries}: {fault}. Check the network, then run again."
+            )
+        reason = fault if isinstance(fault, DamageError) else f"it cannot be decoded ({type(fault).__name__}: {fault})"
+        return IntegrityError(f"{self.name}/{key} is damaged{tries}: {reason}. If that stays, restore the store from "
+                              "its origin.")  # fmt: skip
 
     async def _read(self, key: str, part: ByteRequest | None) -> bytes | None:
         """Read once and check; `None` if there is nothing. Raises TransferError if another try may help."""
         start, stop = _bounds(part)
-        address = f"{self._address}/{quote(key) if self._scheme in WEB else key}{self._query}"
-        data: bytes | None = await self._ask("cat_file", key, address, start=start, end=stop)
+        data: bytes | None = await self._ask("cat_file", key, start=start, end=stop)
         if data and part and len(data) > (-start if stop is None else stop - start):
             data = data[start:stop]  # a server that knows no ranges sends the whole object
         if key.endswith(METADATA):
             return data
-        described, array, number = self._chunk(key)
+        name = next(name for name in tuple(self.arrays) if key.startswith(f"{name}/"))
         if data is not None:
-            lacking = _lacking(self.arrays[array], number, data, part)
+            number = tuple(map(int, re.findall(r"\d+", key.removeprefix(name))))
+            lacking = _lacking(self.arrays[name], number, data, start, stop)
         else:
-            lacking = "" if array in self.filled else "is not stored"
+            lacking = "" if name in self.filled else "is not stored"
         if lacking:
             raise IntegrityError(
-                f"{described} {lacking}; such chunks are lost, or were never written. Restore the store from its "
+                f"{self.name}/{key} {lacking}; such chunks are lost, or were never written. Restore the store from its "
                 "origin. If its writer omits chunks that hold only fill values, as zarr 3 does unless "
                 "ZARR_ARRAY__WRITE_EMPTY_CHUNKS=True is set where it runs: rewrite the store so, or list "
-                f"{array} in filled_arrays of the source."
+                f"{name} in filled_arrays of the source."
             )
         return data
 
-    async def _ask(self, method: str, key: str, address: str, **options: Any) -> Any:
+    async def _ask(self, method: str, key: str, **options: Any) -> Any:
         """Call the file system once, in its own thread; `None` if there is no such object."""
+        address = f"{self._address}/{quote(key) if self._scheme in WEB else key}".rstrip("/") + self._query
         try:
+            files = _file_system(*self._client)
             if self._is_local:
-                return await asyncio.to_thread(getattr(self._files, method), address, **options)
-            answer = getattr(self._files, f"_{method}")(address, **options)
-            answer = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer, self._files.loop))
-            return await asyncio.wait_for(answer, self._timeout * SLOWEST)
+                return await asyncio.to_thread(getattr(files, method), address, **options)
+            answer = asyncio.run_coroutine_threadsafe(getattr(files, f"_{method}")(address, **options), files.loop)
+            return await asyncio.wait_for(asyncio.wrap_future(answer), self._timeout * SLOWEST)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except Exception as error:  # each client has errors of its own
             raise self._fault(error, f"{self.name}/{key}") from None  # theirs may hold the URL with its secrets
-
-    @cached_property
-    def _files(self) -> Any:
-        return _file_system(self._scheme, anonymous=self._anonymous, endpoint=self._endpoint, timeout=self._timeout)
 
     def _fault(self, error: Exception, place: str) -> Exception:
         """Tell faults that stay from those that pass, which are TransferErrors."""
@@ -220,30 +207,30 @@ def _bounds(part: ByteRequest | None) -> tuple[Any, Any]:
     return None, None
 
 
-def _lacking(array: Any, number: tuple[int, ...], data: bytes, part: ByteRequest | None) -> str:
+def _lacking(array: Any, number: tuple[int, ...], data: bytes, start: int | None, stop: int | None) -> str:
     """Say what a chunk or shard lacks, if anything. Raises DamageError where zarr-python would not notice damage."""
-    start, stop = _bounds(part)
-    if stop is not None and len(data) != stop - start:
+    if start is not None and stop is not None and len(data) != stop - start:
         raise DamageError(f"it ends before byte {stop:,}")
-    if array.shards is None:
-        codec = array.compressor if array.zarr_format == 2 else array.codecs[-1]
-        is_blosc = "blosc" in type(codec).__name__.lower()  # it would read behind the end of its frame
-        if is_blosc and (len(data) < BLOSC_HEADER or int.from_bytes(data[12:16], "little") != len(data)):
-            raise DamageError(f"it has {len(data):,} bytes, and its header says another length")
-    elif part is None or (start == 0 if _index_is_first(array) else stop is None):
-        return _lacking_of_shard(array, number, data, whole=part is None)
+    if array.shards is not None:
+        is_first = "start" in str(array.codecs[0].index_location)
+        has_index = start is None or (start == 0 if is_first else stop is None)
+        return _lacking_of_shard(array, number, data, is_first=is_first, whole=start is None) if has_index else ""
+    codec = array.compressor if array.zarr_format == 2 else array.codecs[-1]
+    is_blosc = "blosc" in type(codec).__name__.lower()  # it would read behind the end of its frame
+    if is_blosc and (len(data) < BLOSC_HEADER or int.from_bytes(data[12:16], "little") != len(data)):
+        raise DamageError(f"it has {len(data):,} bytes, and its header says another length")
     return ""
 
 
-def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, whole: bool) -> str:
+def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, is_first: bool, whole: bool) -> str:
     """Find inner chunks that zarr-python would fill in, by the shard's index, whose CRC32C zarr-python checks."""
     shape, shard, inner = (np.array(sizes, int) for sizes in (array.shape, array.shards, array.chunks))
     codecs = array.codecs[0].index_codecs
-    order, checksum = ">" if "big" in str(codecs[0].endian) else "<", 4 * (len(codecs) - 1)
-    size = 16 * int(np.prod(shard // inner))
-    at = 0 if _index_is_first(array) else len(data) - size - checksum
+    size, checksum = 16 * int(np.prod(shard // inner)), 4 * (len(codecs) - 1)
+    at = 0 if is_first else len(data) - size - checksum
     if not 0 <= at <= len(data) - size:
         raise DamageError(f"its index should have {size:,} bytes, but it has {len(data):,}")
+    order = ">" if "big" in str(codecs[0].endian) else "<"
     index = np.frombuffer(data, f"{order}u8", size // 8, at).reshape(*shard // inner, 2)
     index = index[tuple(map(slice, -(-(shape - number * shard) // inner)))]  # what lies in the array
     absent = np.argwhere((index == NOT_STORED).all(axis=-1))
@@ -254,10 +241,6 @@ def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, whole
     if whole and index.sum(axis=-1).max(initial=0) > len(data):
         raise DamageError(f"its inner chunks would end behind its {len(data):,} bytes")
     return ""
-
-
-def _index_is_first(array: Any) -> bool:
-    return "start" in str(array.codecs[0].index_location)
 
 
 def _status(error: Exception) -> int | None:
@@ -272,7 +255,8 @@ def _status(error: Exception) -> int | None:
     return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
 
 
-def _file_system(scheme: str, *, anonymous: bool, endpoint: str, timeout: float) -> Any:
+@cache
+def _file_system(scheme: str, anonymous: bool, endpoint: str, timeout: float) -> Any:
     """Return the file system of fsspec, which tries once."""
     import fsspec
 

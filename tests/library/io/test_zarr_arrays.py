@@ -198,7 +198,7 @@ def test_fixed_width_bytes_are_utf_8(tmp_path: Path) -> None:
 
 def test_fixed_width_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
     store = write(tmp_path / "store", np.array([b"J\xfcrgen"]), zarr_format=2)
-    with pytest.raises(IntegrityError, match=r"array values .* not UTF-8"):
+    with pytest.raises(IntegrityError, match=r"store: values .* not UTF-8"):
         open_array(store, "values").read()
 
 
@@ -269,9 +269,7 @@ def test_a_chunk_that_is_not_stored_stops_the_read(
             zarr.consolidate_metadata(store)
     (store / key).unlink()
     array = open_array(store, "values")
-    with pytest.raises(
-        IntegrityError, match=r"array values of .*store: chunk \(1, 0\) .*not stored.*WRITE_EMPTY_CHUNKS"
-    ):
+    with pytest.raises(IntegrityError, match=rf"store/{key} is not stored.*WRITE_EMPTY_CHUNKS"):
         array.read()
     np.testing.assert_array_equal(array.read((slice(0, 4),)), some((12, 10))[:4])
 
@@ -280,7 +278,7 @@ def test_a_chunk_that_is_not_stored_stops_the_read(
 def test_chunks_of_fill_values_that_a_writer_omits_are_not_made_up(tmp_path: Path, zarr_format: int) -> None:
     store = write(tmp_path / "store", np.zeros((4, 4), "i1"), zarr_format=zarr_format, chunks=(2, 2),
                   config={"write_empty_chunks": False}, fill_value=0)  # fmt: skip
-    with pytest.raises(IntegrityError, match=r"chunk \(\d, \d\) .*WRITE_EMPTY_CHUNKS=True"):
+    with pytest.raises(IntegrityError, match=r"store/values/(c/)?\d[./]\d is not stored.*WRITE_EMPTY_CHUNKS=True"):
         open_array(store, "values").read()
 
 
@@ -303,7 +301,7 @@ def test_an_inner_chunk_that_a_shard_lacks_stops_the_read(tmp_path: Path, locati
     store = write(tmp_path / "store", values, chunks=(4, 8), serializer=codec, compressors=[], filters=[], fill_value=0,
                   config={"write_empty_chunks": False})  # fmt: skip
     array = open_array(store, "values")
-    with pytest.raises(IntegrityError, match=r"array values of .*chunk \(0, 0\) .*without its inner chunk \(1, 1\)"):
+    with pytest.raises(IntegrityError, match=r"store/values/c/0/0 is a shard without its inner chunk \(1, 1\)"):
         array.read(selection)
     assert array.read((slice(4, 8),)).min() == 1
 
@@ -328,7 +326,7 @@ def test_a_lost_shard_is_never_filled(tmp_path: Path) -> None:
 def test_a_shard_that_is_not_stored_stops_a_read_of_a_part_of_it(tmp_path: Path) -> None:
     store = write(tmp_path / "store", some((8, 8)), chunks=(2, 2), shards=(4, 8))
     (store / "values/c/1/0").unlink()
-    with pytest.raises(IntegrityError, match=r"chunk \(1, 0\) .*not stored"):
+    with pytest.raises(IntegrityError, match=r"store/values/c/1/0 is not stored"):
         open_array(store, "values").read((slice(4, 5), slice(0, 2)))
 
 
@@ -341,7 +339,7 @@ def test_a_chunk_that_was_cut_or_grew_stops_the_read(
     whole = (store / key).read_bytes()
     for data in (whole[:-1], whole[:7], b"", whole + b"x"):
         (store / key).write_bytes(data)
-        with pytest.raises(IntegrityError, match=r"array values of .*chunk \(1, 0\) .*is damaged"):
+        with pytest.raises(IntegrityError, match=rf"store/{key} is damaged"):
             open_array(store, "values").read()
 
 
@@ -351,7 +349,7 @@ def test_a_whole_chunk_of_another_length_stops_the_read(tmp_path: Path, compress
     for length in (19, 21, 0):
         values = some((length,))
         (store / "values/1.0").write_bytes(compressor.encode(values) if compressor else values.tobytes())
-        with pytest.raises(IntegrityError, match=r"chunk \(1, 0\) .*is damaged"):
+        with pytest.raises(IntegrityError, match=r"store/values/1\.0 is damaged"):
             open_array(store, "values").read()
 
 
@@ -395,7 +393,7 @@ def test_a_damaged_shard_stops_the_read(tmp_path: Path, location: Any, selection
     whole = path.read_bytes()
     for data in (whole[:-70], whole[:10], b"", b"\0" * len(whole), bytes(byte ^ 0x11 for byte in whole)):
         path.write_bytes(data)
-        with pytest.raises(IntegrityError, match=r"chunk \(0, 0\) .*is damaged"):
+        with pytest.raises(IntegrityError, match=r"store/values/c/0/0 is damaged"):
             array.read(selection)
 
 
@@ -405,7 +403,7 @@ def test_an_inner_chunk_without_bytes_is_damage(tmp_path: Path) -> None:
     path = store / "values/c/0/0"
     path.write_bytes(path.read_bytes()[:-8] + bytes(8))  # the last length of the index
     for selection in ((), (slice(2, 4), slice(2, 4))):
-        with pytest.raises(IntegrityError, match=r"chunk \(0, 0\) .*is damaged: an inner chunk has no bytes"):
+        with pytest.raises(IntegrityError, match=r"store/values/c/0/0 is damaged: an inner chunk has no bytes"):
             open_array(store, "values").read(selection)
 
 
@@ -417,7 +415,7 @@ def test_damaged_text_stops_the_read(tmp_path: Path, zarr_format: int) -> None:
     whole = path.read_bytes()
     for data in (whole[:-3], b"\x02" + whole[1:], whole[:4] + b"\xff\xff\xff\xff" + whole[8:], b""):
         path.write_bytes(data)
-        with pytest.raises(IntegrityError, match=r"chunk \(0,\) .*is damaged"):
+        with pytest.raises(IntegrityError, match=r"store/values/(c/)?0 is damaged"):
             open_array(store, "values").read()
 
 
