@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psutil
 
@@ -70,12 +70,6 @@ class Ended:
         table = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", self.terminal, re.MULTILINE | re.DOTALL)
         return {line.split()[0] for line in table[1].splitlines()} if table else set()
 
-    def inputs(self, rule: str) -> str:
-        """Return the files that a dry run lists as inputs of a rule."""
-        job = re.search(rf"^(?:local)?rule {rule}:\n +input: (.*)$", self.terminal, re.MULTILINE)
-        assert job, self.terminal
-        return job[1]
-
 
 @dataclass(frozen=True)
 class Running:
@@ -102,17 +96,13 @@ class Running:
 def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
     """Return the process of a step among the descendants of a process."""
     for process in parent.children(recursive=True):
-        if SCRIPT.search(" ".join(_command(process)[1:2])) and _command(process)[1].endswith(f".{name}.py"):
+        if SCRIPT.search(" ".join(command_of(process)[1:2])) and command_of(process)[1].endswith(f".{name}.py"):
             return process
     return None
 
 
-def workers(step: psutil.Process) -> list[psutil.Process]:
-    """Return the worker processes of a step that are running."""
-    return [each for each in step.children(recursive=True) if any("spawn_main" in word for word in _command(each))]
-
-
-def _command(process: psutil.Process) -> list[str]:
+def command_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process; empty if it is gone."""
     try:
         return process.cmdline()
     except psutil.Error:
@@ -181,47 +171,14 @@ class Clone:
         self.write(MINE[-1], {application: settings})
         return self.snakemake("--", *(targets or (application,)), files=MINE, **variables)
 
-    def dry_run(self, overrides: Mapping[str, Any], *arguments: str) -> Ended:
-        """Say what would run with a configuration over the tiny one."""
-        ended = self.snakemake("--dry-run", *arguments, files=("tiny.yaml", self.write("mine.yaml", overrides)))
-        assert ended.status == 0, ended.terminal
-        return ended
-
-    def start_step(
-        self,
-        name: str,
-        paths: Mapping[str, str | Path],
-        *,
-        settings: Mapping[str, Any] | None = None,
-        cluster: Mapping[str, Any] | None = None,
-        application: str = "taxi",
-        device: str = "cpu",
-        through: Sequence[str] = (),
-        **variables: str,
-    ) -> Running:
-        """Start a step by hand, as `python -m whitewater`, or ``through`` a command that starts it."""
-        flags = [f"--settings={json.dumps(settings or {})}", f"--cluster={json.dumps(cluster or {})}"]
-        flags += [f"--{flag}={path}" for flag, path in paths.items()]
-        flags += [f"--device={device}", "--threads=2", f"--log={log_of(name)}", f"--record=logs/{name}.json"]
-        command = (*through, sys.executable, "-m", "whitewater", application, name, *flags)
-        return self.start(*command, PYTHONPATH=str(self.folder / "src"), **variables)
-
-    def step(self, name: str, paths: Mapping[str, str | Path], **options: Any) -> Ended:
-        """Run a step to its end; see `start_step`."""
-        return self.start_step(name, paths, **options).ended()
-
-    def log(self, name: str) -> str:
-        """Return the log of a step that was run by hand."""
-        return (self.folder / log_of(name)).read_text()
-
     def json(self, path: str) -> Any:
         """Read a JSON file of the clone."""
         return json.loads((self.folder / path).read_text())
 
-    def copy(self, folder: Path) -> Clone:
+    def copy(self, folder: Path) -> Self:
         """Return a copy that has the same results, which Snakemake takes for its own."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Clone(folder)
+        return type(self)(folder)
 
     def end(self) -> None:
         """End whatever is still running, orphans included."""
@@ -231,11 +188,6 @@ class Clone:
             except ProcessLookupError:
                 continue
             running.process.wait()
-
-
-def log_of(step: str) -> str:
-    """Return where `Clone.step` puts the log of a step."""
-    return f"logs/{step}.log"
 
 
 def make_clone(project: Path, folder: Path, tiny: Mapping[str, Any]) -> Clone:

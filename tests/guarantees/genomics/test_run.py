@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 
-from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256, staging
+from tests.guarantees.running import REMOTE, Clone, Ended, contents, inputs_of, leftovers, sha256, staging
 from tests.helpers.genotype_stores import write_plink
 
 RESULTS = "results/genomics/cpu"
@@ -191,7 +191,7 @@ def test_a_changed_key_runs_its_step_again_and_what_follows_from_it(
 def test_outliers_are_a_step_only_where_rounds_are_asked_for(finished: Clone) -> None:
     ended = dry_run(finished, {"outliers": {"iterations": 5}})
     assert ended.jobs == {*genomics("outliers", "pca", "project", "umap", "plot", "manifest"), "all"}
-    assert f"{RESULTS}/without_outliers.parquet" in ended.inputs("genomics_pca")
+    assert f"{RESULTS}/without_outliers.parquet" in inputs_of(ended, "genomics_pca")
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_outliers_are_taken_out_and_the_manifest_gathers_their_record(copied: Cl
     files = ("tiny.yaml", copied.write("mine.yaml", {"genomics": settings}))
     ended = copied.snakemake("--", f"{RESULTS}/pcs.parquet", files=files)
     assert ended.status == 0, ended.terminal
-    assert "logs/genomics/cpu/outliers.json" in dry_run(copied, settings).inputs("genomics_manifest")
+    assert "logs/genomics/cpu/outliers.json" in inputs_of(dry_run(copied, settings), "genomics_manifest")
     selected = pd.read_parquet(copied / f"{RESULTS}/samples.parquet")
     assert set(pd.read_parquet(copied / f"{RESULTS}/pcs.parquet")["sample"]) == set(
         selected.loc[selected["used"], "sample"]
