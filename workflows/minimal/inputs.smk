@@ -1,7 +1,6 @@
 def named_files():
-    """Return the places that `fetch` reads, of the source `files`."""
-    chosen = lookup("minimal/fetch", within=config)
-    return chosen["files"]["paths"] if chosen["source"] == "files" else []
+    """Return the places of the user that `fetch` reads."""
+    return lookup("minimal/fetch/files", within=config)
 
 
 source_files = watched(named_files)

@@ -23,7 +23,7 @@ from whitewater.testing.running import MINE, Clone, Ended, leftovers, make_clone
 
 def own_files(paths: Sequence[str]) -> dict[str, Any]:
     """Return the settings that make a step `fetch` read files of the user."""
-    return {"fetch": {"source": "files", "files": {"paths": paths}}}
+    return {"fetch": {"files": paths}}
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,22 @@
 """Settings of the minimal application: one section for each step."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from whitewater.config.base import Section, Sourced
+from whitewater.config.base import Section
 from whitewater.tables.config import RawFiles
 
 
-class Generated(Section):
-    """Simulated readings of two weeks, every ten minutes; the first week as CSV, the second as Parquet."""
+class Fetch(Section):
+    """Where the readings come from: files of your own, or a simulation of two weeks, one as CSV and one as Parquet."""
 
+    files: tuple[str, ...] = Field(
+        (), description="Paths, globs or URLs of CSV (plain, gzip, zip) or Parquet; empty: readings are simulated."
+    )
+    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
     stations: int = Field(6, ge=1, le=1000, description="Stations to simulate.")
     seed: int = Field(2025, ge=0, description="Seed of the simulation; equal seeds give equal files.")
-
-
-class Files(Section):
-    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, plain, gzip or zip, or Parquet."""
-
-    paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
-    anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
-
-
-class Fetch(Sourced):
-    """Where the readings come from."""
-
-    source: Literal["generated", "files"] = Field("generated", description="Which of the sources below is used.")
-    generated: Generated = Generated()
-    files: Files = Files()
-
-    needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
 
 
 class Read(RawFiles):

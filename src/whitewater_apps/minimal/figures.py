@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.figures import style
-from whitewater.figures.shapes import Look
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +30,8 @@ def wind_by_hour(table: pd.DataFrame, *, stations: int) -> Figure:
     figure, body = style.titled(9, 4.2, title=title, subtitle="Mean wind speed of each station.", notes=notes)
     axes = body.subplots()
     for name, color, mark in zip(most, COLORS, MARKS, strict=False):
-        look = Look(style.fitted(name), color, mark)
         mean = table[table["station"] == name].set_index("hour")["mean"].reindex(np.arange(24))
-        axes.plot(mean.index, mean, marker=look.mark, color=look.color, label=look.name)
+        axes.plot(mean.index, mean, marker=mark, color=color, label=style.fitted(name))
     axes.set(xlabel="Hour", ylabel="Wind speed, m/s", xlim=(-0.5, 23.5))
     axes.set_ylim(bottom=0)
     body.legend(*axes.get_legend_handles_labels(), loc="outside lower left", ncols=6)

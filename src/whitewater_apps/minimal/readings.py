@@ -1,7 +1,5 @@
 """The table of readings: its columns, their names in raw files, and the rules that a reading must meet."""
 
-from __future__ import annotations
-
 import operator
 
 import pyarrow as pa
@@ -21,7 +19,7 @@ NAMES = Names(
     required=("station", "time", "wind_speed"),
     of=("a file of wind readings", "weather service's"),
 )
-SOURCE = Source(NAMES.era, NAMES, rows="readings", setting="minimal.fetch.files.paths", clock=Clock("UTC"))
+SOURCE = Source(NAMES.era, NAMES, rows="readings", setting="minimal.fetch.files", clock=Clock("UTC"))
 READINGS = pa.schema({"station": pa.string(), "time": pa.timestamp("us"), "wind_speed": pa.float64()})
 # The stations are those that the readings name; the hour is that of the day.
 KEYS = pa.schema({"station": pa.string(), "hour": pa.int8()})

@@ -1,7 +1,5 @@
 """Simulated readings, with the faults of real ones: broken sensors, empty fields, torn lines."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +7,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from whitewater.tables.partitions import write_table
-from whitewater_apps.minimal.config import Generated
+from whitewater_apps.minimal.config import Fetch
 
 START = np.datetime64("2025-06-01", "us")
 WEEK, STEP = 7 * 24 * 6, np.timedelta64(10, "m")  # ten minutes
@@ -17,7 +15,7 @@ TORN = ("S01,2025-06-01 00:00", "S02,yesterday,3.5", "S01,2025-06-01 00:10:00,2.
 FAULTY = 0.01
 
 
-def write_generated(folder: Path, settings: Generated) -> list[Path]:
+def write_generated(folder: Path, settings: Fetch) -> list[Path]:
     """Write the readings of two weeks, the first as CSV with a few torn lines, the second as Parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(settings.seed)

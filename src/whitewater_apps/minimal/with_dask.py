@@ -3,8 +3,6 @@
 Functions on frames use only what pandas and cuDF have in common.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Tables of readings in Polars."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import chain
 

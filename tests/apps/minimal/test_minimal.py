@@ -1,7 +1,5 @@
 """The minimal application: every line of raw files is accounted for, and its table is that of an oracle."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any, Literal
@@ -38,23 +36,17 @@ def run_steps(folder: Path, *, engine: Engine = "local", **settings: Any) -> Pat
     return results
 
 
-def files_of(*names: str) -> dict[str, Any]:
-    return {"fetch": {"source": "files", "files": {"paths": names}}}
-
-
 def test_every_line_is_kept_or_in_quarantine_with_its_reasons(folder: Path) -> None:
     results = run_steps(folder)
     lines = (folder / "generated/week-1.csv").read_text().splitlines()[1:]
     rows = len(lines) + pq.read_metadata(folder / "generated/week-2.parquet").num_rows
     kept, rejected = (pd.read_parquet(results / name) for name in ("readings", "quarantine"))
     assert len(kept) + len(rejected) == rows
-    assert set(rejected["reasons"].map(tuple)) == {
-        ("malformed_line",), ("missing_wind_speed",), ("wind_speed_negative",)
-    }  # fmt: skip
+    reasons = {("malformed_line",), ("missing_wind_speed",), ("wind_speed_negative",)}
+    assert set(rejected["reasons"].map(tuple)) == reasons
     assert set(rejected["raw_line"].dropna()) == set(lines[-3:])
-    assert json.loads((results / "quality.json").read_text())["totals"] == {
-        "rows_in": rows, "rows_out": len(kept), "quarantined": len(rejected)
-    }  # fmt: skip
+    totals = {"rows_in": rows, "rows_out": len(kept), "quarantined": len(rejected)}
+    assert json.loads((results / "quality.json").read_text())["totals"] == totals
 
 
 def test_the_table_is_that_of_duckdb(folder: Path) -> None:
@@ -80,15 +72,15 @@ def test_the_table_is_that_of_duckdb(folder: Path) -> None:
 
 def test_stations_are_those_that_the_readings_name(folder: Path) -> None:
     (folder / "wind.csv").write_text('station_id,DATE,wind_speed,note\n"Ås, nord",2025-06-01 14:30:00,2.5,\n,x,1,\n')
-    settings = files_of("wind.csv") | {"aggregate": {"minimum_readings": 1}, "read": {"max_malformed_fraction": 0.5}}
-    table = pd.read_parquet(run_steps(folder, **settings) / "wind_by_hour.parquet")
+    settings: dict[str, Any] = {"aggregate": {"minimum_readings": 1}, "read": {"max_malformed_fraction": 0.5}}
+    table = pd.read_parquet(run_steps(folder, fetch={"files": ["wind.csv"]}, **settings) / "wind_by_hour.parquet")
     assert table[["station", "hour", "mean"]].to_numpy().tolist() == [["Ås, nord", 14, 2.5]]
 
 
 @pytest.mark.parametrize("engine", ["local", "dask"])
 def test_files_without_a_good_reading_leave_an_empty_table(folder: Path, engine: Engine) -> None:
     (folder / "wind.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,-1\n")
-    results = run_steps(folder, engine=engine, **files_of("wind.csv"))
+    results = run_steps(folder, engine=engine, fetch={"files": ["wind.csv"]})
     assert len(pd.read_parquet(results / "wind_by_hour.parquet")) == 0
     assert figures.headline(results) == ["No station has enough readings in any hour."]
     assert isinstance(figures.wind_by_hour(pd.read_parquet(results / "wind_by_hour.parquet"), stations=6), Figure)

@@ -1,7 +1,6 @@
 """Step `fetch`: the readings are simulated, found here, or downloaded; each file is written down with its checksum."""
 
 from dataclasses import asdict
-from functools import partial
 
 from whitewater.io.download import Downloads
 from whitewater.io.places import find
@@ -18,14 +17,11 @@ def fetch(run: Run[Fetch], *, inputs: Output) -> None:
     settings = run.settings
     run.downloads.mkdir(parents=True, exist_ok=True)
     with exclusive(run.downloads / ".fetch.lock"):
-        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.files.anonymous)
-        get = partial(find, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
-        if settings.source == "generated":
-            places = get(map(str, write_generated(inputs.parent / "generated", settings.generated)))
-        else:
-            places = get(settings.files.paths)
+        names = settings.files or map(str, write_generated(inputs.parent / "generated", settings))
+        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.anonymous)
+        places = find(names, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
     files = [asdict(places[place]) for place in sorted(places)]
-    write_json(inputs, {"source": settings.source, "files": files})
+    write_json(inputs, {"files": files})
     run.note(files=len(files), bytes=sum(each["bytes"] for each in files))
 
 
