@@ -24,7 +24,7 @@ from whitewater.engines import Device, resolve
 from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
-from whitewater.genotypes.pca.krylov import Progress, RitzPairs, block_krylov, start_block
+from whitewater.genotypes.pca.krylov import RitzPairs, block_krylov, start_block
 from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
@@ -164,13 +164,8 @@ def exhausted(device: Device) -> RitzPairs:
     components = len(SMALL) + 1
     matrix = device.to_device(SMALL)
     start = device.to_device(start_block(np.ones(len(SMALL), bool), width=2, seed=0))
-    found, _ = block_krylov(
-        lambda block: matrix @ block,
-        start,
-        components=components,
-        maximum_passes=10,
-        is_enough=Progress(components, 0.0, lambda found, space: 0).is_enough,
-        device=device,
+    *_, (found, _) = block_krylov(
+        lambda block: matrix @ block, start, components=components, maximum_passes=10, device=device
     )
     return found
 

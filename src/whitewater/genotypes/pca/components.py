@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +16,21 @@ from whitewater.genotypes.config import Pca
 from whitewater.genotypes.decode import count_genotypes
 from whitewater.genotypes.pca import forecast
 from whitewater.genotypes.pca.krylov import (
-    KrylovSpace,
-    Progress,
     RitzPairs,
     block_krylov,
     is_converged,
     start_block,
     structure_in,
+    variance_is_captured,
 )
-from whitewater.genotypes.pca.scaled import (
-    ScaledGenotypes,
-    VariantScaling,
-    scaled_dosages,
-    scaling,
-    total_variance,
-)
+from whitewater.genotypes.pca.scaled import ScaledGenotypes, VariantScaling, scaled_dosages, scaling, total_variance
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
 from whitewater.genotypes.shares import Share, SharedGenotypes
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
+# The test of Tracy and Widom of eigenvalues, which is given the sum of the squares of all.
+Test = Callable[..., TracyWidomTest]
 # Eigenvalues below this share of the mean of all are the rounding of float32 products.
 NO_VARIANCE = 1e-4
 # Residual relative to the eigenvalue at which a component is taken out of the estimate and counted exactly.
@@ -89,115 +85,95 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
     Raises InputError if there are too few samples, or variants that vary, for so many components, and ResourceError if
     there is not enough memory.
     """
-    path, samples = shared.folder.path, int(used.sum())
-    _check_samples(path, samples, settings.components)
+    path, samples, wanted = shared.folder.path, int(used.sum()), settings.components
+    if samples <= wanted:
+        raise InputError(
+            f"{samples} samples of {path} are used, which have {max(samples - 1, 0)} components at most; {wanted} are "
+            "asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels and "
+            "minimum_call_rate take some out."
+        )
     solver, beside = forecast.check(shared, settings, samples=samples)
     shared.keep(beside=beside)
     counts = count_used(shared, used)
     scaled = scaling(counts, settings.scaling)
-    _check_variants(path, scaled.varying, settings.components)
+    if scaled.varying < wanted:
+        raise InputError(
+            f"{scaled.varying} variants of {path} vary among the samples used, fewer than the {wanted} components "
+            "asked for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
+        )
     table = scaled_dosages(scaled, ploidy=shared.folder.ploidy)
     genotypes = ScaledGenotypes(shared, table, used, scaled.varying)
     total = total_variance(counts, table, varying=scaled.varying)
     del counts
+    test = partial(tracy_widom_test, total=total, samples=samples, variants=scaled.varying)
     decompose = _exact if solver == "gram" else _randomized
-    spectrum = decompose(genotypes, settings, total=total)
-    _check_rank(path, spectrum)
-    spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
-    significance = _tracy_widom(spectrum.eigenvalues, spectrum.total_of_squares, total=total, genotypes=genotypes)
-    return PrincipalComponents(genotypes, scaled, spectrum, significance)
-
-
-def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
-    device, size = genotypes.local_device, settings.components
-    covariance = genotypes.covariance()
-    values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(covariance))
-    converged = np.ones(size, bool)
-    leading = vectors[:, ::-1][:, :size]
-    return Spectrum(
-        values[::-1][:size].copy(), leading, total, float((values**2).sum()), None, converged, 1, "gram"
-    )  # fmt: skip
-
-
-def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float) -> Spectrum:
-    device = genotypes.local_device
-    width = forecast.block_width(settings, genotypes.samples)
-    start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
-
-    def squares(pairs: RitzPairs, product: Array) -> float:
-        return total_of_squares(pairs, start, product, total=total, samples=genotypes.samples, device=device)
-
-    def structure(pairs: RitzPairs, space: KrylovSpace) -> int:
-        test = _tracy_widom(pairs.values, squares(pairs, space.products[0]), total=total, genotypes=genotypes)
-        return structure_in(
-            pairs.values, total=total, samples=genotypes.samples, effective_variants=test.effective_variants
-        )
-
-    progress = Progress(settings.components, settings.tolerance, structure)
-    pairs, space = block_krylov(
-        genotypes.covariance_times,
-        start,
-        components=settings.components,
-        maximum_passes=settings.maximum_passes,
-        is_enough=progress.is_enough,
-        device=device,
-    )
-    if progress.lacking:
-        _warn(pairs, progress, settings)
-    return Spectrum(
-        eigenvalues=pairs.values,
-        vectors=device.to_host(pairs.vectors),
-        total=total,
-        total_of_squares=squares(pairs, space.products[0]),
-        residuals=pairs.residuals / np.abs(pairs.values),
-        converged=is_converged(pairs.values, pairs.residuals, tolerance=settings.tolerance),
-        passes=len(space.blocks),
-        solver="randomized",
-    )
-
-
-def _tracy_widom(values: Floats, squares: float, *, total: float, genotypes: ScaledGenotypes) -> TracyWidomTest:
-    return tracy_widom_test(
-        values, total=total, total_of_squares=squares, samples=genotypes.samples, variants=genotypes.varying
-    )
-
-
-def _warn(pairs: RitzPairs, progress: Progress, settings: Pca) -> None:
-    open_ = np.flatnonzero(~progress.converged)[: progress.lacking]
-    residuals = ", ".join(f"PC{at + 1} ({pairs.residuals[at] / pairs.values[at]:.1e})" for at in open_)
-    logger.warning(
-        "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise pca.maximum_passes "
-        "or pca.oversampling, or use pca.solver gram.",
-        len(progress.history),
-        residuals,
-        settings.tolerance,
-    )
-
-
-def _check_samples(path: Path, samples: int, components: int) -> None:
-    if samples <= components:
-        raise InputError(
-            f"{samples} samples of {path} are used, which have {max(samples - 1, 0)} components at most; {components} "
-            "are asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels "
-            "and minimum_call_rate take some out."
-        )
-
-
-def _check_variants(path: Path, varying: int, components: int) -> None:
-    if varying < components:
-        raise InputError(
-            f"{varying} variants of {path} vary among the samples used, fewer than the {components} components asked "
-            "for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
-        )
-
-
-def _check_rank(path: Path, spectrum: Spectrum) -> None:
-    rank = int((spectrum.eigenvalues > NO_VARIANCE * spectrum.total / len(spectrum.vectors)).sum())
+    spectrum = decompose(genotypes, settings, total=total, test=test)
+    rank = int((spectrum.eigenvalues > NO_VARIANCE * total / samples).sum())
     if rank < len(spectrum.eigenvalues):
         raise InputError(
             f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
             f"variants are copies of each other. Set pca.components to {rank} or fewer."
         )
+    spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
+    significance = test(spectrum.eigenvalues, total_of_squares=spectrum.total_of_squares)
+    return PrincipalComponents(genotypes, scaled, spectrum, significance)
+
+
+def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
+    device, size = genotypes.local_device, settings.components
+    values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(genotypes.covariance()))
+    return Spectrum(
+        eigenvalues=values[::-1][:size].copy(),
+        vectors=vectors[:, ::-1][:, :size],
+        total=total,
+        total_of_squares=float((values**2).sum()),
+        residuals=None,
+        converged=np.ones(size, bool),
+        passes=1,
+        solver="gram",
+    )
+
+
+def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
+    device, samples, wanted = genotypes.local_device, genotypes.samples, settings.components
+    width = forecast.block_width(settings, samples)
+    start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
+    history: list[Floats] = []
+    passes = block_krylov(
+        genotypes.covariance_times, start, components=wanted, maximum_passes=settings.maximum_passes, device=device
+    )
+    for pairs, products in passes:
+        history.append(pairs.values)
+        squares = total_of_squares(pairs, start, products[0], total=total, samples=samples, device=device)
+        effective = test(pairs.values, total_of_squares=squares).effective_variants
+        structure = structure_in(pairs.values, total=total, samples=samples, effective_variants=effective)
+        converged = is_converged(pairs.values, pairs.residuals, tolerance=settings.tolerance)
+        lacking = np.flatnonzero(~converged[:structure])
+        to_come = f", {len(lacking)} of structure to come" if len(lacking) else ""
+        logger.info("pass %d: %d of %d components converged%s", len(history), converged.sum(), wanted, to_come)
+        # No further pass is needed once structure has converged, and noise has its share of the variance.
+        captured = converged.all() or variance_is_captured(history, open_=~converged)
+        if len(pairs.values) == wanted and not len(lacking) and captured:
+            break
+    relative = pairs.residuals / np.abs(pairs.values)
+    if len(lacking):
+        logger.warning(
+            "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
+            "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
+            len(history),
+            ", ".join(f"PC{at + 1} ({relative[at]:.1e})" for at in lacking),
+            settings.tolerance,
+        )
+    return Spectrum(
+        eigenvalues=pairs.values,
+        vectors=device.to_host(pairs.vectors),
+        total=total,
+        total_of_squares=squares,
+        residuals=relative,
+        converged=converged,
+        passes=len(history),
+        solver="randomized",
+    )
 
 
 def count_used(shared: SharedGenotypes, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

@@ -6,7 +6,7 @@ the products K Q_j are kept, the residual |K v - theta v| of each is known witho
 rounding of float32; everything else is float64, and each block is orthogonalised three times, so that the space keeps
 its orthogonality (Parlett 1998, The Symmetric Eigenvalue Problem, 6.9).
 
-`Progress` says when the leading components are known well enough. Structure and noise need different answers. A
+When are the leading components known well enough? Structure and noise need different answers. A
 component of structure stands apart from the others and converges fast; its residual tells its error, about residual /
 gap to the other eigenvalues. Components in the bulk of the noise have no gap; which of many nearly equal directions
 stands for each is arbitrary, and to converge to it would take many passes. There only the captured variance matters.
@@ -16,16 +16,14 @@ the population (Baik, Ben Arous and Peche 2005, Ann. Probab. 33:1643).
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 
-logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 # The share of the variance of all components that those in the noise may still lack, by extrapolation.
 VARIANCE_TO_COME = 1e-4
@@ -55,50 +53,6 @@ class RitzPairs:
     residuals: Floats
 
 
-@dataclass
-class KrylovSpace:
-    """Blocks with orthonormal columns, (n, b) each, and their products with K; on the device, float64."""
-
-    device: Device
-    blocks: list[Array] = field(default_factory=list)
-    products: list[Array] = field(default_factory=list)
-    projected: Floats = field(default_factory=lambda: np.empty((0, 0)))
-
-    def add(self, block: Array, product: Array) -> None:
-        """Add a block and its product."""
-        self.blocks.append(block)
-        self.products.append(product)
-        column = np.concatenate([self.device.to_host(each.T @ product) for each in self.blocks])
-        above, corner = np.vsplit(column, [len(self.projected)])
-        # Rounding leaves the newest corner not quite symmetric.
-        self.projected = np.block([[self.projected, above], [above.T, (corner + corner.T) / 2]])
-
-    def ritz_pairs(self, components: int) -> RitzPairs:
-        """Return as many leading Ritz pairs as there are, up to ``components``."""
-        values, rotations = np.linalg.eigh(self.projected)
-        values = values[::-1][:components].copy()
-        leading = self.device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
-        vectors, products = _combined(self.blocks, leading), _combined(self.products, leading)
-        differences = products - vectors * self.device.to_device(values)
-        residuals = self.device.to_host(self.device.xp.linalg.norm(differences, axis=0))
-        return RitzPairs(values, vectors, products, residuals)
-
-    def next_block(self) -> Array | None:
-        """Return the orthonormal directions that the newest product adds, or None when the space is all there is."""
-        samples = len(self.blocks[0])
-        block = self.products[-1][:, : max(0, samples - len(self.projected))]
-        if block.shape[1] == 0:
-            return None
-        for _ in range(3):
-            block = self.device.xp.linalg.qr(self._beyond(block))[0]
-        return block
-
-    def _beyond(self, block: Array) -> Array:
-        for each in self.blocks:
-            block = block - each @ (each.T @ block)
-        return block
-
-
 def start_block(samples: npt.NDArray[np.bool_], *, width: int, seed: int) -> Floats:
     """Return a random block with orthonormal columns that sum to 0, (samples used, width): equal on every device.
 
@@ -110,15 +64,9 @@ def start_block(samples: npt.NDArray[np.bool_], *, width: int, seed: int) -> Flo
 
 
 def block_krylov(
-    times: Callable[[Array], Array],
-    start: Array,
-    *,
-    components: int,
-    maximum_passes: int,
-    is_enough: Callable[[RitzPairs, KrylovSpace], bool],
-    device: Device,
-) -> tuple[RitzPairs, KrylovSpace]:
-    """Iterate until the Ritz pairs are ``is_enough``, the space is complete, or the passes are used up.
+    times: Callable[[Array], Array], start: Array, *, components: int, maximum_passes: int, device: Device
+) -> Iterator[tuple[RitzPairs, list[Array]]]:
+    """Iterate until the space is complete, or the passes are used up; the caller may end it before.
 
     Parameters
     ----------
@@ -126,16 +74,44 @@ def block_krylov(
         Returns K times a block, float64 (n, b).
     start
         The first block, float64 (n, b) on the device, with orthonormal columns.
+    components
+        Ritz pairs that are asked for.
+
+    Yields
+    ------
+    tuple
+        After each pass the leading Ritz pairs, as many as there are, and the products of all blocks so far.
     """
-    space, block = KrylovSpace(device), start
-    for number in range(1, maximum_passes + 1):
-        space.add(block, times(block))
-        pairs = space.ritz_pairs(components)
-        following = None if is_enough(pairs, space) or number == maximum_passes else space.next_block()
-        if following is None:
-            break
-        block = following
-    return pairs, space
+    blocks: list[Array] = []
+    products: list[Array] = []
+    projected, block = np.empty((0, 0)), start
+    for _ in range(maximum_passes):
+        product = times(block)
+        blocks.append(block)
+        products.append(product)
+        column = np.concatenate([device.to_host(each.T @ product) for each in blocks])
+        above, corner = np.vsplit(column, [len(projected)])
+        # Rounding leaves the newest corner not quite symmetric.
+        projected = np.block([[projected, above], [above.T, (corner + corner.T) / 2]])
+        yield _ritz_pairs(blocks, products, projected, components=components, device=device), products
+        block = product[:, : max(0, len(start) - len(projected))]
+        if block.shape[1] == 0:
+            return
+        for _ in range(3):
+            for each in blocks:
+                block = block - each @ (each.T @ block)
+            block = device.xp.linalg.qr(block)[0]
+
+
+def _ritz_pairs(
+    blocks: Sequence[Array], products: Sequence[Array], projected: Floats, *, components: int, device: Device
+) -> RitzPairs:
+    values, rotations = np.linalg.eigh(projected)
+    values = values[::-1][:components].copy()
+    leading = device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
+    vectors, images = _combined(blocks, leading), _combined(products, leading)
+    residuals = device.to_host(device.xp.linalg.norm(images - vectors * device.to_device(values), axis=0))
+    return RitzPairs(values, vectors, images, residuals)
 
 
 def _combined(blocks: Sequence[Array], rotations: Array) -> Array:
@@ -149,34 +125,6 @@ def _combined(blocks: Sequence[Array], rotations: Array) -> Array:
 
 
 # ---- when to end
-
-
-@dataclass
-class Progress:
-    """Judges the Ritz pairs after each pass."""
-
-    components: int  # how many are wanted
-    tolerance: float  # residual relative to the eigenvalue at which a component is converged
-    structure: Callable[[RitzPairs, KrylovSpace], int]  # returns how many of the Ritz pairs are structure, not noise
-    history: list[Floats] = field(default_factory=list)
-    converged: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
-    lacking: int = 0
-
-    def is_enough(self, pairs: RitzPairs, space: KrylovSpace) -> bool:
-        """Say whether no further pass is needed: structure has converged, and noise has its share of the variance."""
-        self.history.append(pairs.values)
-        self.converged = is_converged(pairs.values, pairs.residuals, tolerance=self.tolerance)
-        structure = self.structure(pairs, space)
-        self.lacking = int((~self.converged[:structure]).sum())
-        logger.info("pass %d: %s", len(self.history), self)
-        if len(pairs.values) < self.components or self.lacking:
-            return False
-        return bool(self.converged.all()) or variance_is_captured(self.history, open_=~self.converged)
-
-    def __str__(self) -> str:
-        """Describe the state after the last pass."""
-        text = f"{int(self.converged.sum())} of {self.components} components converged"
-        return f"{text}, {self.lacking} of structure to come" if self.lacking else text
 
 
 def is_converged(values: Floats, residuals: Floats, *, tolerance: float) -> npt.NDArray[np.bool_]:
