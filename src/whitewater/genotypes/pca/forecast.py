@@ -12,8 +12,6 @@ from whitewater.genotypes.folder import PIECE_BYTES
 from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_RANGES
 
 if TYPE_CHECKING:
-    from whitewater.engines import Device
-    from whitewater.genotypes.folder import GenotypeFolder
     from whitewater.genotypes.shares import SharedGenotypes
 
 logger = logging.getLogger(__name__)
@@ -76,48 +74,30 @@ def check(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solv
 
     Raises ResourceError if there is not enough memory; the message says what would fit.
     """
-    folder, workers = shared.folder, shared.workers
+    folder, workers, device = shared.folder, shared.workers, shared.device
     size = Size(samples, folder.samples, folder.variants, block_width(settings, samples))
     solver = choose_solver(size, settings)
-    method, work, remedy = {
-        "gram": (
-            "the exact covariance",
-            f"1 pass and an eigenproblem, about {size.exact_seconds:.2g} s of a core",
-            "Set pca.solver to randomized.",
-        ),
-        "randomized": (
-            "block Krylov iteration",
-            f"about {EXPECTED_PASSES} passes, each about {size.pass_seconds:.2g} s of a core",
-            "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads.",
-        ),
-    }[solver]
+    # Each task holds a sum and a product of float32; up to two results a task wait to be added up. Between passes the
+    # exact solver holds matrices of that size, the other one its blocks and their products.
+    at_once = min(MOST_RANGES, sum(workers.threads))
+    if solver == "gram":
+        method, result = "the exact covariance", 8 * size.columns**2
+        work = f"1 pass and an eigenproblem, about {size.exact_seconds:.2g} s of a core"
+        remedy, sums = "Set pca.solver to randomized.", 3 * result
+    else:
+        method, result = "block Krylov iteration", 8 * size.columns * size.width
+        work = f"about {EXPECTED_PASSES} passes, each about {size.pass_seconds:.2g} s of a core"
+        remedy = "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads."
+        sums = 2 * 8 * size.samples * size.width * settings.maximum_passes
+    sums += (2 * at_once + 1) * result
     what = f"PCA of {size.samples:,} samples x {size.variants:,} variants by {method}"
     logger.info("%s: %s", what, work)
-    at_once = min(MOST_RANGES, sum(workers.threads))
-    a_task, variants, sums = _bytes_held(folder, size, settings, solver, device=shared.device, at_once=at_once)
+    slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * size.columns)
+    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
+    a_task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab + 2 * result
+    variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))
     # Where this process computes between passes on the device of the tasks, results wait there, too.
     on_device = sums if shared.local_device.name == "gpu" else 0
     here = variants + sums - on_device
-    workers.forecast(
-        shared.device, a_task=a_task, tasks=MOST_RANGES, shared=on_device, here=here, what=what, remedy=remedy
-    )
+    workers.forecast(device, a_task=a_task, tasks=MOST_RANGES, shared=on_device, here=here, what=what, remedy=remedy)
     return solver, on_device + a_task * max(workers.threads)
-
-
-def _bytes_held(
-    folder: GenotypeFolder, size: Size, settings: Pca, solver: Solver, *, device: Device, at_once: int
-) -> tuple[int, int, int]:
-    """Return the bytes that a task holds, those of the variants on the host, and those of sums between passes.
-
-    The last are the solver's, and results of tasks, of which so many run at once, that wait to be added up.
-    """
-    slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * size.columns)
-    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
-    task = min(size.variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab
-    variants = size.variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2))
-    width = size.columns if solver == "gram" else size.width
-    result = 8 * width * size.columns
-    basis = 2 * 8 * size.samples * size.width * settings.maximum_passes  # the blocks and their products
-    # Each task holds a sum and a product of float32; up to two results a task wait to be added up.
-    waiting = (2 * at_once + 1) * result
-    return task + 2 * result, variants, waiting + (3 * result if solver == "gram" else basis)

@@ -8,7 +8,7 @@ deviation that a variant of allele frequency p has under Hardy-Weinberg equilibr
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
@@ -101,6 +101,8 @@ class ScaledGenotypes:
     # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
     used: npt.NDArray[np.bool_]
     varying: int  # m, the number of variants that are not constant
+    # The shares, with their rows of the table, by the most that there may be.
+    _cut: dict[int, list[Any]] = field(default_factory=dict)
 
     @cached_property
     def samples(self) -> int:
@@ -140,11 +142,6 @@ class ScaledGenotypes:
     def _rows(self) -> Array:
         """The rows of the samples used, on the local device."""
         return self.local_device.to_device(np.flatnonzero(self.used))
-
-    @cached_property
-    def _cut(self) -> dict[int, list[Any]]:
-        """The shares, with their rows of the table, by the most that there may be."""
-        return {}
 
     def _shares(self, at_most: int) -> list[Any]:
         if at_most not in self._cut:

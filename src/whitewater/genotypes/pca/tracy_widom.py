@@ -88,8 +88,10 @@ def tracy_widom_test(
     spread = rows * (total_of_squares - _sum_before(eigenvalues**2)) - rest**2
     np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
     share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
-    edges, deviations = _noise(rows=rows, variants=effective)
-    statistics = (share - edges) / deviations
+    free = np.sqrt(np.maximum(effective - 1, 1.0))
+    edge = free + np.sqrt(rows)
+    deviations = edge / effective * np.cbrt(1 / free + 1 / np.sqrt(rows))
+    statistics = (share - edge**2 / effective) / deviations
     return TracyWidomTest(statistics, effective, deviations * rest / rows)
 
 
@@ -114,13 +116,6 @@ def critical_value(level: float) -> float:
 
 def _sum_before(values: Floats) -> Floats:
     return np.concatenate([[0.0], np.cumsum(values)[:-1]])
-
-
-def _noise(*, rows: Floats, variants: Floats) -> tuple[Floats, Floats]:
-    """Return center and scale of the largest eigenvalue of noise of which 1 is the mean (Johnstone 2001)."""
-    free = np.sqrt(np.maximum(variants - 1, 1.0))
-    edge = free + np.sqrt(rows)
-    return edge**2 / variants, edge / variants * np.cbrt(1 / free + 1 / np.sqrt(rows))
 
 
 def _eigenvalues(values: npt.ArrayLike) -> Floats:
