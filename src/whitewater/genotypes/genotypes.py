@@ -11,7 +11,7 @@ from types import ModuleType
 
 import numpy as np
 
-from whitewater.engines import Array
+from whitewater.engines import Array, Device
 
 GENOTYPES_A_BYTE = 4
 MISSING_CODE = 3
@@ -48,6 +48,10 @@ class Genotypes:
     def between(self, start: int, stop: int) -> Genotypes:
         """Return the variants from ``start`` to before ``stop``, without a copy."""
         return Genotypes(self.codes[start:stop], self.samples, self.ploidy)
+
+    def on(self, device: Device) -> Genotypes:
+        """Return the genotypes in the memory of a device."""
+        return Genotypes(device.to_device(self.codes), self.samples, self.ploidy)
 
 
 def dosages_of(codes: Array, chosen: Array) -> Array:

@@ -15,8 +15,8 @@ has 11 bits for an entry). So results are equal on every device.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from itertools import combinations, cycle
 from typing import TYPE_CHECKING
@@ -25,7 +25,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.errors import ConfigError
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, rows_in_column_order
@@ -106,41 +105,24 @@ def kinship_of_pairs(
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
     forecast(run, folder, workers, variants=len(rows))
-    genotypes, complete = _read_kept(folder, rows, workers)
-    placed = workers.place(genotypes)
+    missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
+    tasks = [rows[slice(*np.searchsorted(rows, bounds))] for bounds in folder.ranges()]
+    read = workers.map(folder.read_rows, [task for task in tasks if len(task)], label="read", ordered=True)
+    # Those without missing calls first.
+    codes = np.concatenate([part.codes for part in read])[np.argsort(missing > 0, kind="stable")]
+    placed = workers.place(Genotypes(codes, folder.samples))
     # Each worker has all codes on its device, once.
-    held = workers.hold(_on_device, [(placed, run.device)] * len(workers.threads))
-    work = partial(compare_tiles, complete=complete, threshold=threshold, device=run.device)
-    tasks = list(zip(cycle(held), _pairs_of_tiles(folder.samples), strict=False))
-    return _merge(workers.map(work, tasks, label="kinship"))
-
-
-def require_diploid(folder: GenotypeFolder) -> None:
-    """Refuse samples of another ploidy with a `ConfigError`."""
-    if folder.ploidy != 2:
-        raise ConfigError(
-            f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
-            "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
-        )
-
-
-def _on_device(genotypes: Genotypes, device: Device) -> Genotypes:
-    return replace(genotypes, codes=device.to_device(genotypes.codes))
-
-
-def compare_tiles(
-    task: tuple[Genotypes, tuple[Tile, Tile]], *, complete: int, threshold: float, device: Device
-) -> Pairs:
-    """Compare the samples of a tile with those of another, or with those behind them in the same tile.
-
-    A task is genotypes on the device and a pair of tiles. A tile is its first sample and the one behind its last; the
-    first ``complete`` variants have no missing call.
-    """
-    genotypes, pair = task
-    first, second = (columns_of(genotypes, tile) for tile in pair)
-    counts = count_pairs(first, None if pair[0] == pair[1] else second, complete=complete, device=device)
-    places = [places_of(each, tile[0], device) for each, tile in zip((first, second), pair, strict=True)]
-    return related_pairs(counts, *places, threshold=threshold, device=device)
+    held = workers.hold(Genotypes.on, [(placed, run.device)] * len(workers.threads))
+    tiles = cut(folder.samples)
+    # Those of a tile with itself are last: they are shorter, so that all workers end together.
+    pairs = [*combinations(tiles, 2), *((tile, tile) for tile in tiles)]
+    work = partial(compare_tiles, complete=int((missing == 0).sum()), threshold=threshold, device=run.device)
+    parts = list(workers.map(work, list(zip(cycle(held), pairs, strict=False)), label="kinship"))
+    related = np.concatenate([part.related for part in parts])
+    kinship = np.concatenate([part.kinship for part in parts])
+    order = np.lexsort((related[:, 1], related[:, 0], -kinship))
+    histogram = np.sum([part.histogram for part in parts], axis=0)
+    return Pairs(related[order], kinship[order], histogram, sum(part.undefined for part in parts))
 
 
 def cut(samples: int) -> list[Tile]:
@@ -148,12 +130,6 @@ def cut(samples: int) -> list[Tile]:
     size = -(-samples // (TILES_ACROSS * GENOTYPES_A_BYTE)) * GENOTYPES_A_BYTE
     size = min(max(size, SMALLEST_TILE), LARGEST_TILE)
     return [(start, min(start + size, samples)) for start in range(0, samples, size)]
-
-
-def _pairs_of_tiles(samples: int) -> list[tuple[Tile, Tile]]:
-    """List the pairs of tiles, those of a tile with itself last: they are shorter, so that all workers end together."""
-    tiles = cut(samples)
-    return [*combinations(tiles, 2), *((tile, tile) for tile in tiles)]
 
 
 def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *, variants: int) -> None:
@@ -175,50 +151,28 @@ def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *,
     )
 
 
-def _read_kept(folder: GenotypeFolder, rows: Rows, workers: Workers) -> tuple[Genotypes, int]:
-    """Read the calls of the variants that take part, those without missing calls first, and count those."""
-    missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
-    tasks = [rows[slice(*np.searchsorted(rows, (start, stop)))] for start, stop in folder.ranges()]
-    read = workers.map(
-        partial(_read_codes, folder=folder),
-        [task for task in tasks if len(task)],
-        label="read",
-        ordered=True,
-    )
-    order = np.argsort(missing > 0, kind="stable")
-    codes = np.concatenate(list(read))[order]
-    return Genotypes(codes, folder.samples), int((missing == 0).sum())
-
-
-def _read_codes(rows: Rows, *, folder: GenotypeFolder) -> Array:
-    return folder.read_rows(rows).codes
-
-
-def _merge(results: Iterable[Pairs]) -> Pairs:
-    """Put the pairs of all tiles together, most related first, equals by the places of their samples."""
-    parts = list(results)
-    related = np.concatenate([part.related for part in parts])
-    kinship = np.concatenate([part.kinship for part in parts])
-    order = np.lexsort((related[:, 1], related[:, 0], -kinship))
-    histogram = np.sum([part.histogram for part in parts], axis=0)
-    return Pairs(related[order], kinship[order], histogram, sum(part.undefined for part in parts))
-
-
 # ---- two tiles
 
 
-def columns_of(genotypes: Genotypes, tile: tuple[int, int]) -> Genotypes:
-    """Return the calls of the samples from the first of a tile, a multiple of four, to before its end, not copied."""
+def compare_tiles(
+    task: tuple[Genotypes, tuple[Tile, Tile]], *, complete: int, threshold: float, device: Device
+) -> Pairs:
+    """Compare the samples of a tile with those of another, or with those behind them in the same tile.
+
+    A task is genotypes on the device and a pair of tiles. A tile is its first sample, a multiple of four, and the one
+    behind its last; the first ``complete`` variants have no missing call.
+    """
+    genotypes, pair = task
     cells = GENOTYPES_A_BYTE if genotypes.packed else 1
-    start, stop = tile
-    return Genotypes(genotypes.codes[:, start // cells : -(-stop // cells)], stop - start)
-
-
-def places_of(tile: Genotypes, start: int, device: Device) -> Array:
-    """Return the place among all samples of each column of an expanded tile, -1 behind its last: int64 (columns,)."""
-    counted = device.xp.arange(start + 1, start + 1 + tile.samples, dtype=np.int64)[:, None]
-    places: Array = rows_in_column_order(counted, tile, device.xp)[:, 0] - 1
-    return places
+    calls, places = [], []
+    for start, stop in pair:
+        tile = Genotypes(genotypes.codes[:, start // cells : -(-stop // cells)], stop - start)
+        # The place among all samples of each column of an expanded tile, -1 behind its last.
+        counted = device.xp.arange(start + 1, stop + 1, dtype=np.int64)[:, None]
+        calls.append(tile)
+        places.append(rows_in_column_order(counted, tile, device.xp)[:, 0] - 1)
+    counts = count_pairs(calls[0], None if pair[0] == pair[1] else calls[1], complete=complete, device=device)
+    return related_pairs(counts, *places, threshold=threshold, device=device)
 
 
 def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, device: Device) -> Counts:
@@ -238,7 +192,7 @@ def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, de
 
 
 def related_pairs(counts: Counts, first: Array, second: Array, *, threshold: float, device: Device) -> Pairs:
-    """Return the pairs of kinship at least ``threshold``; ``first`` and ``second`` are the `places_of` the tiles.
+    """Return the pairs of kinship at least ``threshold``; ``first`` and ``second`` are places of columns.
 
     A pair counts where the place of the first is smaller, and once if the tiles are the same.
     """

@@ -105,7 +105,7 @@ def test_a_range_holds_several_small_chunks_and_no_more_than_a_block(
 ) -> None:
     monkeypatch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", 1000)
     array: Any = zarr.create_array({}, shape=(*shape, 2), chunks=(*chunks, 2), dtype="i1")
-    calls = Calls(array, alleles=2, rows=lambda _: pd.DataFrame(), site_chunk=1)
+    calls = Calls(array, alleles=2, sites=lambda _: pd.DataFrame(), site_chunk=1)
     variants, samples = calls.block
     assert variants % chunks[0] == 0 or variants == shape[0]
     assert samples % chunks[1] == 0 or samples == shape[1]

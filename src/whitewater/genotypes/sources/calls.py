@@ -55,7 +55,7 @@ class Block:
         data = pa.decompress(self.path.read_bytes(), math.prod(self.shape), codec=CODEC)
         return np.frombuffer(data, np.int8).reshape(self.shape)[selection]
 
-    def rows(self, rows: slice) -> pd.DataFrame:
+    def sites(self, rows: slice) -> pd.DataFrame:
         """Return rows of the table of the variants."""
         import pandas as pd
 
@@ -74,7 +74,7 @@ class Calls:
     array: Array | Block
     alleles: int  # how many a variant has at most
     # Returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk`` rows
-    rows: Callable[[slice], pd.DataFrame]
+    sites: Callable[[slice], pd.DataFrame]
     site_chunk: int
     asked_ploidy: int = 0
 
@@ -130,19 +130,19 @@ class Calls:
         return min(variants, max(1, self.variants)), min(samples, max(1, self.samples))
 
     @property
+    def rows(self) -> int:
+        """Variants of a range."""
+        return self.block[0]
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of a block."""
         variants, samples = self.block
         return variants * samples * self._width * self.array.dtype.itemsize
 
-    def ranges(self) -> list[tuple[int, int]]:
-        """Cut the variants into ranges of whole chunks."""
-        size = self.block[0]
-        return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
-
     def tables(self) -> Iterator[pd.DataFrame]:
         """Yield the table of the variants in blocks, see `Part.tables`."""
-        return (self.rows(slice(*block)) for block in row_blocks(self.variants, chunk=self.site_chunk))
+        return (self.sites(slice(*block)) for block in row_blocks(self.variants, chunk=self.site_chunk))
 
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
         """Encode a range, see `Part.encode`. A call with a missing allele, or of another ploidy, is missing."""
@@ -158,7 +158,7 @@ class Calls:
     def _read(
         self, start: int, stop: int, first: int, last: int, uneven: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int8]:
-        """Read calls as int8 (variants, samples, ploidy)."""
+        """Read calls as int8 (variants, samples, ploidy); count those of each variant that are of another ploidy."""
         block = self.array.read((slice(start, stop), slice(first, last)))
         lowest = block.min()
         if block.max() >= self.alleles or lowest < NOT_CALLED:
@@ -174,13 +174,9 @@ class Calls:
         if self._width < self.ploidy:
             lowest, beyond = NOT_CALLED, self.ploidy - self._width
             block = np.pad(block, ((0, 0), (0, 0), (0, beyond)), constant_values=NOT_CALLED)
-        return block if self.ploidy == self._width and lowest > NOT_CALLED else self._even(block, uneven)
-
-    def _even(self, block: npt.NDArray[np.int8], uneven: npt.NDArray[np.int64]) -> npt.NDArray[np.int8]:
-        """Cut calls to the ploidy; those with more alleles become missing, and of a variant all other ones are counted.
-
-        Those with fewer are missing as they are.
-        """
+        if self.ploidy == self._width and lowest > NOT_CALLED:
+            return block
+        # Calls with more alleles become missing; those with fewer are so as they are.
         used, longer = block[:, :, : self.ploidy], (block[:, :, self.ploidy :] != NOT_CALLED).any(axis=2)
         uneven += ((block[:, :, 0] >= 0) & (longer | (used[:, :, -1] == NOT_CALLED))).sum(axis=1)
         return np.where(longer[:, :, None], np.int8(MISSING_ALLELE), used)

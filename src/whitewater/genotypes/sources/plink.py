@@ -42,9 +42,19 @@ class Bed:
     alleles: int = 2
 
     @property
+    def rows(self) -> int:
+        """Variants of a range of some megabytes."""
+        return min(max(1, BLOCK_BYTES // max(1, self.row_bytes)), max(1, self.variants))
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a variant."""
+        return -(-self.samples // GENOTYPES_A_BYTE)
+
+    @property
     def block_bytes(self) -> int:
-        """Bytes of the largest block of calls that is read at once."""
-        return self._rows * self._row_bytes
+        """Bytes of a range."""
+        return self.rows * self.row_bytes
 
     def tables(self) -> Iterator[pd.DataFrame]:
         """Yield the table of the variants, see `Part.tables`; allele 0 is none, and every variant passes.
@@ -62,10 +72,6 @@ class Bed:
             filter_pass=np.ones(len(bim), bool),
         )
 
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return ranges of some megabytes."""
-        return [(start, min(start + self._rows, self.variants)) for start in range(0, self.variants, self._rows)]
-
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
         """Encode a range, see `Part.encode`; every call is diploid.
 
@@ -74,24 +80,16 @@ class Bed:
         """
         from whitewater.genotypes.encode import encode_bed
 
-        path, size = _file(self.prefix, ".bed"), (stop - start) * self._row_bytes
-        bed = np.fromfile(path, np.uint8, size, offset=HEADER + start * self._row_bytes)
+        path, size = _file(self.prefix, ".bed"), (stop - start) * self.row_bytes
+        bed = np.fromfile(path, np.uint8, size, offset=HEADER + start * self.row_bytes)
         if len(bed) != size:
             raise IntegrityError(f"{path} ends before variant {stop}: it was changed while it was read. Run again.")
-        bed = bed.reshape(-1, self._row_bytes)
+        bed = bed.reshape(-1, self.row_bytes)
         used = self.samples % GENOTYPES_A_BYTE
         if used and (bed[:, -1] >> (2 * used)).any():  # PLINK leaves these bits 0
             raise InputError(f"{path} holds genotypes of more samples than the {self.samples:,} in the .fam: it "
                              "lacks lines, or these files are not of one data set.")  # fmt: skip
         encode_bed(bed, samples=self.samples, codes=codes, counts=tally.counts, missing=tally.missing)
-
-    @property
-    def _row_bytes(self) -> int:
-        return -(-self.samples // GENOTYPES_A_BYTE)
-
-    @property
-    def _rows(self) -> int:
-        return min(max(1, BLOCK_BYTES // max(1, self._row_bytes)), max(1, self.variants))
 
 
 def open_plink(prefix: str) -> Source:
@@ -175,20 +173,17 @@ def _check_bed(bed: Bed) -> None:
     if head[2] != VARIANT_MAJOR:
         raise InputError(f"{path} holds rows of samples, which PLINK wrote before 2008. Rewrite it with "
                          "`plink1.9 --make-bed`.")  # fmt: skip
-    expected = HEADER + bed.variants * bed._row_bytes
-    if size != expected:
-        raise InputError(
-            f"{path} has {size:,} bytes, but {bed.variants:,} variants in the .bim and {bed.samples:,} "
-            f"samples in the .fam make {expected:,}.{_fitting(bed, size - HEADER)} The file is cut off, or these "
-            "files are not of one data set."
-        )
-
-
-def _fitting(bed: Bed, size: int) -> str:
-    """Say which number of lines of the .fam, or of the .bim, would fit the .bed."""
-    row_bytes, left = divmod(size, max(1, bed.variants))
+    expected = HEADER + bed.variants * bed.row_bytes
+    if size == expected:
+        return
+    row_bytes, left = divmod(size - HEADER, max(1, bed.variants))
+    variants, left_of_row = divmod(size - HEADER, max(1, bed.row_bytes))
+    fitting = ""
     if row_bytes and not left:
         fewest, most = GENOTYPES_A_BYTE * (row_bytes - 1) + 1, GENOTYPES_A_BYTE * row_bytes
-        return f" With as many variants it holds {fewest:,} to {most:,} samples: check for lines of the .fam."
-    variants, left = divmod(size, max(1, bed._row_bytes))
-    return f" With as many samples it holds {variants:,} variants: check for lines of the .bim." if not left else ""
+        fitting = f" With as many variants it holds {fewest:,} to {most:,} samples: check for lines of the .fam."
+    elif not left_of_row:
+        fitting = f" With as many samples it holds {variants:,} variants: check for lines of the .bim."
+    raise InputError(f"{path} has {size:,} bytes, but {bed.variants:,} variants in the .bim and {bed.samples:,} "
+                     f"samples in the .fam make {expected:,}.{fitting} The file is cut off, or these files are not of "
+                     "one data set.")  # fmt: skip

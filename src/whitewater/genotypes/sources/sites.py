@@ -67,53 +67,28 @@ def sites(
 
 
 def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
-    """Leave out the alternates that no call holds.
+    """Return a table that lists all alleles that a variant might have without the alternates that no call holds.
 
-    Parameters
-    ----------
-    table
-        Table of variants that lists all alleles that a variant might have.
-    seen
-        bool (variants, alleles): whether a call holds the allele; the reference, which is first, stays either way.
-
-    Returns
-    -------
-    DataFrame
-        The table with other columns alternate and alleles; ids stay.
+    ``seen``, bool (variants, alleles), says whether a call holds the allele; the reference, which is first, stays
+    either way, and so do ids.
     """
     import pandas as pd
 
-    blocks = [slice(*block) for block in row_blocks(len(table), chunk=1)]
-    parts = [_seen_alternates(table["alternate"].iloc[block], seen[block]) for block in blocks]
-    return table.assign(
-        alternate=pd.concat([alternate for alternate, _ in parts], ignore_index=True),
-        alleles=np.concatenate([alleles for _, alleles in parts]),
-    )
+    alternates, numbers = [], []
+    for start, stop in row_blocks(len(table), chunk=1):
+        listed = table["alternate"].iloc[start:stop].str.split(",", expand=True).fillna("").to_numpy(object)
+        occurring = seen[start:stop, 1 : listed.shape[1] + 1] & (listed != "")
+        alternates.append(pd.Series(_joined(listed, occurring), dtype="str"))
+        numbers.append(1 + occurring.sum(axis=1, dtype=np.int32))
+    return table.assign(alternate=pd.concat(alternates, ignore_index=True), alleles=np.concatenate(numbers))
 
 
 def check_unique(names: Iterable[str], *, place: str) -> None:
-    """Refuse duplicate names of samples.
-
-    Raises
-    ------
-    InputError
-        Listing the duplicates.
-    """
+    """Refuse duplicate names of samples with an InputError that lists them."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"{place} names {len(twice)} samples more than once: {shorten_list(twice)}. Results are by "
                          "sample; make the names unique.")  # fmt: skip
-
-
-def _seen_alternates(
-    alternate: pd.Series[str], seen: npt.NDArray[np.bool_]
-) -> tuple[pd.Series[str], npt.NDArray[np.int32]]:
-    """Return the alternates that occur, joined by commas, and how many alleles they make with the reference."""
-    import pandas as pd
-
-    listed = alternate.str.split(",", expand=True).fillna("").to_numpy(object)
-    occurring = seen[:, 1 : listed.shape[1] + 1] & (listed != "")
-    return pd.Series(_joined(listed, occurring), dtype="str"), 1 + occurring.sum(axis=1, dtype=np.int32)
 
 
 def _joined(alleles: Text, used: npt.NDArray[np.bool_]) -> Text:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -69,14 +70,15 @@ class Part(Protocol):
         """How many alleles a variant has at most."""
 
     @property
+    def rows(self) -> int:
+        """The number of variants that are read at once; the last ones may be fewer."""
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of the largest block of calls that is read at once."""
 
     def tables(self) -> Iterable[pd.DataFrame]:
         """Yield tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass."""
-
-    def ranges(self) -> list[tuple[int, int]]:
-        """Cut the variants into the units that are read at once; together they are all variants."""
 
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
         """Write the genotypes of the variants from ``start`` to before ``stop`` of the part, and count them.
@@ -129,9 +131,9 @@ class Source:
     def ranges(self) -> list[tuple[int, int]]:
         """Cut the variants into the units that are read at once; none spans two parts."""
         return [
-            (offset + start, offset + stop)
-            for offset, part in zip(self.starts, self.parts, strict=False)
-            for start, stop in part.ranges()
+            (first, min(first + part.rows, stop))
+            for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True)
+            for first in range(start, stop, part.rows)
         ]
 
     def encode(self, start: int, stop: int, codes: npt.NDArray[Any]) -> Tally:

@@ -7,6 +7,7 @@ contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,7 +55,12 @@ def open_vcz(settings: Vcz) -> Source:
     if len(alleles.shape) != 2:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
     filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
-    _check_flags(arrays, filters)
+    for name in FLAGS:
+        if name in arrays and arrays[name].dtype != np.bool_:
+            raise InputError(f"{arrays[name].place} holds {arrays[name].dtype}, but should hold bool.")
+    flags = arrays.get("variant_filter")
+    if flags is not None and flags.shape[1:] != filters.shape:
+        raise InputError(f"{flags.place} has the shape {flags.shape}, but there are {len(filters)} filters.")
     rows = partial(_vcz_rows, arrays=arrays, contigs=_names(group, "contig_id", "contigs"), filters=filters)
     calls = Calls(group.array(CALLS), alleles.shape[1], rows, alleles.chunks[0], settings.ploidy)
     calls.check()
@@ -99,16 +105,6 @@ def _names(group: Group, array: str, attribute: str) -> Text:
     raise InputError(f"{group.name} has neither an array {array} nor an attribute {attribute}, which VCF Zarr demands.")
 
 
-def _check_flags(arrays: Mapping[str, Array], filters: Text) -> None:
-    """Refuse flags that are numbers, and filters without names."""
-    for name in FLAGS:
-        if name in arrays and arrays[name].dtype != np.bool_:
-            raise InputError(f"{arrays[name].place} holds {arrays[name].dtype}, but should hold bool.")
-    array = arrays.get("variant_filter")
-    if array is not None and array.shape[1:] != filters.shape:
-        raise InputError(f"{array.place} has the shape {array.shape}, but there are {len(filters)} filters.")
-
-
 # ---- MalariaGEN's layout
 
 
@@ -121,7 +117,7 @@ def open_malariagen(settings: Malariagen) -> Source:
     """
     calls = _open_store(settings.store, settings)
     listed = _open_store(settings.sites, settings) if settings.sites else calls
-    names = settings.contigs or _contigs(calls)
+    names = settings.contigs or _contigs(calls) or ["<contig>"]
     contigs = tuple(_contig(name, calls, listed, ploidy=settings.ploidy) for name in names)
     _require(calls, ["samples"], layout=LAYOUT)
     samples = tuple(calls.array("samples").read().astype(object))
@@ -139,10 +135,7 @@ def open_malariagen(settings: Malariagen) -> Source:
 
 def _contigs(group: Group) -> Sequence[str]:
     """Return the contigs that a store holds calls of, sorted."""
-    names = [name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}")]
-    if not names:
-        _require(group, [f"<contig>/{GENOTYPES}"], layout=LAYOUT)
-    return names
+    return [name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}")]
 
 
 def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Calls:
@@ -155,7 +148,7 @@ def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Calls:
     called = Calls(
         calls.array(f"{name}/{GENOTYPES}"),
         alleles=1 + columns,
-        rows=partial(_rows, contig=name, arrays=arrays, passed=passed),
+        sites=partial(_rows, contig=name, arrays=arrays, passed=passed),
         site_chunk=arrays[ALTERNATE].chunks[0],
         asked_ploidy=ploidy,
     )
@@ -195,36 +188,20 @@ def _open_store(store: str, settings: Vcz) -> Group:
 
 
 def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
-    """Refuse a store that lacks arrays.
-
-    Raises
-    ------
-    InputError
-        Naming the arrays that it lacks and those that it has.
-    """
+    """Refuse a store that lacks arrays with an InputError that names them, and those that it has."""
     absent = [name for name in names if name not in group]
-    if absent:
-        raise InputError(f"{group.name} lacks {', '.join(absent)}, which {layout} has{_list_arrays(group)}. Check that "
-                         "it is a store of this layout.")  # fmt: skip
-
-
-def _list_arrays(group: Group) -> str:
-    """Say which arrays a store holds, if it can be listed."""
-    try:
+    if not absent:
+        return
+    holds = ""
+    with suppress(InputError):  # that it cannot be listed
         names = group.names()
-    except InputError:
-        return ""
-    return f"; it holds {shorten_list(names)}" if names else "; it is empty"
+        holds = f"; it holds {shorten_list(names)}" if names else "; it is empty"
+    raise InputError(f"{group.name} lacks {', '.join(absent)}, which {layout} has{holds}. Check that it is a store of "
+                     "this layout.")  # fmt: skip
 
 
 def _require_rows(arrays: Iterable[Array], rows: int, *, of: str) -> None:
-    """Refuse arrays whose first dimension is another one than ``rows``, the number of ``of``.
-
-    Raises
-    ------
-    InputError
-        Naming the array.
-    """
+    """Refuse arrays whose first dimension is another one than ``rows``, the number of ``of``, with an InputError."""
     for array in arrays:
         if not array.shape or array.shape[0] != rows:
             raise InputError(f"{array.place} has the shape {array.shape}, but there are {rows} "

@@ -90,7 +90,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     _check(regions, counted)
     blocks = list(chain.from_iterable(regions))
     ploidy = settings.ploidy or max((block.shape[2] for block in blocks), default=1)
-    parts = [Calls(block, block.alleles, block.rows, block.shape[0], ploidy) for block in blocks]
+    parts = [Calls(block, block.alleles, block.sites, block.shape[0], ploidy) for block in blocks]
     if parts:
         max(parts, key=lambda part: part.array.shape[2]).check()
     return Source(tuple(parts), samples, tuple(map(str, files)))

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.genotypes.linkage.pruning import NONE, Pruning, thin, windows
 from whitewater.script import main
@@ -67,8 +66,7 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
     # Those behind the task's own variants are compared with none: their pairs are another task's.
     reach = np.arange(1, read.variants + 1, dtype=np.int32)
     reach[: stop - start] = stops[start:stop] - start
-    genotypes = Genotypes(device.to_device(read.codes), read.samples, read.ploidy)
-    return correlated_variants(device, genotypes, reach, threshold) + np.int32(start)
+    return correlated_variants(device, read.on(device), reach, threshold) + np.int32(start)
 
 
 def _choose(

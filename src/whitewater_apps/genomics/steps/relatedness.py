@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError, shorten_list
+from whitewater.errors import ConfigError, InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs, require_diploid
+from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+DIPLOID = 2
 # The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms.
 DEGREES = {"duplicate": 2**-1.5, "first": 2**-2.5, "second": 2**-3.5, "third": 2**-4.5}
 # Pairs of strangers expected to come out as relatives, from which on it is said.
@@ -84,7 +85,11 @@ def _chance(
     """
     if settings.method == "none":
         return {"standard_error": None, "chance_pairs": None}
-    require_diploid(folder)
+    if folder.ploidy != DIPLOID:
+        raise ConfigError(
+            f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
+            "Set genomics.relatedness.method to none, or name a source of diploid genotypes."
+        )
     samples, limit = folder.samples, settings.maximum_kinship
     if samples < settings.minimum_samples:
         raise InputError(
