@@ -8,11 +8,19 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from whitewater.config.base import Section
 from whitewater.genotypes.config import GenotypeSource, Pca, Relatedness, Share
 
+LAST_POSITION = 2**63 - 1
 
-def _begins_before_it_ends(region: str) -> str:
+
+def parse_region(region: str) -> tuple[str, int, int]:
+    """Read ``contig`` or ``contig:first-last``: the positions are 1-based, both included."""
     contig, _, positions = region.partition(":")
     first, _, last = positions.partition("-")
-    if positions and int(last) < int(first):
+    return contig, int(first or 1), int(last or LAST_POSITION)
+
+
+def _begins_before_it_ends(region: str) -> str:
+    contig, first, last = parse_region(region)
+    if last < first:
         raise ValueError(f"the region ends before it begins: write it as {contig}:{last}-{first}")
     return region
 

@@ -1,7 +1,7 @@
 """Step `variant_qc`: every variant is kept, or listed with all rules that it breaks; counts tell, no call is read."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_l
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.genomics.config import VariantQc
+from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
 from whitewater_apps.genomics.decisions import IDENTITY
 
 if TYPE_CHECKING:
@@ -22,25 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 DIPLOID = 2
-# Each reason, and what lets more variants pass.
-REMEDIES = {
-    "multiallelic": "set ingest.multiallelic to collapse",
-    "filter": "set variant_qc.only_filter_pass to false",
-    "contig": "name other variant_qc.contigs",
-    "region": "name other variant_qc.regions",
-    "excluded region": "name smaller variant_qc.exclude_regions",
-    "call rate": "lower variant_qc.minimum_call_rate",
-    "allele frequency": "lower variant_qc.minimum_allele_frequency",
-    "allele count": "lower variant_qc.minimum_allele_count",
-    "no variance": "give samples that differ, or more of them",
-    "Hardy-Weinberg equilibrium": "lower variant_qc.hwe_p_value",
-}
-REASONS = tuple(REMEDIES)
 # The statistics that the table of decisions tells.
 MEASURED = ("call_rate", "allele_frequency", "allele_count", "hwe_p_value")
-LAST_POSITION = 2**63 - 1
-# A contig, and its first and last position, 1-based, both included.
-Region = tuple[str, int, int]
+# By reason, in the order in which reasons are listed: which variants break the rule, and what lets more of them pass.
+Rules = dict[str, tuple[npt.ArrayLike, str]]
 
 
 def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> None:
@@ -53,12 +38,22 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
         )
     table = folder.variants_table()
     measured = measure(_counts(table, folder), ploidy=folder.ploidy)
-    broken = broken_rules(table, measured, run.settings)
-    kept, reasons = ~broken.any(axis=1), reason_lists(broken)
+    rules = broken_rules(table, measured, run.settings)
+    broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
+    kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
     columns = {name: measured[name].to_numpy() for name in MEASURED}
+    reasons = reason_lists(broken, list(rules))
     pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
-    _note(run, broken, kept=int(kept.sum()), rejected=int(np.count_nonzero(reasons.value_lengths())))
+    facts = {"variants": len(kept), "kept": int(kept.sum()), "rejected": int((~kept).sum())}
+    run.note(**facts, rejected_by_reason=by_reason)
+    if not facts["kept"]:
+        most = max(by_reason, key=lambda reason: by_reason[reason])
+        raise InputError(
+            f"None of {len(kept)} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
+            f"{rules[most][1]}."
+        )
+    logger.info("%(variants)d variants read, %(kept)d kept, %(rejected)d rejected", facts)
 
 
 def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
@@ -96,31 +91,39 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     )
 
 
-def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> npt.NDArray[np.bool_]:
-    """Return which rules each variant breaks: (variants, rules), in the order of `REASONS`."""
+def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> Rules:
+    """Return which variants break each rule."""
     contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
-    regions, excluded = ([_parsed(region) for region in of] for of in (settings.regions, settings.exclude_regions))
-    by_reason = {
-        "multiallelic": table["multiallelic"],
-        "filter": ~table["filter_pass"] & settings.only_filter_pass,
-        "contig": ~_within(table, contigs, setting="contigs") & bool(contigs),
-        "region": ~_within(table, regions, setting="regions") & bool(regions),
-        "excluded region": _within(table, excluded, setting="exclude_regions"),
-        "call rate": measured["call_rate"] < settings.minimum_call_rate,
-        # Written so that a variant without calls, whose frequency is NaN, breaks it.
-        "allele frequency": ~(measured["rarer_frequency"] >= settings.minimum_allele_frequency),
-        "allele count": measured["rarer_count"] < settings.minimum_allele_count,
-        # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
-        "no variance": measured["one_genotype"],
-        "Hardy-Weinberg equilibrium": measured["hwe_p_value"] < settings.hwe_p_value,
+    regions, excluded = (list(map(parse_region, of)) for of in (settings.regions, settings.exclude_regions))
+    outside_contigs = ~_within(table, contigs, setting="contigs") & bool(contigs)
+    outside_regions = ~_within(table, regions, setting="regions") & bool(regions)
+    in_excluded = _within(table, excluded, setting="exclude_regions")
+    failed = ~table["filter_pass"] & settings.only_filter_pass
+    # Written so that a variant without calls, whose frequency is NaN, breaks it.
+    rare = ~(measured["rarer_frequency"] >= settings.minimum_allele_frequency)
+    few_calls = measured["call_rate"] < settings.minimum_call_rate
+    few_alleles = measured["rarer_count"] < settings.minimum_allele_count
+    # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
+    constant = measured["one_genotype"]
+    out_of_balance = measured["hwe_p_value"] < settings.hwe_p_value
+    return {
+        "multiallelic": (table["multiallelic"], "set ingest.multiallelic to collapse"),
+        "filter": (failed, "set variant_qc.only_filter_pass to false"),
+        "contig": (outside_contigs, "name other variant_qc.contigs"),
+        "region": (outside_regions, "name other variant_qc.regions"),
+        "excluded region": (in_excluded, "name smaller variant_qc.exclude_regions"),
+        "call rate": (few_calls, "lower variant_qc.minimum_call_rate"),
+        "allele frequency": (rare, "lower variant_qc.minimum_allele_frequency"),
+        "allele count": (few_alleles, "lower variant_qc.minimum_allele_count"),
+        "no variance": (constant, "give samples that differ, or more of them"),
+        "Hardy-Weinberg equilibrium": (out_of_balance, "lower variant_qc.hwe_p_value"),
     }
-    return np.stack([np.asarray(by_reason[reason], bool) for reason in REASONS], axis=1)
 
 
-def reason_lists(broken: npt.NDArray[np.bool_]) -> pa.ListArray:
-    """Return the names of the rules that each variant breaks, ``broken`` being (variants, rules)."""
-    _, rules = np.nonzero(broken)
-    names = pa.DictionaryArray.from_arrays(rules.astype(np.int32), list(REASONS)).dictionary_decode()
+def reason_lists(broken: npt.NDArray[np.bool_], reasons: Sequence[str]) -> pa.ListArray:
+    """Return the reasons of each variant, ``broken`` being (variants, reasons)."""
+    _, places = np.nonzero(broken)
+    names = pa.DictionaryArray.from_arrays(places.astype(np.int32), reasons).dictionary_decode()
     offsets = np.concatenate([[0], broken.sum(axis=1).cumsum()]).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, names)
 
@@ -137,31 +140,9 @@ def _counts(table: "pd.DataFrame", folder: GenotypeFolder) -> npt.NDArray[np.int
     return counts
 
 
-def _note(run: Run[VariantQc], broken: npt.NDArray[np.bool_], *, kept: int, rejected: int) -> None:
-    """Record what became of the variants; refuse a result without any."""
-    variants, by_reason = len(broken), dict(zip(REASONS, broken.sum(axis=0).tolist(), strict=True))
-    if kept + rejected != variants:
-        raise IntegrityError(
-            f"Of {variants} variants {kept} are kept and {rejected} have a reason not to be. Report this as a bug."
-        )
-    run.note(variants=variants, kept=kept, rejected=rejected, rejected_by_reason=by_reason)
-    if not kept:
-        most = max(by_reason, key=lambda reason: by_reason[reason])
-        raise InputError(
-            f"None of {variants} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
-            f"{REMEDIES[most]}."
-        )
-    logger.info("%d variants read, %d kept, %d rejected", variants, kept, rejected)
-
-
-def _parsed(region: str) -> Region:
-    """Read ``contig`` or ``contig:first-last``."""
-    contig, _, positions = region.partition(":")
-    first, _, last = positions.partition("-")
-    return contig, int(first or 1), int(last or LAST_POSITION)
-
-
-def _within(variants: "pd.DataFrame", regions: Sequence[Region], *, setting: str) -> npt.NDArray[np.bool_]:
+def _within(
+    variants: "pd.DataFrame", regions: Iterable[tuple[str, int, int]], *, setting: str
+) -> npt.NDArray[np.bool_]:
     """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
     codes, names = variants["contig"].factorize()
     code_of = {str(name): code for code, name in enumerate(names)}
