@@ -54,8 +54,11 @@ class Genotypes:
         return Genotypes(device.to_device(self.codes), self.samples, self.ploidy)
 
 
-def dosages_of(codes: Array, chosen: Array) -> Array:
-    """Unpack some samples of two-bit codes: int8 (variants, chosen samples), -1 where missing; all on one device."""
+def dosages_of(genotypes: Genotypes, chosen: Array) -> Array:
+    """Return those of some samples: int8 (variants, chosen samples), -1 where missing; all on one device."""
+    codes = genotypes.codes
+    if not genotypes.packed:
+        return codes[:, chosen]
     unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
     dosages: Array = unpacked.astype(np.int8)
     dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE

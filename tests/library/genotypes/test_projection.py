@@ -9,6 +9,7 @@ import pytest
 from scipy.linalg import orthogonal_procrustes
 
 from whitewater.engines import Device
+from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.loadings import Loadings
 from whitewater.genotypes.pca.projection import Method, augmented, scores, sums
 from whitewater.genotypes.pca.scaled import VariantScaling
@@ -44,8 +45,14 @@ def fit(dosages: Dosages, components: int = COMPONENTS) -> tuple[Loadings, Float
     return loadings, right[:components].T * values[:components] / np.sqrt(variants)
 
 
+def sums_of(dosages: Dosages, rows: npt.NDArray[np.int64], loadings: Loadings) -> Floats:
+    samples = dosages.shape[1]
+    found: Floats = sums(Genotypes(dosages, samples), np.arange(samples), rows, loadings=loadings, device=Device())
+    return found
+
+
 def project(dosages: Dosages, loadings: Loadings, method: Method) -> Floats:
-    found = sums(dosages, np.arange(len(dosages)), loadings=loadings, device=Device())
+    found = sums_of(dosages, np.arange(len(dosages)), loadings)
     return scores(found, loadings=loadings, method=method)
 
 
@@ -110,7 +117,7 @@ def test_sums_over_parts_of_the_variants_add_up(fitted: tuple[Loadings, Floats])
     loadings, _ = fitted
     dosages = populations(5, seed=2)[0]
     rows = np.random.default_rng(5).permutation(VARIANTS)
-    parts = [sums(dosages[part], part, loadings=loadings, device=Device()) for part in np.array_split(rows, 7)]
+    parts = [sums_of(dosages[part], part, loadings) for part in np.array_split(rows, 7)]
     total = parts[0]
     for part in parts[1:]:
         total += part

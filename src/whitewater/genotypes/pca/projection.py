@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
-from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.genotypes import Genotypes, dosages_of
 from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_ROWS, scaled_dosages
 
 if TYPE_CHECKING:
@@ -34,11 +34,13 @@ LARGEST_CONDITION = 1e5
 SAMPLES_AT_ONCE = 4096
 
 
-def sums(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Array:
-    """Sum over variants for each of q samples; ``dosages``, int8 (variants, q), belong to ``rows`` of the loadings.
+def sums(
+    genotypes: Genotypes, chosen: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
+) -> Array:
+    """Sum over variants for each of the q samples ``chosen``; the genotypes belong to ``rows`` of the loadings.
 
-    ``dosages``, -1 where missing, and the sums are on the device. Sums are float32 within a slab of variants and added
-    up in float64; those of several sets of variants add up.
+    Genotypes and sums are on the device. Sums are float32 within a slab of variants and added up in float64; those of
+    several sets of variants add up.
 
     Returns
     -------
@@ -46,14 +48,22 @@ def sums(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, devi
         float64 (q, k + k (k + 1) / 2 + 2) for k components: x'w; the upper triangle of the sum of w w' over the called
         variants; x'x; and the number of variants with a call, of those that have a scale.
     """
-    size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, dosages.shape[1])), MOST_ROWS)
-    slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
-    return reduce(add, (_sums_of_slab(dosages[slab], rows[slab], loadings=loadings, device=device) for slab in slabs))
+    size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, len(chosen))), MOST_ROWS)
+    slabs = ((start, start + size) for start in range(0, max(1, len(rows)), size))
+    return reduce(
+        add,
+        (
+            _sums_of_slab(genotypes.between(start, stop), chosen, rows[start:stop], loadings=loadings, device=device)
+            for start, stop in slabs
+        ),
+    )
 
 
-def _sums_of_slab(dosages: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device) -> Array:
+def _sums_of_slab(
+    slab: Genotypes, chosen: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
+) -> Array:
     xp = device.xp
-    genotypes = Genotypes(xp.ascontiguousarray(dosages), dosages.shape[1], loadings.ploidy)
+    genotypes = Genotypes(xp.ascontiguousarray(dosages_of(slab, chosen)), len(chosen), loadings.ploidy)
     weights = device.to_device(loadings.weights[rows])
     first, second = (device.to_device(each) for each in np.triu_indices(weights.shape[1]))
     table = device.to_device(scaled_dosages(loadings.scaling.at(rows), ploidy=loadings.ploidy))

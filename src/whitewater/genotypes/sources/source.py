@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.errors import InputError
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, dosages_of
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, Genotypes, dosages_of
 from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Source:
             return dosages, self.encode(start, stop, dosages)
         codes = np.full((stop - start, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
         tally = self.encode(start, stop, codes)
-        return dosages_of(codes, np.arange(samples)), tally
+        return dosages_of(Genotypes(codes, samples), np.arange(samples)), tally
 
     def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
         """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.

@@ -46,45 +46,47 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     table fits none of its samples; ResourceError if it needs more memory than there is; and IntegrityError if a local
     file changes while it is read.
     """
-    with refuse_changes([*named_places(run.settings), run.settings.labels.table]):
-        _ingest(run, simulated=simulated, genotypes=genotypes, inputs=inputs)
-
-
-def _ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Output) -> None:
     import pandas as pd
 
-    scratch = genotypes / "converted"
-    source = open_source(run.settings, simulated, scratch=scratch, threads=run.threads)
-    memory.forecast(
-        forecast(source, threads=run.threads),
-        what=f"reading {source.variants:,} variants of {len(source.samples):,} samples",
-        remedy="Use fewer threads, or a store of smaller chunks.",
-    )
-    table = source.variants_table()
-    check_order(table, place=redact(source.origins[0]))
-    labels, tables = sample_labels(source.samples, run.settings, simulated, refresh=run.refresh)
-    folder, tally = _encode(run, source, genotypes)
-    key = f"genomics.ingest.{run.settings.source}.ploidy"
-    source.check_ploidy(table, tally, key=key)
-    table = only_seen(table, tally.seen) if source.lists_all else table
-    variants = counted(table, tally, exclude=run.settings.multiallelic == "exclude")
-    samples = pd.DataFrame({"sample": source.samples, "label": labels}, dtype="str")
-    folder.finish(variants=variants, samples=samples.assign(count_missing=tally.missing))
-    files = describe_origins([*source.origins, *tables], threads=run.threads)
-    write_json(inputs, {"source": run.settings.source, "files": files})
+    settings, scratch = run.settings, genotypes / "converted"
+    with refuse_changes([*named_places(settings), settings.labels.table]):
+        source = open_source(settings, simulated, scratch=scratch, threads=run.threads)
+        memory.forecast(
+            forecast(source, threads=run.threads),
+            what=f"reading {source.variants:,} variants of {len(source.samples):,} samples",
+            remedy="Use fewer threads, or a store of smaller chunks.",
+        )
+        table = source.variants_table()
+        check_order(table, place=redact(source.origins[0]))
+        labels, tables = sample_labels(source.samples, settings, simulated, refresh=run.refresh)
+        folder, tally = _encode(run, source, genotypes)
+        source.check_ploidy(table, tally, key=f"genomics.ingest.{settings.source}.ploidy")
+        table = only_seen(table, tally.seen) if source.lists_all else table
+        variants = counted(table, tally, exclude=settings.multiallelic == "exclude")
+        samples = pd.DataFrame({"sample": source.samples, "label": labels}, dtype="str")
+        folder.finish(variants=variants, samples=samples.assign(count_missing=tally.missing))
+        files = describe_origins([*source.origins, *tables], threads=run.threads)
+    write_json(inputs, {"source": settings.source, "files": files})
     if scratch.exists():
         shutil.rmtree(scratch)
-    _report(run, source, variants, files)
+    facts = {
+        "variants": source.variants,
+        "samples": len(source.samples),
+        "ploidy": source.ploidy,
+        "missing_calls": int(variants["count_missing"].sum()),
+        "multiallelic": int((variants["alleles"] > BIALLELIC).sum()),
+        "local_bytes": sum(each.get("bytes", 0) for each in files),
+    }
+    run.note(**facts)
+    logger.info(
+        "%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
+        "%(multiallelic)d variants are multiallelic",
+        facts,
+    )
 
 
 def check_order(table: "pd.DataFrame", *, place: str) -> None:
-    """Refuse variants whose contigs are not contiguous, or whose positions decrease within one.
-
-    Raises
-    ------
-    InputError
-        Naming the first such variant.
-    """
+    """Refuse variants whose contigs are not contiguous, or whose positions decrease within one, naming the first."""
     contig, names = table["contig"].factorize()
     position = table["position"].to_numpy()
     new = np.diff(contig, prepend=-1) != 0
@@ -142,13 +144,7 @@ def encode_ranges(ranges: Sequence[tuple[int, int]], *, source: Source, folder: 
 
 
 def check_counts(tally: Tally, *, samples: int) -> None:
-    """Check that every call of every variant was counted once.
-
-    Raises
-    ------
-    IntegrityError
-        Naming the first variant of which calls were lost or counted twice.
-    """
+    """Check that every call was counted once, or name the first variant of which calls were lost or counted twice."""
     calls = tally.counts.sum(axis=1, dtype=np.int64)
     if (wrong := np.flatnonzero(calls != samples)).size:
         row = wrong[0]
@@ -191,23 +187,6 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
         else {"url": redact(origin)}
         for origin in origins
     ]
-
-
-def _report(run: Run[Ingest], source: Source, variants: "pd.DataFrame", files: Sequence[Mapping[str, Any]]) -> None:
-    facts = {
-        "variants": source.variants,
-        "samples": len(source.samples),
-        "ploidy": source.ploidy,
-        "missing_calls": int(variants["count_missing"].sum()),
-        "multiallelic": int((variants["alleles"] > BIALLELIC).sum()),
-        "local_bytes": sum(each.get("bytes", 0) for each in files),
-    }
-    run.note(**facts)
-    logger.info(
-        "%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
-        "%(multiallelic)d variants are multiallelic",
-        facts,
-    )
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,21 +16,11 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import read_samples
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 logger = logging.getLogger(__name__)
 
 
 def pca(
-    run: Run[Pca],
-    *,
-    packed: Path,
-    samples: Path,
-    pcs: Output,
-    eigenvalues: Output,
-    loadings: Output,
-    selected: Output,
+    run: Run[Pca], *, packed: Path, samples: Path, pcs: Output, eigenvalues: Output, loadings: Output, selected: Output
 ) -> None:
     """Compute principal components from the samples that are used, and which variants make them.
 
@@ -44,18 +34,15 @@ def pca(
         components = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
         write_loadings(loadings, components, scaling=run.settings.scaling.model_dump())
     described = _summary(components, run.settings)
-    _score_table(table, components).to_parquet(pcs, index=False)
+    scores = {f"PC{number}": column for number, column in enumerate(components.scores.T, start=1)}
+    used = table.loc[table["used"], ["sample", "label"]].reset_index(drop=True)
+    used.assign(**scores).to_parquet(pcs, index=False)
     table.to_parquet(selected, index=False)
     write_json(eigenvalues, described)
     run.note(
         **{name: described[name] for name in ("samples", "variants", "solver", "passes", "significant_components")}
     )
     logger.info("%d of %d components are significant", described["significant_components"], run.settings.components)
-
-
-def _score_table(samples: "pd.DataFrame", components: PrincipalComponents) -> "pd.DataFrame":
-    named = {f"PC{number}": scores for number, scores in enumerate(components.scores.T, start=1)}
-    return samples.loc[samples["used"], ["sample", "label"]].reset_index(drop=True).assign(**named)
 
 
 def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:

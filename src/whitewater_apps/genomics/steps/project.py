@@ -13,7 +13,7 @@ import numpy.typing as npt
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.genotypes import Genotypes, dosages_of
+from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.matching import Matches, match
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums
@@ -34,14 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def project(
-    run: Run[Project],
-    *,
-    packed: Path,
-    samples: Path,
-    loadings: Path,
-    projected: Output,
-) -> None:
+def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, projected: Output) -> None:
     """Project the samples that were not used, and those of the second data set, on the principal components.
 
     Raises InputError if the second data set cannot be read, holds too few of the variants, or has another ploidy, and
@@ -82,22 +75,18 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", l
 
 def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadings) -> Array:
     """Sum over the variants of a share for the samples at ``chosen``; see `sums`."""
-    device, size = share.device, share.folder.block_variants
-    columns = device.to_device(chosen)
-
-    def sums_of(genotypes: Genotypes, first: int) -> Array:
-        dosages = dosages_of(genotypes.codes, columns) if genotypes.packed else genotypes.codes[:, columns]
-        rows = np.arange(first, first + genotypes.variants)
-        return sums(dosages, rows, loadings=loadings, device=device)
-
-    return reduce(
-        add,
-        (
-            sums_of(genotypes.between(start, start + size), share.start + first + start)
-            for first, genotypes in share.pieces(rows=size)
-            for start in range(0, genotypes.variants, size)
-        ),
+    columns = share.device.to_device(chosen)
+    parts = (
+        sums(
+            genotypes,
+            columns,
+            np.arange(genotypes.variants) + share.start + first,
+            loadings=loadings,
+            device=share.device,
+        )
+        for first, genotypes in share.pieces()
     )
+    return reduce(add, parts)
 
 
 def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
@@ -134,7 +123,7 @@ def _sums_of_source(
     source: "Source", *, matches: Matches, loadings: Loadings, device: Device
 ) -> "tuple[npt.NDArray[np.float64], Tally]":
     """Sum over the variants of a data set, and count its calls."""
-    tally = source.tally(0, source.variants)
+    tally, everyone = source.tally(0, source.variants), device.to_device(np.arange(len(source.samples)))
 
     def sums_of(between: tuple[int, int]) -> Array:
         start, stop = between
@@ -145,7 +134,8 @@ def _sums_of_source(
         swapped = matches.swapped[inside]
         flipped = dosages[swapped]
         dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
-        return sums(device.to_device(dosages), matches.first[inside], loadings=loadings, device=device)
+        genotypes = Genotypes(dosages, dosages.shape[1], loadings.ploidy).on(device)
+        return sums(genotypes, everyone, matches.first[inside], loadings=loadings, device=device)
 
     return device.to_host(reduce(add, map(sums_of, source.ranges()))), tally
 
@@ -155,21 +145,14 @@ def _table(
 ) -> "pd.DataFrame":
     """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
     called, placed = called_variants(totals), scores(totals, loadings=loadings, method=run.settings.method)
-    why = [
-        f"{reason}; {_why_not(number, components=placed.shape[1])}" if np.isnan(score) else reason
-        for reason, number, score in zip(samples["reason"], called.tolist(), placed[:, 0], strict=True)
-    ]
+    needed = VARIANTS_A_COMPONENT * placed.shape[1]
+    few = [f"; called at {number} of the variants of the components, {needed} are needed" for number in called.tolist()]
+    unclear = "; its called variants do not tell the components apart"
+    why = np.where(np.isnan(placed[:, 0]), np.where(called < needed, few, unclear), "")
     # Text also where there is no sample, so that the columns of a table without rows have types.
-    table = samples.assign(reason=why)[["sample", "label", "data_set", "reason"]].astype("str").reset_index(drop=True)
+    table = samples[["sample", "label", "data_set", "reason"]].astype("str").reset_index(drop=True)
+    table["reason"] += why
     return table.assign(variants=called, **{f"PC{at + 1}": scored for at, scored in enumerate(placed.T)})
-
-
-def _why_not(called: int, *, components: int) -> str:
-    """Return why a sample has no scores, from the number of its called variants."""
-    needed = VARIANTS_A_COMPONENT * components
-    if called < needed:
-        return f"called at {called} of the variants of the components, {needed} are needed"
-    return "its called variants do not tell the components apart"
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from whitewater.errors import ConfigError, InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.kinship import BINS, Pairs, Rows, kinship_of_pairs
+from whitewater.genotypes.kinship import BINS, Pairs, kinship_of_pairs
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -49,7 +49,10 @@ def relatedness(
     decisions = read_decisions(variants, folder)
     rows = kept_rows(decisions, variants)
     chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
-    pairs = _pairs(run, folder, rows)
+    pairs = NO_PAIRS
+    if run.settings.method == "king":
+        with run.workers() as workers:
+            pairs = kinship_of_pairs(run, folder, rows, threshold=min(limit, DEGREES["third"]), workers=workers)
     described = folder.samples_table()
     called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
     chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
@@ -111,14 +114,6 @@ def _chance(
     if pairs >= FALSE_PAIRS:
         logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", precision, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
-
-
-def _pairs(run: Run[Relatedness], folder: GenotypeFolder, rows: Rows) -> Pairs:
-    if run.settings.method == "none":
-        return NO_PAIRS
-    threshold = min(run.settings.maximum_kinship, DEGREES["third"])
-    with run.workers() as workers:
-        return kinship_of_pairs(run, folder, rows, threshold=threshold, workers=workers)
 
 
 def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
