@@ -78,8 +78,15 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     samples: tuple[str, ...] = ()
     for file in files:
         names, declared = _header(file, counted)
-        _check_same(samples or names, names, files, file)
-        samples = names
+        if files.count(file) > 1:
+            raise InputError(f"{file} is named twice in the paths of the source vcf. Name it once.")
+        samples = samples or names
+        if names != samples:
+            apart = sorted({*samples} ^ {*names})
+            differ = f"{shorten_list(apart)} in one of them only" if apart else "in another order"
+            raise InputError(f"{file} and {files[0]} are not of the same samples: {len(names)} and {len(samples)}, "
+                             f"{differ}. `bcftools view --samples-file` writes those of a list, in its "
+                             "order.")  # fmt: skip
         contigs |= dict.fromkeys(declared)
         tasks += [(file, contig) for contig in (declared if file in counted else [""])]
     folders = [scratch / str(number) for number in range(len(tasks))]
@@ -142,17 +149,6 @@ def _check_end(file: Path) -> None:
 def _begins_with(file: Path, magic: bytes) -> bool:
     with file.open("rb") as opened:
         return opened.read(len(magic)) == magic
-
-
-def _check_same(first: Sequence[str], samples: Sequence[str], files: Sequence[Path], file: Path) -> None:
-    """Refuse a file that is named twice, or of other samples than the first."""
-    if files.count(file) > 1:
-        raise InputError(f"{file} is named twice in the paths of the source vcf. Name it once.")
-    if samples != first:
-        apart = sorted({*samples} ^ {*first})
-        differ = f"{shorten_list(apart)} in one of them only" if apart else "in another order"
-        raise InputError(f"{file} and {files[0]} are not of the same samples: {len(samples)} and {len(first)}, "
-                         f"{differ}. `bcftools view --samples-file` writes those of a list, in its order.")  # fmt: skip
 
 
 def _check(regions: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
@@ -228,32 +224,29 @@ def _records(opened: Any, file: Path, contig: str, errors: Callable[[], str]) ->
         if record is None:
             return
         contig, count, last = contig or record.CHROM, count + 1, f"{record.CHROM}:{record.POS}"
-        _check_declared(record, declared, filters, file)
-        if contig != record.CHROM:
-            raise _fault_of_contigs(file, begun=f"contig {record.CHROM} at {last}")
+        _check_record(record, contig, declared, filters, file)
         passed = all(name == PASS for name in record.FILTERS)
         yield Record(contig, record.POS, record.ID or "", [record.REF, *record.ALT], passed, calls)
 
 
-def _check_declared(record: Any, contigs: set[str], filters: set[str], file: Path) -> None:
-    if record.CHROM not in contigs:
-        raise InputError(f"{file}: the header does not declare the contig {record.CHROM} of its records. Add the line "
-                         f"##contig=<ID={record.CHROM}>, as `bcftools reheader --fai` does.")  # fmt: skip
-    for unknown in set(record.FILTERS) - filters:
-        raise InputError(f"{file}: the record at {record.CHROM}:{record.POS} has a filter that the header does not "
-                         f"declare. Add a line ##FILTER=<ID={unknown}...> to the header, as `bcftools annotate "
-                         "--header-lines` does.")  # fmt: skip
-
-
-def _fault_of_contigs(file: Path, *, begun: str) -> InputError:
-    remedy = f"`bgzip {file.name}` and then `bcftools index {file.name}.gz`"
-    fault = "has no index"
-    if _begins_with(file, BGZIP):
-        remedy = f"`bcftools index {file.name}`"
-    elif _begins_with(file, GZIP):
-        fault = "is compressed by gzip, not bgzip, so it can have no index"
-        remedy = f"`gunzip {file.name}`, `bgzip {file.stem}` and then `bcftools index {file.stem}.gz`"
-    return InputError(f"{file} holds several contigs, such as {begun}, but {fault}. Run {remedy}.")
+def _check_record(record: Any, contig: str, declared: set[str], filters: set[str], file: Path) -> None:
+    place = f"{record.CHROM}:{record.POS}"
+    if record.CHROM not in declared:
+        raise InputError(f"{file}: the header does not declare the contig {record.CHROM} of its records. Add the "
+                         f"line ##contig=<ID={record.CHROM}>, as `bcftools reheader --fai` does.")  # fmt: skip
+    if unknown := set(record.FILTERS) - filters:
+        raise InputError(f"{file}: the record at {place} has a filter that the header does not declare. Add a line "
+                         f"##FILTER=<ID={unknown.pop()}...> to the header, as `bcftools annotate --header-lines` "
+                         "does.")  # fmt: skip
+    if contig != record.CHROM:
+        remedy, fault = f"`bgzip {file.name}` and then `bcftools index {file.name}.gz`", "has no index"
+        if _begins_with(file, BGZIP):
+            remedy = f"`bcftools index {file.name}`"
+        elif _begins_with(file, GZIP):
+            fault = "is compressed by gzip, not bgzip, so it can have no index"
+            remedy = f"`gunzip {file.name}`, `bgzip {file.stem}` and then `bcftools index {file.stem}.gz`"
+        raise InputError(f"{file} holds several contigs, such as contig {record.CHROM} at {place}, but {fault}. Run "
+                         f"{remedy}.")  # fmt: skip
 
 
 @contextmanager
@@ -303,11 +296,10 @@ def _workers(threads: int) -> Iterator[Callable[..., Iterator[list[Block]]]]:
 
 def _end_with_parent() -> None:
     """End this process when the one that started it does, were it by `kill -9`."""
-    threading.Thread(target=_wait_for_parent, daemon=True).start()
 
+    def wait() -> None:
+        if (parent := multiprocessing.parent_process()) is not None:
+            parent.join()
+            os._exit(1)
 
-def _wait_for_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    threading.Thread(target=wait, daemon=True).start()
