@@ -111,7 +111,7 @@ def count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> Non
     on_host(counts, "int32")[:] = decode.count_genotypes(CPU, genotypes_on_host(genotypes), on_host(counting, "bool"))
 
 
-def mark_correlated(genotypes: Genotypes, sums: Array, stops: Any, threshold: float, band: Array) -> None:
+def mark_correlated(genotypes: Genotypes, stops: Any, threshold: float, band: Array) -> None:
     """Stand for `gpu_mark_correlated`."""
     if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
         raise TypeError("stops of correlated_variants are int32 on the host")

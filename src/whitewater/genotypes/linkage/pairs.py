@@ -11,15 +11,7 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.linkage.pairs_cpu import (
-    BYTES_A_PLANE_WORD,
-    MISSING,
-    PLANES,
-    SUMS,
-    fill_planes,
-    mark_dosages,
-    mark_packed,
-)
+from whitewater.genotypes.linkage.pairs_cpu import BYTES_A_PLANE_WORD, PLANES, fill_planes, mark_dosages, mark_packed
 
 # A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
 _TOLERANCE = 1 + 2.0**-44
@@ -37,17 +29,14 @@ def correlated_variants(device: Device, genotypes: Genotypes, stops: Array, thre
         raise ValueError(f"a stop of {stops.max()} is behind the last of {variants} variants")
     # Column d of the band is the variant d + 1 behind that of its row.
     band = xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
-    # Those of variants without a call.
-    sums: Array = xp.zeros((variants, len(SUMS)), np.int64)
-    sums[:, MISSING] = genotypes.samples
     if device.name == "gpu":
         from whitewater.genotypes.linkage.pairs_gpu import gpu_mark_correlated
 
-        gpu_mark_correlated(genotypes, sums, stops, threshold * _TOLERANCE, band)
+        gpu_mark_correlated(genotypes, stops, threshold * _TOLERANCE, band)
     elif genotypes.packed:
         planes = np.empty((variants, PLANES, -(-genotypes.codes.shape[1] // BYTES_A_PLANE_WORD)), np.uint64)
-        fill_planes(genotypes.codes, planes, sums)
-        mark_packed(planes, sums, stops, threshold * _TOLERANCE, band)
+        fill_planes(genotypes.codes, planes)
+        mark_packed(planes, stops, threshold * _TOLERANCE, band)
     else:
         mark_dosages(genotypes.codes, stops, threshold * _TOLERANCE, band)
     first, distance = (device.to_host(places) for places in xp.nonzero(band))

@@ -24,19 +24,19 @@ config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 
 
-def gpu_mark_correlated(genotypes: Genotypes, sums: Array, stops: Array, threshold: float, band: Array) -> None:
+def gpu_mark_correlated(genotypes: Genotypes, stops: Array, threshold: float, band: Array) -> None:
     """Mark the pairs that are correlated, with a thread to each pair."""
     import cupy
 
     blocks = -(-band.size // THREADS)
     if blocks and genotypes.packed:
-        planes = _filled_planes(genotypes.codes, sums)
-        gpu_mark_packed[blocks, THREADS](planes, sums, cupy.asarray(stops), threshold, band)
+        planes = _filled_planes(genotypes.codes)
+        gpu_mark_packed[blocks, THREADS](planes, cupy.asarray(stops), threshold, band)
     elif blocks:
         gpu_mark_dosages[blocks, THREADS](genotypes.codes, cupy.asarray(stops), threshold, band)
 
 
-def _filled_planes(codes: Array, sums: Array) -> Array:
+def _filled_planes(codes: Array) -> Array:
     import cupy
 
     variants, size = codes.shape
@@ -44,27 +44,27 @@ def _filled_planes(codes: Array, sums: Array) -> Array:
     padded = cupy.full((variants, BYTES_A_PLANE_WORD * words), MISSING_BYTE, np.uint8)
     padded[:, :size] = codes
     planes: Array = cupy.empty((variants, PLANES, words), np.uint64)
-    gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes, sums)
+    gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes)
     return planes
 
 
 @cuda.jit(cache=True)
-def gpu_fill_planes(words: Array, planes: Array, sums: Array) -> None:
+def gpu_fill_planes(words: Array, planes: Array) -> None:
     """Do with a thread to each variant what `whitewater.genotypes.linkage.pairs_cpu.fill_row` does."""
     variant = cuda.grid(1)
     if variant < len(words):
-        fill_row(words[variant], planes[variant], sums[variant])
+        fill_row(words[variant], planes[variant])
 
 
 @cuda.jit(cache=True)
-def gpu_mark_packed(planes: Array, sums: Array, stops: Array, threshold: float, band: Array) -> None:
+def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
     """Do with a thread to each pair what `whitewater.genotypes.linkage.pairs_cpu.mark_packed` does."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]
         second = first + 1 + distance
         if second < stops[first]:
-            band[first, distance] = are_correlated(planes, sums, first, second, threshold)
+            band[first, distance] = are_correlated(planes[first], planes[second], threshold)
 
 
 @cuda.jit(cache=True)
