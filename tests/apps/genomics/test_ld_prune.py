@@ -1,7 +1,6 @@
 """The variants kept are those that PLINK keeps, whatever the blocks and workers, and no two of them are linked."""
 
 import shutil
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from tests.helpers.plink2 import needs_plink2, needs_plink19, plink2, plink19, r
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.linkage.pruning import Pruning, thin, windows
+from whitewater.genotypes.linkage.pruning import prune as prune_contig
+from whitewater.genotypes.linkage.pruning import thin, windows
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune, VariantQc
 from whitewater_apps.genomics.steps import ld_prune as module
@@ -107,7 +107,7 @@ def test_no_two_kept_variants_of_a_window_are_linked_and_partners_are_linked(tmp
     passed = np.flatnonzero(pd.read_parquet(decisions)["kept"])
     table = prune(folder.path, decisions, window=40, step=10, r2=0.15)
     linked = squared_correlations(dosages) > 0.15
-    laid = windows(np.zeros(len(passed), int), size=40, step=10)
+    laid = windows(len(passed), size=40, step=10)
     together = np.zeros((400, 400), bool)
     for start, stop in zip(laid.starts, laid.stops, strict=True):
         together[np.ix_(passed[start:stop], passed[start:stop])] = True
@@ -140,6 +140,21 @@ def test_blocks_and_workers_change_nothing(
     pd.testing.assert_frame_equal(prune(folder.path, decisions, threads=threads, **values), whole)
 
 
+def test_contigs_are_pruned_as_if_each_were_alone(tmp_path: Path) -> None:
+    dosages = linked_dosages(330, 70, seed=9)
+    values: dict[str, Any] = {"window": 25, "step": 7, "r2": 0.05}
+    kept = []
+    for name, rows, contigs in (
+        ("both", slice(0, 330), ["1"] * 130 + ["2"] * 200),
+        ("first", slice(0, 130), ["1"] * 130),
+        ("second", slice(130, 330), ["2"] * 200),
+    ):
+        folder = make_folder(tmp_path / name / "data", dosages[rows], columns={"contig": contigs})
+        kept.append(prune(folder.path, quality_control(folder.path), **values)["kept"].tolist())
+    assert kept[0] == kept[1] + kept[2]
+    assert 0 < sum(kept[0]) < 330
+
+
 def test_a_device_with_memory_of_its_own_finds_the_same_pairs(tmp_path: Path) -> None:
     dosages = linked_dosages(90, 40, seed=6)
     folder = make_folder(tmp_path / "data", dosages)
@@ -163,20 +178,13 @@ def test_pruning_equals_the_rounds_of_its_description(data: st.DataObject) -> No
     size = data.draw(st.integers(2, 25))
     step = data.draw(st.integers(1, size))
     generator = np.random.default_rng(data.draw(st.integers(0, 2**32)))
-    contigs = np.sort(generator.integers(0, 3, variants))
     linked = np.triu(generator.random((variants, variants)) < generator.uniform(0, 0.5), 1)
     rarer, called = generator.integers(1, 8, variants), generator.integers(16, 18, variants)
-    cuts = [0, *sorted(generator.integers(0, variants, 3).tolist()), variants]
 
     expected = np.ones(variants, bool)
-    laid = windows(contigs, size=size, step=step)
-    reach = laid.last_partners(variants)
-    for start, stop in zip(laid.starts.tolist(), laid.stops.tolist(), strict=True):
-        assert len(set(contigs[start:stop])) == 1
-    pruning = Pruning(laid, rarer=rarer, called=called)
-    for start, stop in pairwise(cuts):
-        pairs = [(row, col) for row, col in np.argwhere(linked).tolist() if start <= row < stop and col < reach[row]]
-        pruning.add(np.array(pairs, np.int32).reshape(-1, 2), stop=stop)
+    laid = windows(variants, size=size, step=step)
+    pairs = [(row, col) for row, col in np.argwhere(linked).tolist() if col < laid.reach[row]]
+    kept, partners = prune_contig(np.array(pairs, np.int32).reshape(-1, 2), laid, rarer=rarer, called=called)
     met, winner = linked.copy(), np.full(variants, -1)
     for start, stop in zip(laid.starts.tolist(), laid.stops.tolist(), strict=True):
         while any(expected[row] and (met[row, :stop] & expected[:stop]).any() for row in range(start, stop)):
@@ -187,10 +195,9 @@ def test_pruning_equals_the_rounds_of_its_description(data: st.DataObject) -> No
                     loses = rarer[row] / called[row] < rarer[left[0]] / called[left[0]]
                     loser, won = (row, left[0]) if loses else (left[0], row)
                     expected[loser], winner[loser] = False, won
-    kept, partners = pruning.partners()
     assert kept.tolist() == expected.tolist()
     assert (partners[kept] == -1).all()
-    compared = linked & (np.arange(variants) < reach[:, None])
+    compared = linked & (np.arange(variants) < laid.reach[:, None])
     for row in np.flatnonzero(~kept).tolist():
         others = np.flatnonzero((compared | compared.T)[row] & kept)
         first = others[0] if len(others) else -1

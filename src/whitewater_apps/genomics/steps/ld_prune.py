@@ -2,6 +2,7 @@
 
 import logging
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.genotypes.linkage.pruning import NONE, Pruning, thin, windows
+from whitewater.genotypes.linkage.pruning import NONE, prune, thin, windows
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
@@ -96,26 +97,32 @@ def _prune(
                        folder.samples, FEW_SAMPLES)  # fmt: skip
     called = folder.ploidy * np.rint(candidates["call_rate"].to_numpy() * folder.samples).astype(np.int64)
     alternate = candidates["allele_count"].to_numpy()
-    laid = windows(contigs, size=settings.window, step=settings.step)
-    pruning = Pruning(laid, rarer=np.minimum(alternate, called - alternate), called=called)
+    rarer = np.minimum(alternate, called - alternate)
+    # The pairs of a contig are in memory at once.
+    bounds = list(pairwise(np.flatnonzero(np.diff(contigs, prepend=NONE, append=NONE)).tolist()))
+    laid = [windows(stop - start, size=settings.window, step=settings.step) for start, stop in bounds]
+    reach = [each.reach + np.int32(start) for each, (start, _) in zip(laid, bounds, strict=True)]
+    shared = {"rows": rows, "stops": np.concatenate(reach)}
     work = partial(linked, folder=folder, threshold=settings.r2, device=run.device)
-    shared = {"rows": rows, "stops": laid.last_partners(len(rows))}
-    linked_pairs = 0
+    kept, partners, linked_pairs = np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32), 0
     with run.workers() as workers:
-        tasks = _tasks(run, folder, len(rows), workers=len(workers.threads))
+        size = _task_size(run, folder, len(rows), workers=len(workers.threads))
+        tasks = [(first, min(first + size, stop)) for start, stop in bounds for first in range(start, stop, size)]
         blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
-        for (_, stop), pairs in zip(tasks, blocks, strict=True):
-            pruning.add(pairs, stop=stop)
+        for each, (start, stop) in zip(laid, bounds, strict=True):
+            pairs = np.concatenate([next(blocks) for _ in range(start, stop, size)]) - np.int32(start)
+            contig = slice(start, stop)
+            kept[contig], chosen = prune(pairs, each, rarer=rarer[contig], called=called[contig])
+            partners[contig] = np.where(chosen == NONE, NONE, chosen + start)
             linked_pairs += len(pairs)
     run.note(linked_pairs=linked_pairs)
-    return pruning.partners()
+    return kept, partners
 
 
-def _tasks(run: Run[LdPrune], folder: GenotypeFolder, variants: int, *, workers: int) -> list[tuple[int, int]]:
+def _task_size(run: Run[LdPrune], folder: GenotypeFolder, variants: int, *, workers: int) -> int:
     window, device = run.settings.window, run.device.name
     most = min(TASK_BYTES[device] // folder.row_bytes, TASK_PAIRS[device] // window, -(-variants // workers))
-    size = max(TASK_WINDOWS * window, most)
-    return [(start, min(start + size, variants)) for start in range(0, variants, size)]
+    return max(TASK_WINDOWS * window, most)
 
 
 def _decide(

@@ -40,7 +40,8 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     measured = measure(_counts(table, folder), ploidy=folder.ploidy)
     rules = broken_rules(table, measured, run.settings)
     broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
-    kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
+    kept: npt.NDArray[np.bool_] = ~broken.any(axis=1)
+    by_reason = dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
     columns = {name: measured[name].to_numpy() for name in MEASURED}
     reasons = reason_lists(broken, list(rules))
