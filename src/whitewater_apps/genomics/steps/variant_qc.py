@@ -40,18 +40,17 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     measured = measure(_counts(table, folder), ploidy=folder.ploidy)
     rules = broken_rules(table, measured, run.settings)
     broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
-    kept: npt.NDArray[np.bool_] = ~broken.any(axis=1)
-    by_reason = dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
+    kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
     columns = {name: measured[name].to_numpy() for name in MEASURED}
     reasons = reason_lists(broken, list(rules))
     pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
-    facts = {"variants": len(kept), "kept": int(kept.sum()), "rejected": int((~kept).sum())}
+    facts = {"variants": len(broken), "kept": int(kept.sum()), "rejected": int((~kept).sum())}
     run.note(**facts, rejected_by_reason=by_reason)
     if not facts["kept"]:
         most = max(by_reason, key=lambda reason: by_reason[reason])
         raise InputError(
-            f"None of {len(kept)} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
+            f"None of {len(broken)} variants is kept. Most of them, {by_reason[most]}, have the reason {most!r}: "
             f"{rules[most][1]}."
         )
     logger.info("%(variants)d variants read, %(kept)d kept, %(rejected)d rejected", facts)
