@@ -1,9 +1,4 @@
-"""Categories of many blocks as groups of rows: numbered while they are met, looked up afterwards.
-
-Group 0 is that of null, which is a category of its own. Sums by group are made of a block's rows, one for each
-entry of the block's dictionary, so that the work of a row does not depend on how many
-categories there are.
-"""
+"""Categories as groups of rows. Group 0 is that of null, which is a category of its own."""
 
 from __future__ import annotations
 
@@ -18,7 +13,7 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.combinations import combine, combine_one
 from whitewater.features.categories.ids import category_type, is_list, scalar
-from whitewater.features.categories.values import CategoryCounter, CategoryTable, as_categories, as_integers
+from whitewater.features.categories.values import CategoryTable, as_categories, as_integers
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories
@@ -124,63 +119,15 @@ def categories_of_keys(keys: pa.Table, count: int) -> Categories:
     return columns[0] if count == 1 else combine(columns)
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Rows by group: row *i* is in ``groups[codes[i]]``.
-
-    ``codes`` int32 (rows,); ``groups`` int64 (codes,), each once.
-    """
-
-    codes: Array
-    groups: npt.NDArray[np.int64]
-
-
-class Groups:
-    """The categories met so far, in order of first sight. Category *i* is group *i* + 1."""
-
-    def __init__(self, type_: pa.DataType) -> None:
-        self._counter = CategoryCounter(type_)
-        self._place = np.zeros(1, np.int64)
-
-    def __len__(self) -> int:
-        return self._counter.size + 1
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take."""
-        return self._counter.nbytes + self._place.nbytes
-
-    def values(self) -> pa.Array:
-        """Return the categories of groups 1 and following."""
-        return self._counter.values()
-
-    def number(self, values: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the groups, int64, of categories, new or not."""
-        return self._counter.add(values) + 1
-
-    def add(self, column: Categories) -> Grouped:
-        """Return the rows by group."""
-        # A dictionary may have values that no row has.
-        there = np.flatnonzero(count_codes(column.codes, len(column.dictionary)))
-        values = column.dictionary
-        codes, groups = self._distinct(
-            self.number(values if len(there) == len(values) else values.take(to_arrow(there)))
-        )
-        # The code of null, -1, takes the last one.
-        of_code = np.full(len(values) + 1, NULL_GROUP, np.int32)
-        of_code[there] = codes + 1
-        return Grouped(np.take(of_code, column.codes), np.concatenate(([NULL_GROUP], groups)))
-
-    def _distinct(self, numbers: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return a code for each entry of a dictionary, whose entries may repeat, and the group of each code."""
-        self._place = enlarge(self._place, len(self))
-        entries = np.arange(len(numbers))
-        self._place[numbers] = entries
-        representative = self._place[numbers]
-        first = np.flatnonzero(representative == entries)
-        code = np.empty(len(numbers), np.int64)
-        code[first] = np.arange(len(first))
-        return code[representative], numbers[first]
+def without_unused(column: Categories) -> Categories:
+    """Return categories with a dictionary of only those values that a row has."""
+    there = np.flatnonzero(count_codes(column.codes, len(column.dictionary)))
+    if len(there) == len(column.dictionary):
+        return column
+    # The code of null, -1, takes the last one.
+    codes = np.full(len(column.dictionary) + 1, -1, np.int32)
+    codes[there] = np.arange(len(there))
+    return Categories(codes[column.codes], column.dictionary.take(to_arrow(there)))
 
 
 def enlarge(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:

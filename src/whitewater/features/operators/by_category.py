@@ -6,7 +6,7 @@ takes at most twice the memory of the merged table, which applying needs as well
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -18,8 +18,8 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.features.categories.groups import (
+    NULL_GROUP,
     Grouping,
-    Groups,
     GroupTable,
     categories_of_keys,
     enlarge,
@@ -28,9 +28,10 @@ from whitewater.features.categories.groups import (
     read_categories,
     read_numbers,
     table_of,
+    without_unused,
 )
 from whitewater.features.categories.hashing import hash_values
-from whitewater.features.categories.values import as_floats
+from whitewater.features.categories.values import CategoryCounter, as_floats
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, sums_of_halves
@@ -52,6 +53,9 @@ TAG = "continuous"
 # The sums: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
 ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
 DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
+# Bits of the number of a group in that of a pair.
+_GROUP_BITS = 32
+HOST = Device()
 # Up to this many cells per row, all cells are numbered, including empty ones; otherwise cells are found by sorting.
 DENSE = 8
 
@@ -75,9 +79,15 @@ class ByCategory(Operator):
     def finish(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
         """Return the result, given the table of all of the data."""
 
-    def sums(self, grouping: Grouping) -> SumsOfRows:
-        """Return empty sums."""
-        return SumsOfRows(self, grouping)
+    def table(self, sums: Sums) -> pa.Table:
+        """Return the sums of all of the data as a table of categories."""
+        groups, slots = sums.pairs()
+        columns: dict[str, npt.NDArray[Any]] = {}
+        for name, names in self.table_columns.items():
+            numbers = np.zeros((len(names), sums.categories.size + 1), DTYPES[name])
+            np.add.at(numbers, (slots % len(names), groups), sums.totals[name][: len(groups)])
+            columns |= zip(names, numbers, strict=True)
+        return table_of(sums.categories.values(), columns)
 
     def slots(self, block: Block, device: Device) -> Array | None:
         """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
@@ -129,100 +139,64 @@ class ByCategory(Operator):
         return lambda row: {name: function(row) for name, function in functions}
 
 
-class Sums(ABC):
-    """Sums by category, to which blocks, or the sums of other spans of the data, can be added.
+class Sums:
+    """Sums of rows by category and slot, to which rows, or the sums of other spans of the data, can be added.
 
-    ``totals`` maps names to arrays (groups, slots), with room for more groups.
+    Category *i* is group *i* + 1, and null is group 0. ``totals`` maps names to arrays, with room for more, whose
+    entries are those of `pairs`.
     """
 
-    def __init__(self, type_: pa.DataType, totals: dict[str, npt.NDArray[Any]]) -> None:
-        self.groups, self.totals = Groups(type_), totals
+    def __init__(self, type_: pa.DataType, names: Sequence[str]) -> None:
+        self.categories = CategoryCounter(type_)
+        self.totals = {name: np.zeros(1, DTYPES[name]) for name in names}
+        self._slots, self._pairs = CategoryCounter(pa.int64()), CategoryCounter(pa.int64())
 
-    @abstractmethod
-    def add(self, block: Block) -> None:
-        """Add the rows of a block."""
+    def groups_of(self, dictionary: pa.Array) -> Integers:
+        """Return the groups of the entries of a dictionary, new or not, and last that of null, which code -1 takes."""
+        return np.append(self.categories.add(dictionary) + 1, NULL_GROUP)
 
-    @abstractmethod
-    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        """Add the sums by key of `CategoryStatistic.cells`."""
+    def add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
+        if slots is None:
+            places, size = groups, self.categories.size + 1
+        else:
+            # Neither groups nor slots are too many for their numbers to fit half of an integer.
+            pairs = (self._slots.add(to_arrow(slots.astype(np.int64))) << _GROUP_BITS) | groups
+            places, size = self._pairs.add(to_arrow(pairs)), self._pairs.size
+        self.totals = {name: enlarge(total, size) for name, total in self.totals.items()}
+        for name in self.totals.keys() & numbers.keys():
+            np.add.at(self.totals[name], places, numbers[name])
 
-    @abstractmethod
-    def table(self) -> Any:
-        """Return the sums of each category."""
+    def pairs(self) -> tuple[Integers, Integers]:
+        """Return the group and the slot, 0 if there are none, of each entry of the totals."""
+        if not self._pairs.size:
+            return np.arange(self.categories.size + 1), np.zeros(self.categories.size + 1, np.int64)
+        pairs = to_numpy(self._pairs.values())
+        return pairs & ((1 << _GROUP_BITS) - 1), to_numpy(self._slots.values())[pairs >> _GROUP_BITS]
 
-    def merge(self, other: Any) -> Integers:
-        """Add other sums of the same class; return the groups of their categories."""
-        groups = np.append(0, self.groups.number(other.groups.values()))
-        self.grow()
-        for name, total in self.totals.items():
-            total[groups] += other.totals[name][: len(groups)]
-        return groups
-
-    def grow(self) -> None:
-        """Make room for all groups."""
-        self.totals = {name: enlarge(total, len(self.groups)) for name, total in self.totals.items()}
+    def merge(self, other: Sums) -> None:
+        """Add the sums of another span."""
+        groups, slots = other.pairs()
+        numbers = {name: total[: len(groups)] for name, total in other.totals.items()}
+        # The other's groups are its categories from 1 on, and null is the last here.
+        own = self.groups_of(other.categories.values())[groups - 1]
+        self.add(own, slots if other._pairs.size else None, numbers)
 
     @property
     def nbytes(self) -> int:
         """The memory that the sums take."""
-        return self.groups.nbytes + sum(total.nbytes for total in self.totals.values())
+        counters = self.categories.nbytes + self._slots.nbytes + self._pairs.nbytes
+        return counters + sum(total.nbytes for total in self.totals.values())
 
 
-class SumsOfRows(Sums):
-    """The sums of a `ByCategory` for a grouping."""
-
-    def __init__(self, operator: ByCategory, grouping: Grouping) -> None:
-        self._operator, self._grouping = operator, grouping
-        widths = {name: len(columns) for name, columns in operator.table_columns.items()}
-        super().__init__(grouping.type, {name: np.zeros((1, width), DTYPES[name]) for name, width in widths.items()})
-
-    def add(self, block: Block) -> None:
-        rows = self.groups.add(self._grouping.categories(block))
-        cells, codes, slots = cells_of(rows.codes, len(rows.groups), self._operator.slots(block, Device()), Device())
-        numbers = {}
-        for target in self._operator.target_columns:
-            values = as_floats(block[target])
-            is_null = np.isnan(values)
-            if bool(is_null.any()):
-                numbers[NULLS] = count_codes(np.where(is_null, cells, -1), len(codes))
-                values, cells = np.where(is_null, 0.0, values), np.where(is_null, -1, cells)
-            numbers[SUMS] = sum_by_code(cells, values, len(codes))
-        numbers[ROWS] = count_codes(cells, len(codes))
-        self.add_sums(rows.groups[codes], slots, numbers)
-
-    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        rows = self.groups.add(categories_of_keys(cells, len(self._grouping.columns)))
-        slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else np.zeros(len(cells), np.int64)
-        numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
-        for exponent in exponents:
-            numbers[SUMS] = sums_of_halves(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
-        self.add_sums(rows.groups[rows.codes], slots, numbers)
-
-    def add_sums(self, groups: Integers, slots: Integers, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add numbers, by name, of distinct pairs of groups and slots."""
-        self.grow()
-        for name in self.totals.keys() & numbers.keys():
-            width = self.totals[name].shape[1]
-            np.add.at(self.totals[name].reshape(-1), groups * width + slots % width, numbers[name])
-
-    def table(self) -> pa.Table:
-        """Return the sums as a table, with one column per slot."""
-        columns = {
-            column: np.ascontiguousarray(self.totals[name][: len(self.groups), slot])
-            for name, names in self._operator.table_columns.items()
-            for slot, column in enumerate(names)
-        }
-        return table_of(self.groups.values(), columns)
-
-
-def cells_of(codes: Array, size: int, slots: Array | None, device: Device) -> tuple[Array, Integers, Integers]:
+def cells_of(codes: Array, size: int, slots: Array, device: Device) -> tuple[Array, Integers, Integers]:
     """Return the cell of each row, int32 (rows,) on the device, and the codes and slots of the cells, on the host.
 
-    A cell is a pair of a code and a slot. Codes are int32 (rows,) below ``size``, slots integers (rows,), or all 0 if
-    None is given. Some cells may have no rows.
+    A cell is a pair of a code and a slot. Codes are int32 (rows,) below ``size``, slots integers (rows,). Some cells
+    may have no rows.
     """
     xp = device.xp
-    if slots is None or not len(codes):
+    if not len(codes):
         return codes, np.arange(size), np.zeros(size, np.int64)
     first, last = int(slots.min()), int(slots.max())
     width = last - first + 1
@@ -243,50 +217,51 @@ class CategoryStatistic(Statistic):
     """
 
     @abstractmethod
-    def sums(self) -> Any:
-        """Return empty `Sums`."""
+    def sums(self) -> Sums:
+        """Return empty sums."""
 
     @abstractmethod
-    def finish(self, table: Any) -> Fitted:
-        """Return the result, given the table of the sums of all of the data."""
-
-    @abstractmethod
-    def refuse(self, sums: Sums, resources: Resources) -> None:
-        """Raise ResourceError for sums that have outgrown ``resources.memory``, unless there is room for them."""
-
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> Any:
-        sums = self.sums()
-        for block in blocks:
-            sums.add(block)
-        return sums
-
-    def combine(self, summaries: Iterable[Any], resources: Resources) -> Fitted:
-        sums: Any = None
-        for summary in summaries:
-            if sums is None:
-                sums = summary
-            else:
-                sums.merge(summary)
-            if sums.nbytes > resources.memory:
-                self.refuse(sums, resources)
-        table = sums.table()
-        del sums, summary  # as large as the result
-        return self.finish(table)
+    def add(self, sums: Sums, block: Block) -> None:
+        """Add the rows of a block to sums."""
 
     @abstractmethod
     def cells(self, block: Block, device: Device) -> Frame:
         """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
 
+    @abstractmethod
+    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
+        """Add the sums by key of `cells` to sums."""
+
+    @abstractmethod
+    def finish(self, sums: Sums) -> Fitted:
+        """Return the result, given the sums of all of the data."""
+
+    @abstractmethod
+    def refuse(self, sums: Sums, resources: Resources) -> None:
+        """Raise ResourceError for sums that have outgrown ``resources.memory``, unless there is room for them."""
+
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> Sums:
+        sums = self.sums()
+        for block in blocks:
+            self.add(sums, block)
+        return sums
+
+    def combine(self, summaries: Iterable[Sums], resources: Resources) -> Fitted:
+        total: Sums | None = None
+        for sums in summaries:
+            if total is None:
+                total = sums
+            else:
+                total.merge(sums)
+            if total.nbytes > resources.memory:
+                self.refuse(total, resources)
+        return self.finish(cast("Sums", total))
+
     def learn(self, cells: pa.Table) -> Fitted:
         """Return the result, given the sums of all rows by their keys, in any order."""
         sums = self.sums()
-        sums.add_cells(cells, self.exponents)
-        return self.finish(sums.table())
-
-    @property
-    def exponents(self) -> tuple[int, ...]:
-        """The exponents of the powers of 2 by which target columns are multiplied to be summed as `halves`."""
-        return ()
+        self.add_cells(sums, cells)
+        return self.finish(sums)
 
 
 @dataclass(frozen=True)
@@ -297,11 +272,39 @@ class GroupStatistic(CategoryStatistic):
     operator: ByCategory
     exponents: tuple[int, ...] = ()
 
-    def sums(self) -> SumsOfRows:
-        return self.operator.sums(self.grouping)
+    def sums(self) -> Sums:
+        return Sums(self.grouping.type, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
 
-    def finish(self, table: pa.Table) -> Fitted:
-        return self.operator.finish(self.grouping, _in_order(table))
+    def add(self, sums: Sums, block: Block) -> None:
+        categories, slots = without_unused(self.grouping.categories(block)), self.operator.slots(block, HOST)
+        # Null, whose code is -1, is a cell as well.
+        cells, codes, of_slots = categories.codes + np.int32(1), np.arange(len(categories.dictionary) + 1), None
+        if slots is not None:
+            cells, codes, of_slots = cells_of(cells, len(codes), slots, HOST)
+        numbers = {NULLS: np.zeros(len(codes), np.int64)}
+        for target in self.operator.target_columns:
+            values = as_floats(block[target])
+            is_null = np.isnan(values)
+            if bool(is_null.any()):
+                numbers[NULLS] = count_codes(np.where(is_null, cells, -1), len(codes))
+                values, cells = np.where(is_null, 0.0, values), np.where(is_null, -1, cells)
+            numbers[SUMS] = sum_by_code(cells, values, len(codes))
+        numbers[ROWS] = count_codes(cells, len(codes))
+        some = np.flatnonzero(numbers[ROWS] + numbers[NULLS])
+        groups = sums.groups_of(categories.dictionary)[codes[some] - 1]
+        of_some = {name: each[some] for name, each in numbers.items()}
+        sums.add(groups, None if of_slots is None else of_slots[some], of_some)
+
+    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
+        categories = without_unused(categories_of_keys(cells, len(self.grouping.columns)))
+        numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
+        for exponent in self.exponents:
+            numbers[SUMS] = sums_of_halves(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
+        slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else None
+        sums.add(sums.groups_of(categories.dictionary)[categories.codes], slots, numbers)
+
+    def finish(self, sums: Sums) -> Fitted:
+        return self.operator.finish(self.grouping, _in_order(self.operator.table(sums)))
 
     def cells(self, block: Block, device: Device) -> Frame:
         keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp
@@ -317,9 +320,9 @@ class GroupStatistic(CategoryStatistic):
     def refuse(self, sums: Sums, resources: Resources) -> None:
         raise ResourceError(
             f"{self.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for "
-            f"{len(sums.groups):,} or more categories, but only {resources.memory / 1e6:,.1f} MB are available for it. "
-            "Give it more memory (recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or the "
-            "buckets of a HashBucket instead of the categories."
+            f"{sums.categories.size + 1:,} or more categories, but only {resources.memory / 1e6:,.1f} MB are available "
+            "for it. Give it more memory (recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or "
+            "the buckets of a HashBucket instead of the categories."
         )
 
 

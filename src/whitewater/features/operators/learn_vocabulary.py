@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from whitewater.features.categories.vocabulary import Integers, Vocabulary, Voca
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists
 from whitewater.features.operator import Resources
-from whitewater.features.operators.by_category import ROWS, CategoryStatistic, Sums
+from whitewater.features.operators.by_category import NULLS, ROWS, CategoryStatistic, Sums
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -56,51 +56,6 @@ class Group:
         return combine([as_categories(column) for column in columns]) if self.combined else columns[0]
 
 
-class RowsOfValues(Sums):
-    """How many rows have each value, and how many are null; of other values than those ``given`` only their rows.
-
-    The first column is of groups; the second has the rows of other values, in its first row.
-    """
-
-    def __init__(self, group: Group, kind: pa.DataType, given: CategoryTable | None) -> None:
-        super().__init__(kind, {ROWS: np.zeros((1, 2), np.int64)})
-        self._group, self._given = group, given
-        if given is not None:
-            self.groups.number(given.values)
-
-    def add(self, block: Block) -> None:
-        for name in self._group.sources:
-            column = self._group.column(name, block)
-            categories = as_categories(column.values if isinstance(column, Lists) else column)
-            rows = count_codes(categories.codes, len(categories.dictionary))
-            self._add(categories.dictionary, rows, len(categories) - int(rows.sum()))
-
-    def add_cells(self, cells: pa.Table, exponents: Sequence[int]) -> None:
-        categories = categories_of_keys(cells, cells.num_columns - 1)
-        rows = np.zeros(len(categories.dictionary) + 1, np.int64)
-        # The code of null, -1, takes the last one.
-        np.add.at(rows, categories.codes, to_numpy(cells[ROWS]))
-        self._add(categories.dictionary, rows[:-1], int(rows[-1]))
-
-    def table(self) -> tuple[pa.Array, Integers]:
-        """Return the values and the totals."""
-        self.grow()
-        return self.groups.values(), self.totals[ROWS][: len(self.groups)]
-
-    def _add(self, values: pa.Array, rows: Integers, nulls: int) -> None:
-        # A dictionary may have values that no row has, and others twice.
-        there = np.flatnonzero(rows)
-        values, rows = values if len(there) == len(values) else values.take(to_arrow(there)), rows[there]
-        groups = self.groups.number(values) if self._given is None else self._given.look_up(values) + 1
-        self.grow()
-        total = self.totals[ROWS]
-        np.add.at(total[:, 0], groups, rows)
-        if self._given is not None:
-            others = rows[groups == NULL_GROUP].sum()
-            total[NULL_GROUP] += -others, others
-        total[NULL_GROUP, 0] += nulls
-
-
 @dataclass(frozen=True)
 class VocabularyStatistic(CategoryStatistic):
     """The values of a group's columns by descending count; where counts are equal, by ascending value.
@@ -115,8 +70,34 @@ class VocabularyStatistic(CategoryStatistic):
     max_values: int | None
     given: CategoryTable | None
 
-    def sums(self) -> RowsOfValues:
-        return RowsOfValues(self.group, self.kind, self.given)
+    def sums(self) -> Sums:
+        sums = Sums(self.kind, (ROWS, NULLS))
+        if self.given is not None:
+            sums.categories.add(self.given.values)
+        return sums
+
+    def add(self, sums: Sums, block: Block) -> None:
+        for name in self.group.sources:
+            column = self.group.column(name, block)
+            categories = as_categories(column.values if isinstance(column, Lists) else column)
+            rows = count_codes(categories.codes, len(categories.dictionary))
+            self._add(sums, categories.dictionary, rows, len(categories) - int(rows.sum()))
+
+    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
+        categories = categories_of_keys(cells, cells.num_columns - 1)
+        rows = np.zeros(len(categories.dictionary) + 1, np.int64)
+        # The code of null, -1, takes the last one.
+        np.add.at(rows, categories.codes, to_numpy(cells[ROWS]))
+        self._add(sums, categories.dictionary, rows[:-1], int(rows[-1]))
+
+    def _add(self, sums: Sums, values: pa.Array, rows: Integers, nulls: int) -> None:
+        """Add the rows of the values of a dictionary, and of null; those of values not given are those of group 0."""
+        # A dictionary may have values that no row has, and others twice.
+        there = np.flatnonzero(rows)
+        values = values if len(there) == len(values) else values.take(to_arrow(there))
+        groups = sums.groups_of(values)[:-1] if self.given is None else self.given.look_up(values) + 1
+        sums.add(groups, None, {ROWS: rows[there]})
+        sums.totals[NULLS][NULL_GROUP] += nulls
 
     def cells(self, block: Block, device: Device) -> Frame:
         values = keys_of(block, self.columns, device)
@@ -125,14 +106,14 @@ class VocabularyStatistic(CategoryStatistic):
             values = values.rename(columns={"value": "key_0"})
         return values.assign(**{ROWS: 1})
 
-    def finish(self, table: tuple[pa.Array, Integers]) -> Vocabulary:
-        values, total = table
-        (nulls, others), rows = total[NULL_GROUP].tolist(), total[NULL_GROUP + 1 :, 0]
+    def finish(self, sums: Sums) -> Vocabulary:
+        values, total = sums.categories.values(), sums.totals[ROWS][: sums.categories.size + 1]
+        nulls, rows = int(sums.totals[NULLS][NULL_GROUP]), total[NULL_GROUP + 1 :]
         kept = np.arange(len(values))
         if self.given is None:
             frequent = np.flatnonzero(rows >= self.min_rows)
             kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.max_values]
-        all_rows, left_out = nulls + others + int(rows.sum()), len(rows) - len(kept) if self.given is None else None
+        all_rows, left_out = nulls + int(total.sum()), len(rows) - len(kept) if self.given is None else None
         about = VocabularyFacts(
             columns=tuple(self.group.sources), kind=str(self.kind), num_buckets=self.num_buckets, values=len(kept),
             rows=all_rows, nulls=nulls, out_of_vocabulary_rows=all_rows - nulls - int(rows[kept].sum()),
@@ -142,7 +123,7 @@ class VocabularyStatistic(CategoryStatistic):
 
     def refuse(self, sums: Sums, resources: Resources) -> None:
         # It grows by doubling, and what it was is there until then.
-        what = f"counting the {len(sums.groups):,} and more values of {self.name}"
+        what = f"counting the {sums.categories.size + 1:,} and more values of {self.name}"
         remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
         memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -21,7 +20,6 @@ from whitewater.features.categories.groups import Grouping
 from whitewater.features.columns.codes import add_up_runs
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operators.by_category import (
-    DTYPES,
     NULLS,
     ROWS,
     SUMS,
@@ -29,7 +27,7 @@ from whitewater.features.operators.by_category import (
     Floats,
     Integers,
     LearnedByCategory,
-    SumsOfRows,
+    Sums,
     cells_of,
     refuse_target,
     smoothed_means,
@@ -95,8 +93,16 @@ class _Past(ByCategory):
         """The columns of its table of categories that are lists: of each period, its rows and the sum of the target."""
         return (ROWS, SUMS) if self.target_columns else (ROWS,)
 
-    def sums(self, grouping: Grouping) -> SumsOfPeriods:
-        return SumsOfPeriods(self, grouping)
+    def table(self, sums: Sums) -> pa.Table:
+        """Return the sums: of each category the list of its periods, and lists of their numbers."""
+        groups, periods = sums.pairs()
+        some = np.flatnonzero(sums.totals[ROWS][: len(groups)])
+        order = some[np.lexsort((periods[some], groups[some]))]
+        table = super().table(sums)
+        offsets = to_arrow(np.searchsorted(groups[order], np.arange(len(table) + 1)))
+        for name, each in {PERIODS: periods, **{name: sums.totals[name] for name in self.list_columns}}.items():
+            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each[order])))
+        return table
 
 
 class PastCount(_Past):
@@ -150,86 +156,11 @@ class PastMean(_Past):
         return PastMeans(self, grouping, table)
 
 
-@dataclass(frozen=True)
-class Cells:
-    """Numbers of groups and periods, each pair once, in the order of groups and, within them, of periods.
+def _read(table: pa.Table, names: Sequence[str]) -> tuple[Integers, dict[str, npt.NDArray[Any]]]:
+    """Return the groups of the cells of a table, and their periods and numbers by name.
 
-    All are arrays (cells,); groups and periods int64.
+    Raises IntegrityError if it has none, or their numbers are not of the same cells.
     """
-
-    groups: Integers
-    periods: Integers
-    numbers: Mapping[str, npt.NDArray[Any]]
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that they take."""
-        return self.groups.nbytes + self.periods.nbytes + sum(each.nbytes for each in self.numbers.values())
-
-    @classmethod
-    def added(cls, parts: Sequence[Cells]) -> Cells:
-        """Return one or more sets of cells, in any order, as one: numbers of the same cell are added up."""
-        groups = np.concatenate([each.groups for each in parts])
-        periods = np.concatenate([each.periods for each in parts])
-        order = np.lexsort((periods, groups))
-        groups, periods = groups[order], periods[order]
-        new = np.ones(len(order), bool)
-        new[1:] = (groups[1:] != groups[:-1]) | (periods[1:] != periods[:-1])
-        starts = np.flatnonzero(new)
-        numbers = {
-            name: np.add.reduceat(np.concatenate([each.numbers[name] for each in parts])[order], starts)
-            for name in parts[0].numbers
-        }
-        return cls(groups[starts], periods[starts], numbers)
-
-
-class SumsOfPeriods(SumsOfRows):
-    """Rows, and sums of a target, by category and period; and by category the rows that do not count."""
-
-    def __init__(self, operator: _Past, grouping: Grouping) -> None:
-        super().__init__(operator, grouping)
-        nothing = np.empty(0, np.int64)
-        numbers = {name: np.empty(0, DTYPES[name]) for name in operator.list_columns}
-        self._cells, self._added = Cells(nothing, nothing, numbers), list[Cells]()
-
-    @property
-    def nbytes(self) -> int:
-        return super().nbytes + sum(each.nbytes for each in [self._cells, *self._added])
-
-    def add_sums(self, groups: Integers, slots: Integers, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        super().add_sums(groups, slots, numbers)
-        some = np.flatnonzero(numbers[ROWS])
-        self._add(Cells(groups[some], slots[some], {name: numbers[name][some] for name in self._cells.numbers}))
-
-    def merge(self, other: SumsOfPeriods) -> Integers:
-        groups = super().merge(other)
-        for cells in (other._cells, *other._added):
-            self._add(replace(cells, groups=groups[cells.groups]))
-        return groups
-
-    def _add(self, cells: Cells) -> None:
-        self._added.append(cells)
-        if sum(map(len, self._added)) > len(self._cells):
-            self._join()
-
-    def _join(self) -> None:
-        self._cells, self._added = Cells.added([self._cells, *self._added]), []
-
-    def table(self) -> pa.Table:
-        """Return the sums: of each category the list of its periods, and lists of their numbers."""
-        self._join()
-        offsets = to_arrow(np.searchsorted(self._cells.groups, np.arange(len(self.groups) + 1)))
-        table = super().table()
-        for name, each in {PERIODS: self._cells.periods, **self._cells.numbers}.items():
-            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each)))
-        return table
-
-
-def _read(table: pa.Table, names: Sequence[str]) -> Cells:
-    """Return the cells of a table; raises IntegrityError if it has none, or their numbers are not of the same cells."""
     lengths, values = [], {}
     for name in (PERIODS, *names):
         lists = table[name].combine_chunks() if name in table.column_names else pa.nulls(len(table))
@@ -240,7 +171,7 @@ def _read(table: pa.Table, names: Sequence[str]) -> Cells:
         values[name] = to_numpy(lists.flatten())
     if any(not np.array_equal(each, lengths[0]) for each in lengths):
         raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-    return Cells(np.repeat(np.arange(len(table)), lengths[0]), values.pop(PERIODS), values)
+    return np.repeat(np.arange(len(table)), lengths[0]), values
 
 
 class LearnedPast(LearnedByCategory):
@@ -251,12 +182,12 @@ class LearnedPast(LearnedByCategory):
 
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(operator, grouping, table)
-        self.cells = _read(table, operator.list_columns)
-        self.periods = np.unique(self.cells.periods)
+        groups, self.cells = _read(table, operator.list_columns)
+        self.periods = np.unique(self.cells[PERIODS])
         # One group more, without cells: that of categories that were not seen.
-        self.starts = np.searchsorted(self.cells.groups, np.arange(len(table) + 2))
-        self._keys = self.cells.groups * (len(self.periods) + 1) + np.searchsorted(self.periods, self.cells.periods)
-        self._up_to = {name: self._added_up(self.cells.numbers[name]) for name in operator.list_columns}
+        self.starts = np.searchsorted(groups, np.arange(len(table) + 2))
+        self._keys = groups * (len(self.periods) + 1) + np.searchsorted(self.periods, self.cells[PERIODS])
+        self._up_to = {name: self._added_up(self.cells[name]) for name in operator.list_columns}
 
     def _added_up(self, numbers: npt.NDArray[Any]) -> Floats:
         """Return 0, and the sums of each category up to and with each cell."""
@@ -272,7 +203,7 @@ class LearnedPast(LearnedByCategory):
         there = device.xp.bincount(groups, minlength=self.lookup.unseen + 1) > 0
         codes = (device.xp.cumsum(there) - 1)[groups]
         groups = device.to_host(device.xp.flatnonzero(there))
-        of_row, of_cell, periods = cells_of(codes, len(groups), slots, device)
+        of_row, of_cell, periods = cells_of(codes, len(groups), cast("Array", slots), device)
         groups = groups[of_cell]
         ranks = np.searchsorted(self.periods, periods)
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
@@ -291,7 +222,7 @@ class LearnedPast(LearnedByCategory):
         def number(row: Row) -> Value:
             group, period = group_of(row), period_of(row)
             start, end = self.starts[group], self.starts[group + 1]
-            place = bisect_left(self.cells.periods, period, start, end)
+            place = bisect_left(self.cells[PERIODS], period, start, end)
             # The first total is 0, as that of a category is without an earlier cell.
             before = {name: each[[place if place > start else 0]] for name, each in self._up_to.items()}
             made: Value = self.number(before, np.array([bisect_left(periods, period)])).item()
@@ -305,9 +236,9 @@ class PastMeans(LearnedPast):
 
     def __init__(self, operator: PastMean, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(operator, grouping, table)
-        refuse_target("PastMean", operator.target, self.cells.numbers[ROWS], self.cells.numbers[SUMS])
-        period = np.searchsorted(self.periods, self.cells.periods)
-        rows, sums = (np.cumsum(np.bincount(period, self.cells.numbers[name])) for name in (ROWS, SUMS))
+        refuse_target("PastMean", operator.target, self.cells[ROWS], self.cells[SUMS])
+        period = np.searchsorted(self.periods, self.cells[PERIODS])
+        rows, sums = (np.cumsum(np.bincount(period, self.cells[name])) for name in (ROWS, SUMS))
         self._means = np.append(operator.first_mean, sums / rows)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
