@@ -17,7 +17,7 @@ from whitewater.features.categories import byte_strings
 from whitewater.features.categories import values as categories
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, order_by_frequency
-from whitewater.features.columns.codes import count_codes, factorize, sum_by_code
+from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 
 CPU = Device()
@@ -153,7 +153,7 @@ def test_long_common_beginnings_are_told_apart_by_what_follows() -> None:
 def test_integers_become_categories_each_once(rows: list[int | None]) -> None:
     valid = np.array([value is not None for value in rows], bool)
     values = np.array([7 if value is None else value for value in rows], np.int64)
-    found = factorize(values, None if valid.all() else valid)
+    found = categories.as_categories(Numbers(values, None if valid.all() else valid))
     words = found.dictionary.to_pylist()
     assert found.dictionary.type == pa.int64()
     assert found.codes.dtype == np.int32
@@ -220,4 +220,5 @@ def test_a_code_that_stands_for_nothing_is_an_error() -> None:
 def test_read_only_rows_and_slices_are_counted() -> None:
     codes = np.from_dlpack(pa.array([0, 1, 1, 0], pa.int32()))
     assert count_codes(codes[::2], 2).tolist() == [1, 1]
-    assert factorize(np.from_dlpack(pa.array([5, 7, 5, 7]))[::2], None).dictionary.to_pylist() == [5]
+    every_other = Numbers(np.from_dlpack(pa.array([5, 7, 5, 7]))[::2])
+    assert categories.as_categories(every_other).dictionary.to_pylist() == [5]

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from whitewater.engines.device import Array
 from whitewater.features.categories.byte_strings import HEAD_BYTES, ByteStrings, write_parts
-from whitewater.features.columns.codes import factorize
 from whitewater.features.columns.column import Categories
-from whitewater.tables.arrow_arrays import to_numpy
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 _NULL, _TEXT, _INTEGER, _BYTES = range(4)
 _LENGTH_BYTES, _INTEGER_BYTES = 4, 8
@@ -56,11 +55,11 @@ def combine(columns: Sequence[Categories]) -> Categories:
     places = [np.arange(len(columns[0].dictionary) + 1)]
     for column in columns[1:]:
         width = len(column.dictionary) + 1
-        pairs = factorize(key * width + (column.codes + 1), None)
+        pairs = to_arrow(key * width + (column.codes + 1)).dictionary_encode()
         some = some | (column.codes >= 0)
         distinct = to_numpy(pairs.dictionary)
         places = [np.take(place, distinct // width) for place in places] + [distinct % width]
-        key = pairs.codes.astype(np.int64)
+        key = to_numpy(pairs.indices).astype(np.int64)
     codes = np.where(some, key, -1).astype(np.int32)
     return Categories(codes, _joined([column.dictionary for column in columns], places))
 

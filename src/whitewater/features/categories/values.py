@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.byte_strings import ByteStrings, find, place_slots
 from whitewater.features.categories.combinations import split
-from whitewater.features.columns.codes import factorize
+from whitewater.features.columns.arrow import arrow_of, categories_of
 from whitewater.features.columns.column import Categories, Column, Lists, Numbers
 from whitewater.features.frames import frame_of, is_integer, look_up
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -44,8 +44,7 @@ def as_categories(column: Column) -> Categories:
         return column
     if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _valid_values(column).any():
         return Categories(np.full(len(column), -1, np.int32), pa.array([], pa.string()))
-    integers = as_integers(column)
-    return factorize(integers.values, integers.valid)
+    return categories_of(arrow_of(as_integers(column), pa.int64()).dictionary_encode())
 
 
 def _valid_values(column: Numbers) -> Array:

@@ -23,11 +23,11 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
     values = one_array(column)
     type_ = values.type
     if pa.types.is_dictionary(type_):
-        return _categories(values) if is_text(type_.value_type) else column_of(values.dictionary_decode())
+        return categories_of(values) if is_text(type_.value_type) else column_of(values.dictionary_decode())
     if is_text(type_):
         # Arrow has no dictionaries of views.
         text = values.cast(pa.large_string()) if pa.types.is_string_view(type_) else values
-        return _categories(text.dictionary_encode())
+        return categories_of(text.dictionary_encode())
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return _lists(values)
     return _numbers(values)
@@ -40,9 +40,10 @@ def is_text(type_: pa.DataType) -> bool:
     return any(each(type_) for each in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
-def _categories(values: pa.DictionaryArray) -> Categories:
+def categories_of(values: pa.DictionaryArray) -> Categories:
+    """Return a dictionary of text or int64, and its indices, as categories."""
     codes = _filled(values.indices.cast(pa.int32()), _NULL)
-    dictionary = values.dictionary.cast(pa.string())
+    dictionary = values.dictionary.cast(pa.string()) if is_text(values.type) else values.dictionary
     if dictionary.null_count == 0:
         return Categories(codes, dictionary)
     # A dictionary may name null as a value.
