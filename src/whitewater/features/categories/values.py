@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.frames import Frame, Series
 
-_LEAST_SLOTS, _LEAST_BYTES = 1 << 10, 1 << 12
+_LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12
 # A slot has room for a number of 32 bits.
 MOST_VALUES = 1 << 31
-# The half of a hash that a slot keeps, see `whitewater.features.categories.byte_strings`.
-_TAG = np.uint64(0xFFFFFFFF00000000)
 
 
 def as_categories(column: Column) -> Categories:
@@ -84,11 +82,12 @@ class CategoryCounter:
     Two values are one only if their bytes are equal, whatever their hashes.
     """
 
-    def __init__(self, type_: pa.DataType) -> None:
+    def __init__(self, type_: pa.DataType, *, room: int = _LEAST_ROOM) -> None:
         self._type = type_
         self._size = 0
-        self._slots = np.zeros(_LEAST_SLOTS, np.uint64)
-        self._offsets = np.zeros(_LEAST_SLOTS // 2 + 1, np.int64)
+        self._slots = np.zeros(1 << (2 * max(room, _LEAST_ROOM) - 1).bit_length(), np.uint64)
+        self._offsets = np.zeros(len(self._slots) // 2 + 1, np.int64)
+        # The kernel reads a byte even of empty strings.
         self._data = np.empty(_LEAST_BYTES, np.uint8)
 
     def add(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
@@ -106,6 +105,14 @@ class CategoryCounter:
                 self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))
         return numbers
 
+    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the number of each entry, int64 (entries,), -1 where it has none."""
+        strings = ByteStrings.of(dictionary)
+        numbers = np.empty(len(strings), np.int64)
+        table = self._data, self._offsets, self._slots
+        find((*strings.spans, hashes_of(strings)), table, self._size, False, numbers)
+        return numbers
+
     def _grow(self, bytes_needed: int) -> None:
         """Make room: twice as many values, or twice as many bytes."""
         if self._size >= MOST_VALUES:
@@ -113,7 +120,8 @@ class CategoryCounter:
                 f"{self._size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
             )
         if self._size == len(self._offsets) - 1:
-            self._slots = _placed(self._slots, 2 * len(self._slots))
+            filled, self._slots = self._slots, np.zeros(2 * len(self._slots), np.uint64)
+            place_slots(filled, self._slots)
             self._offsets = _longer(self._offsets, len(self._slots) // 2 + 1)
         else:
             self._data = _longer(self._data, max(2 * len(self._data), int(self._offsets[self._size]) + bytes_needed))
@@ -142,29 +150,19 @@ class CategoryTable:
     def __init__(self, values: pa.Array) -> None:
         self.values = values
         self._lock = Lock()
-        self._made: tuple[Array, Array, Array] | None = None
+        self._counter: CategoryCounter | None = None
         self._frame: Frame = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CategoryTable, (self.values,)
 
-    def _table(self) -> tuple[Array, Array, Array]:
-        """Return bytes and offsets of the values, and their slots."""
-        with self._lock:
-            if self._made is None:
-                strings = ByteStrings.of(self.values)
-                filled = hashes_of(strings) & _TAG | np.arange(1, len(strings) + 1, dtype=np.uint64)
-                slots = _placed(filled, max(_LEAST_SLOTS, 1 << (2 * len(strings) - 1).bit_length()))
-                # Copied, for the type that `find` is compiled for; it reads a byte even of empty strings.
-                self._made = _longer(strings.data, len(strings.data) + 1), strings.offsets, slots
-            return self._made
-
     def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the position of each entry among the values, int64 (entries,), -1 where it is not one of them."""
-        strings = ByteStrings.of(dictionary)
-        numbers = np.empty(len(strings), np.int64)
-        find((*strings.spans, hashes_of(strings)), self._table(), len(self.values), False, numbers)
-        return numbers
+        with self._lock:
+            if self._counter is None:
+                self._counter = CategoryCounter(self.values.type, room=len(self.values))
+                self._counter.add(self.values)
+        return self._counter.look_up(dictionary)
 
     def places(self, keys: Frame, device: Device) -> Series:
         """Return the position of each row of a frame's keys among the values, null where they are none of them."""
@@ -186,12 +184,6 @@ class CategoryTable:
 def hashes_of(strings: ByteStrings) -> Array:
     """Return what strings are looked for by, uint64 (strings,)."""
     return strings.hashes(0)
-
-
-def _placed(filled: Array, length: int) -> Array:
-    slots = np.zeros(length, np.uint64)
-    place_slots(filled, slots)
-    return slots
 
 
 def _longer(values: Array, length: int) -> Array:
