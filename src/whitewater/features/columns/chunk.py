@@ -9,7 +9,7 @@ encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `describ
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from typing import Any, NamedTuple
@@ -24,37 +24,28 @@ from whitewater.features.columns.column import Categories, Numbers
 from whitewater.features.columns.pages import ABSENT
 from whitewater.tables.arrow_arrays import empty
 
-PHYSICAL: dict[str, np.dtype[Any]] = {
-    "INT32": np.dtype("<i4"),
-    "INT64": np.dtype("<i8"),
-    "FLOAT": np.dtype("<f4"),
-    "DOUBLE": np.dtype("<f8"),
-}
-_STORED_AS = {
-    pa.int8(): "INT32",
-    pa.int16(): "INT32",
-    pa.int32(): "INT32",
-    pa.int64(): "INT64",
-    pa.float32(): "FLOAT",
-    pa.float64(): "DOUBLE",
-    pa.string(): "BYTE_ARRAY",
-    pa.large_string(): "BYTE_ARRAY",
+# How types are stored: texts as byte arrays, others as numbers of these types.
+_STORED_AS: dict[pa.DataType, tuple[str, str | None]] = {
+    pa.int8(): ("INT32", "<i4"),
+    pa.int16(): ("INT32", "<i4"),
+    pa.int32(): ("INT32", "<i4"),
+    pa.int64(): ("INT64", "<i8"),
+    pa.float32(): ("FLOAT", "<f4"),
+    pa.float64(): ("DOUBLE", "<f8"),
+    pa.string(): ("BYTE_ARRAY", None),
+    pa.large_string(): ("BYTE_ARRAY", None),
 }
 _UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
 _CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
-# Of the header of a page: the field that tells of a page of its kind.
-_OF_KIND = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 _PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
 # A dictionary page calls its own plain encoding by either name.
 _VALUES = (_PLAIN, _PLAIN_DICTIONARY)
 _MOST_BYTES = 2**31 - 1
-# Thrift's compact types: the integers are of 16, 32 and 64 bits.
-_TRUE, _FALSE, _INTEGERS, _BINARY, _STRUCT = 1, 2, (4, 5, 6), 8, 12
-# The code of a null, -1, as kernels see it.
-_NULL_CODE = 2**32 - 1
+# Fields of the header of a page are numbered up to 8; those that are not there have a value that none can have.
+_NUMBERS, _MISSING = 9, -(2**62)
 
 
 class ChunkError(ValueError):
@@ -70,7 +61,7 @@ class Chunk:
     rows: int
     codec: str
     optional: bool
-    physical: str
+    stored: np.dtype[Any] | None  # its type as stored; None for text
     type: pa.DataType
 
 
@@ -81,7 +72,7 @@ class Page(NamedTuple):
     rows: int
     levels: int
     has_indices: bool
-    body: bytes | memoryview
+    body: Array
 
 
 def describe_chunk(footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field) -> Chunk | None:
@@ -98,7 +89,8 @@ def describe_chunk(footer: pq.FileMetaData, row_group: int, column: int, field: 
     type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
     covered = flat and set(chunk.encodings) <= _ENCODINGS and chunk.compression in _CODECS
-    if not covered or _STORED_AS.get(type_) != declared.physical_type:
+    physical, stored = _STORED_AS.get(type_, (None, None))
+    if not covered or physical != declared.physical_type:
         return None
     starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
     return Chunk(
@@ -107,7 +99,7 @@ def describe_chunk(footer: pq.FileMetaData, row_group: int, column: int, field: 
         group.num_rows,
         chunk.compression,
         declared.max_definition_level == 1,
-        declared.physical_type,
+        None if stored is None else np.dtype(stored),
         type_,
     )
 
@@ -118,14 +110,8 @@ def _leaf(schema: pq.ParquetSchema, column: int, name: str) -> int | None:
     return next((place for place in places if schema.column(place).path == name), None)
 
 
-def _unsigned(values: Array) -> Array:
-    """Return numbers as unsigned ones of their width, for which the kernels are compiled."""
-    return values.view(f"u{values.dtype.itemsize}")
-
-
-def _texts_of(body: bytes | memoryview, count: int) -> pa.Array:
+def _texts_of(data: Array, count: int) -> pa.Array:
     """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
-    data = np.frombuffer(body, np.uint8)
     if count > len(data):
         raise ChunkError("has a page that is too short for its texts")
     offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
@@ -142,108 +128,54 @@ def _pages(data: FileIO, chunk: Chunk) -> Iterator[Page]:
     data.seek(chunk.offset)
     if data.readinto(stored.data) != len(stored):
         raise ChunkError("is cut off")
+    fields = np.empty((parquet_pages.DEPTHS, _NUMBERS), np.int64)
     position = 0
     while position < chunk.size:
-        try:
-            header, position = _read_struct(stored.data, position)
-            page = _page(header, stored.data[position:], chunk.codec)
-        except (IndexError, KeyError, TypeError, RecursionError):
-            raise ChunkError("has a malformed page header, or is cut off") from None
-        if page is not None:
-            yield page
-        position += header[3]
+        fields.fill(_MISSING)
+        position = parquet_pages.read_header(stored, position, fields)
+        header, of_kind = fields[:2].tolist()
+        size, compressed = header[2:4]
+        if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= chunk.size - position):
+            raise ChunkError("has a malformed page header, or is cut off")
+        body = stored[position : position + compressed]
+        position += compressed
+        if header[4] != _MISSING and zlib.crc32(body.data) != header[4] & 0xFFFFFFFF:
+            raise ChunkError("has a page whose checksum is wrong")
+        if header[1] in (_DATA, _DICTIONARY, _DATA_V2):
+            yield _page(header[1], of_kind, body, size, chunk.codec)
 
 
-def _page(header: Mapping[int, Any], data: memoryview, codec: str) -> Page | None:
-    """Return the page that begins the data, by its header, or None of a kind that has no rows."""
-    kind, size, compressed = (header[number] for number in (1, 2, 3))
-    if not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(data)):
-        raise ChunkError("has a malformed page header, or is cut off")
-    body = data[:compressed]
-    if 4 in header and zlib.crc32(body) != header[4] & 0xFFFFFFFF:
-        raise ChunkError("has a page whose checksum is wrong")
-    if kind not in _OF_KIND:
-        return None
-    of_kind = header[_OF_KIND[kind]]
+def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) -> Page:
+    """Return a page, given the part of its header for pages of its kind, and its bytes as they are stored."""
     is_second = kind == _DATA_V2
-    rows, encoding, levels = of_kind[1], of_kind[4 if is_second else 2], of_kind[5] if is_second else ABSENT
+    rows, encoding, levels = header[1], header[4 if is_second else 2], header[5] if is_second else ABSENT
     has_indices = kind != _DICTIONARY and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY)
     if not has_indices and encoding not in _VALUES:
         raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
-    if rows < 0 or levels < ABSENT:
+    if rows < 0 or levels < ABSENT or levels > min(len(body), size):
         raise ChunkError("has a malformed page header")
-    is_compressed = not is_second or of_kind.get(7, True)
-    body = _uncompressed(body, codec if is_compressed else _UNCOMPRESSED, size, max(levels, 0))
-    return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
-
-
-def _read_struct(data: memoryview, position: int) -> tuple[dict[int, Any], int]:
-    """Return what is in a struct of Thrift's compact protocol, by number of field, and the position after it.
-
-    Texts are left out. Raises IndexError if the data end before the struct, ChunkError if it is malformed.
-    """
-    fields: dict[int, Any] = {}
-    number = 0
-    while kind := data[position] & 15:
-        step = data[position] >> 4
-        position += 1
-        if step:
-            number += step
-        else:
-            value, position = _read_varint(data, position)
-            number = value >> 1
-        if kind in (_TRUE, _FALSE):
-            fields[number] = kind == _TRUE
-        elif kind == _STRUCT:
-            fields[number], position = _read_struct(data, position)
-        elif kind in _INTEGERS:
-            value, position = _read_varint(data, position)
-            fields[number] = (value >> 1) ^ -(value & 1)
-        elif kind == _BINARY:
-            size, position = _read_varint(data, position)
-            position += size
-        else:
-            raise ChunkError("has a malformed page header")
-    return fields, position + 1
-
-
-def _read_varint(data: memoryview, position: int) -> tuple[int, int]:
-    """Return an unsigned LEB128 number of up to 63 bits, and the position after it."""
-    value = 0
-    for shift in range(0, 63, 7):
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
-    raise ChunkError("has a malformed page header")
-
-
-def _uncompressed(body: memoryview, codec: str, size: int, levels: int) -> memoryview:
-    """Return a page of ``size`` bytes, of which definition levels of version 2 are not compressed."""
-    if levels > min(len(body), size):
-        raise ChunkError("has a malformed page header")
-    if codec == _UNCOMPRESSED:
+    if codec == _UNCOMPRESSED or (is_second and not header[7]):
         if len(body) != size:
             raise ChunkError("has a page of another size than its header says")
-        return body
-    page = np.empty(size, np.uint8)
-    page.data[:levels] = body[:levels]
-    if size > levels:
-        _decompress(body[levels:], codec, page[levels:])
-    return page.data
+        return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
+    # Definition levels of version 2 are not compressed.
+    page, start = np.empty(size, np.uint8), max(levels, 0)
+    page[:start] = body[:start]
+    if size > start:
+        _decompress(body[start:], codec, page[start:])
+    return Page(kind == _DICTIONARY, rows, levels, has_indices, page)
 
 
-def _decompress(body: memoryview, codec: str, target: Array) -> None:
+def _decompress(body: Array, codec: str, target: Array) -> None:
     """Fill ``target`` with what ``body`` holds."""
     if codec != "SNAPPY":
-        target[:] = np.frombuffer(pa.Codec(codec.lower()).decompress(body, len(target)), np.uint8)
+        target[:] = np.frombuffer(pa.Codec(codec.lower()).decompress(body.data, len(target)), np.uint8)
         return
     # Twice as fast as pyarrow, and most of the time that a column of timestamps takes.
     import cramjam
 
     try:
-        size = cramjam.snappy.decompress_raw_into(body, target.data)
+        size = cramjam.snappy.decompress_raw_into(body.data, target.data)
     except cramjam.DecompressionError as error:
         raise ChunkError(f"has a page that Snappy cannot decompress ({error})") from error
     if size != len(target):
@@ -256,116 +188,68 @@ def read_chunk(data: FileIO, chunk: Chunk) -> Numbers | Categories:
     Raises ChunkError if the chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes
     cannot be decompressed, or a text is not UTF-8.
     """
-    decoder = _Texts(chunk) if chunk.physical == "BYTE_ARRAY" else _Numbers(chunk)
-    values = empty(chunk.rows, decoder.dtype)
-    valid: Array | None = None
-    first = 0
+    stored = _Stored(chunk.stored)
+    # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
+    values = empty(chunk.rows, stored.null.dtype)
+    table, valid, first = stored.null, None, 0
     for page in _pages(data, chunk):
         if page.is_dictionary:
-            decoder.begin(page)
+            table = np.append(stored.values(page.body, page.rows), stored.null)
             continue
         rows = slice(first, first + page.rows)
         if rows.stop > chunk.rows:
             break
-        present = decoder.decode(page, values[rows])
+        present = _decode(page, stored, table, values[rows], optional=chunk.optional)
         if present is not None:
             valid = np.ones(chunk.rows, np.bool_) if valid is None else valid
             valid[rows] = present
         first = rows.stop
     if first != chunk.rows:
         raise ChunkError(f"has other rows than the {chunk.rows} of its row group")
-    return decoder.column(values, valid)
+    if stored.is_text:
+        return Categories(values.view(np.int32), stored.dictionary())
+    numbers = values.view(stored.dtype).astype(chunk.type.to_pandas_dtype(), copy=False)
+    return Numbers(numbers, None if stored.dtype.kind == "f" else valid)
 
 
-class _Texts:
-    """Decodes pages of text into codes, uint32; a text outside the chunk's dictionary gets an entry of its own."""
+class _Stored:
+    """Plainly encoded values of a chunk: numbers, or texts, which become codes of a dictionary of all of them."""
 
-    dtype = np.dtype(np.uint32)
+    def __init__(self, dtype: np.dtype[Any] | None) -> None:
+        self.is_text, self.dtype = dtype is None, np.dtype(np.int32) if dtype is None else dtype
+        null = np.array([-1 if self.is_text else np.nan if self.dtype.kind == "f" else 0], self.dtype)
+        self.null = null.view(f"u{self.dtype.itemsize}")
+        self._texts, self._count = [pa.nulls(0, pa.string())], 0
 
-    def __init__(self, chunk: Chunk) -> None:
-        self._optional = chunk.optional
-        self._dictionaries = [pa.nulls(0, pa.string())]
-        self._entries = 0
-        self._table = np.array([_NULL_CODE], self.dtype)
+    def values(self, body: Array, count: int) -> Array:
+        """Return the values that begin a page, with the bits of their type as unsigned integers."""
+        if not self.is_text:
+            if len(body) < count * self.dtype.itemsize:
+                raise ChunkError("has a page that is too short for its values")
+            return np.frombuffer(body, self.null.dtype, count)
+        self._texts.append(_texts_of(body, count))
+        self._count += count
+        return np.arange(self._count - count, self._count, dtype=self.null.dtype)
 
-    def begin(self, page: Page) -> None:
-        """Take the dictionary."""
-        self._add(_texts_of(page.body, page.rows))
-        self._table = np.append(np.arange(self._entries, dtype=self.dtype), self.dtype.type(_NULL_CODE))
-
-    def _add(self, texts: pa.Array) -> None:
-        self._dictionaries.append(texts)
-        self._entries += len(texts)
-
-    def decode(self, page: Page, codes: Array) -> None:
-        """Fill the codes of a page."""
-        if page.has_indices:
-            _look_up(page, self._optional, self._table, codes)
-            return
-        count, start, present = _levels(page, self._optional)
-        first = self._entries
-        self._add(_texts_of(memoryview(page.body)[start:], count))
-        codes[:] = np.cumsum(present, dtype=np.int64) + (first - 1)
-        codes[present == 0] = _NULL_CODE
-
-    def column(self, codes: Array, _: Array | None) -> Categories:
-        """Return the column, given all codes."""
-        filled = [texts for texts in self._dictionaries if len(texts)] or self._dictionaries
-        return Categories(codes.view(np.int32), filled[0] if len(filled) == 1 else pa.concat_arrays(filled))
+    def dictionary(self) -> pa.Array:
+        """Return all texts."""
+        filled = [texts for texts in self._texts if len(texts)] or self._texts
+        return filled[0] if len(filled) == 1 else pa.concat_arrays(filled)
 
 
-class _Numbers:
-    """Decodes pages of numbers into values of their physical type; null is NaN, or 0 and told apart."""
-
-    def __init__(self, chunk: Chunk) -> None:
-        self.dtype = PHYSICAL[chunk.physical]
-        self._type = np.dtype(chunk.type.to_pandas_dtype())
-        self._optional = chunk.optional
-        self._is_float = self.dtype.kind == "f"
-        self._null = np.array([np.nan if self._is_float else 0], self.dtype)
-        self._table = self._null
-
-    def begin(self, page: Page) -> None:
-        """Take the dictionary."""
-        self._table = np.concatenate([self._stored(page.body, page.rows), self._null])
-
-    def _stored(self, body: bytes | memoryview, count: int) -> Array:
-        if len(body) < count * self.dtype.itemsize:
-            raise ChunkError("has a page that is too short for its values")
-        return np.frombuffer(body, self.dtype, count)
-
-    def decode(self, page: Page, values: Array) -> Array | None:
-        """Fill the values of a page; return which rows have one, 1 or 0, if any has none and nulls are not NaN."""
-        if page.has_indices:
-            nulls, present = _look_up(page, self._optional, _unsigned(self._table), _unsigned(values))
-            return present if nulls and not self._is_float else None
-        count, start, present = _levels(page, self._optional)
-        values[page.rows - count :] = self._stored(memoryview(page.body)[start:], count)
-        if count == page.rows:
-            return None
-        parquet_pages.spread(_unsigned(values), present, count, _unsigned(self._null)[0])
-        return None if self._is_float else present
-
-    def column(self, values: Array, valid: Array | None) -> Numbers:
-        """Return the column, given all values."""
-        return Numbers(values.astype(self._type, copy=False), valid)
-
-
-def _look_up(page: Page, optional: bool, table: Array, values: Array) -> tuple[int, Array]:
-    """Look up the indices of a page in a table, null last; return how many are null, and which rows are not."""
-    data, present = np.frombuffer(page.body, np.uint8), np.empty(page.rows if optional else 0, np.uint32)
-    nulls: int = parquet_pages.look_up(data, page.levels, present, table, values)
-    if nulls < 0:
-        raise ChunkError("has a malformed page of dictionary indices")
-    return nulls, present
-
-
-def _levels(page: Page, optional: bool) -> tuple[int, int, Array]:
-    """Return how many rows have a value, where the values begin, and which rows they are: 1 or 0, uint32 (rows,)."""
-    if not optional:
-        return page.rows, 0, np.ones(page.rows, np.uint32)
-    present = np.empty(page.rows, np.uint32)
-    count, start = parquet_pages.definition_levels(np.frombuffer(page.body, np.uint8), page.levels, present)
+def _decode(page: Page, stored: _Stored, table: Array, values: Array, *, optional: bool) -> Array | None:
+    """Fill the values of a page; return which rows have one, 1 or 0, uint32 (rows,), or None if all have."""
+    present = np.empty(page.rows if optional else 0, np.uint32)
+    if page.has_indices:
+        nulls = parquet_pages.look_up(page.body, page.levels, present, table, values)
+        if nulls < 0:
+            raise ChunkError("has a malformed page of dictionary indices")
+        return present if nulls else None
+    count, start = parquet_pages.definition_levels(page.body, page.levels, present) if optional else (page.rows, 0)
     if start < 0:
         raise ChunkError("has malformed definition levels")
-    return count, start, present
+    values[page.rows - count :] = stored.values(page.body[start:], count)
+    if count == page.rows:
+        return None
+    parquet_pages.spread(values, present, count, stored.null[0])
+    return present

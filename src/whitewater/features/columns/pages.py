@@ -1,4 +1,4 @@
-"""The kernels that read Parquet pages: definition levels, dictionary indices, texts.
+"""The kernels that read Parquet pages: headers, definition levels, dictionary indices, texts.
 
 No byte of a file is trusted: each read is checked against the end of its page, and each index against the dictionary.
 The format: https://parquet.apache.org/docs/file-format/ (definition levels and dictionary indices in the hybrid of runs
@@ -19,6 +19,10 @@ MALFORMED = -2
 # Definition levels are looked up as indices are: 0, 1, and an entry for null that they never reach.
 _LEVELS = np.array([0, 1, 0], np.uint32)
 _MOST_BITS = 32
+# Thrift's compact types: the integers are of 16, 32 and 64 bits.
+_STOP, _TRUE, _FALSE, _INTEGERS, _BINARY, _STRUCT = 0, 1, 2, (4, 5, 6), 8, 12
+# A header has structs, and these have some.
+DEPTHS = 3
 
 
 @part
@@ -26,7 +30,7 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
     """Return an unsigned LEB128 number and the position after it, or `MALFORMED` as position."""
     value = int64(0)
     for shift in range(0, 63, 7):
-        if position >= len(data):
+        if not 0 <= position < len(data):
             return value, MALFORMED
         byte = int64(data[position])
         position += 1
@@ -34,6 +38,50 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
         if byte < 128:
             return value, position
     return value, MALFORMED
+
+
+@kernel
+def read_header(data: Array, position: int, fields: Array) -> int:
+    """Read the header of a page, a struct of Thrift's compact protocol; return where it ends, or `MALFORMED`.
+
+    ``fields``, int64 (`DEPTHS`, numbers), are filled by number with the integers and booleans of the header, and of the
+    structs in it by depth. The number of the latest field, in column 0, is scratch.
+    """
+    depth, fields[0, 0] = 0, 0
+    while 0 <= position < len(data):
+        head = int64(data[position])
+        kind, number = head & 15, fields[depth, 0] + (head >> 4)
+        position += 1
+        if head == _STOP:
+            depth -= 1
+            if depth < 0:
+                return position
+            continue
+        if head < 16:
+            number, position = _varint(data, position)
+            number >>= 1
+        fields[depth, 0] = number
+        if kind == _STRUCT:
+            depth += 1
+            if depth == len(fields):
+                return MALFORMED
+            fields[depth, 0] = 0
+            continue
+        value, position = _value(data, position, kind)
+        if 0 < number < fields.shape[1]:
+            fields[depth, number] = value
+    return MALFORMED
+
+
+@part
+def _value(data: Array, position: int, kind: int) -> tuple[int, int]:
+    """Return a boolean, or an integer or the length of a text, and the position after it, or `MALFORMED`."""
+    if kind in (_TRUE, _FALSE):
+        return int64(kind == _TRUE), position
+    value, position = _varint(data, position)
+    if kind == _BINARY:
+        return value, position + value if 0 <= position <= len(data) - value else MALFORMED
+    return (value >> 1) ^ -(value & 1), position if kind in _INTEGERS else MALFORMED
 
 
 @kernel
