@@ -20,9 +20,9 @@ from benchmarks.taxi.variant import CARD, Answer, Work, main
 from benchmarks.taxi.with_whitewater import CLEAN, HOUR, PARQUET_ROWS, TEXT_ROWS, THURSDAY, ZONES, open_files, roll_up
 from whitewater.process import exit_fast
 from whitewater.tables import with_dask as tables
-from whitewater.tables.fixed_point import VALUE, integers
+from whitewater.tables.group_statistics import VALUE, integers
+from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, arrow_blocks, units
-from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES

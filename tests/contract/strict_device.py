@@ -7,7 +7,7 @@ bodies that compute on the CPU, and take and return such arrays, in the place of
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -188,24 +188,16 @@ def models() -> dict[str, dict[str, Any]]:
     }
 
 
-FIT, PREDICT = estimators.BoostedTrees.fit, estimators.BoostedTrees.predict
+FIT = estimators.fit_boosted_trees
 
 
-def fit_trees(self: Any, X: Array, y: Array, later: tuple[Array, Array]) -> int:
-    """Fit boosted trees; those for a GPU as XGBoost does without one, of arrays of the device."""
-    if self._parameters["device"] == "cpu":
-        return FIT(self, X, y, later)
-    rows, labels = (on_host(each, "float32") for each in later)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(self._parameters, "device", "cpu")
-        return FIT(self, on_host(X, "float32"), on_host(y, "float32"), (rows, labels))
-
-
-def predict_by_trees(self: Any, X: Array) -> Array:
-    """Predict; for a GPU from arrays of the device and to one."""
-    if self._parameters["device"] == "cpu":
-        return PREDICT(self, X)
-    return on_device(PREDICT(self, on_host(X, "float32")))
+def fit_boosted_trees(device: Device, rows: Any, later: Any, **options: Any) -> tuple[Callable[[Any], Any], int]:
+    """Fit boosted trees; those for a GPU as XGBoost does without one, of arrays of the device and to one."""
+    if device.name == "cpu":
+        return FIT(device, rows, later, **options)
+    host: list[Any] = [tuple(on_host(each, "float32") for each in part) for part in (rows, later)]
+    predict, trees = FIT(CPU, *host, **options)
+    return lambda X: on_device(predict(on_host(X, "float32"))), trees
 
 
 @contextmanager
@@ -227,8 +219,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)
-        patch.setattr(estimators.BoostedTrees, "fit", fit_trees)
-        patch.setattr(estimators.BoostedTrees, "predict", predict_by_trees)
+        patch.setattr(estimators, "fit_boosted_trees", fit_boosted_trees)
         yield
 
 

@@ -72,8 +72,7 @@ def forest_as_treelite(forest: Any, device: Device) -> bytes:
     import treelite.sklearn
 
     model = forest.as_treelite() if device.name == "gpu" else treelite.sklearn.import_model(forest)
-    serialized: bytes = model.serialize_bytes()
-    return serialized
+    return bytes(model.serialize_bytes())
 
 
 def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array], Array]:
@@ -123,50 +122,48 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
     return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
 
 
-class BoostedTrees:
-    """Gradient-boosted trees for labels of 0 and 1, by histograms; NaN is a missing value, which goes the better way.
+def fit_boosted_trees(
+    device: Device,
+    rows: tuple[Array, Array],
+    later: tuple[Array, Array],
+    *,
+    trees: int,
+    depth: int,
+    learning_rate: float,
+    seed: int,
+    threads: int,
+) -> tuple[Callable[[Array], Array], int]:
+    """Fit gradient-boosted trees to rows (X, y) with labels of 0 and 1 until ``later`` ones are predicted no better.
+
+    NaN is a missing value, which goes the better way. The trees are the same for any number of threads; without later
+    rows all ``trees`` are made. Returns what predicts the probability of label 1, float32 (rows,), and by how many
+    trees.
 
     Tianqi Chen and Carlos Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016, https://arxiv.org/abs/1603.02754.
-    The trees are the same for any number of threads.
     """
+    import xgboost
 
-    def __init__(
-        self, device: Device, *, trees: int, depth: int, learning_rate: float, seed: int, threads: int
-    ) -> None:
-        self._trees, self._threads = trees, threads
-        self._parameters: dict[str, Any] = {
-            "objective": "binary:logistic",
-            "eval_metric": "logloss",
-            "tree_method": "hist",
-            "device": "cuda" if device.name == "gpu" else "cpu",
-            "max_depth": depth,
-            "learning_rate": learning_rate,
-            "seed": seed,
-            "nthread": threads,
-            "verbosity": 1,
-        }
-        self._model: Any = None
-        self._used = 0
-
-    def fit(self, X: Array, y: Array, later: tuple[Array, Array]) -> int:
-        """Fit until later rows (X, y), if any, are predicted no better; return the number of trees that predict."""
-        import xgboost
-
-        if self._parameters["device"] == "cuda" and not xgboost.build_info()["USE_CUDA"]:
-            raise DeviceError(
-                "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
-                "xgboost, not xgboost-cpu: both have the same files."
-            )
-        rows = xgboost.QuantileDMatrix(X, label=y, nthread=self._threads)
-        watched: dict[str, Any] = {}
-        if len(later[1]):
-            judge = xgboost.QuantileDMatrix(later[0], label=later[1], ref=rows, nthread=self._threads)
-            watched = {"evals": [(judge, "later")], "early_stopping_rounds": _PATIENCE}
-        self._model = xgboost.train(self._parameters, rows, self._trees, verbose_eval=False, **watched)
-        self._used = self._model.best_iteration + 1 if watched else self._trees
-        return self._used
-
-    def predict(self, X: Array) -> Array:
-        """Return the probability of label 1, float32 (rows,)."""
-        probability: Array = self._model.inplace_predict(X, iteration_range=(0, self._used))
-        return probability
+    if device.name == "gpu" and not xgboost.build_info()["USE_CUDA"]:
+        raise DeviceError(
+            "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
+            "xgboost, not xgboost-cpu: both have the same files."
+        )
+    parameters = {
+        "objective": "binary:logistic",
+        "eval_metric": "logloss",
+        "tree_method": "hist",
+        "device": "cuda" if device.name == "gpu" else "cpu",
+        "max_depth": depth,
+        "learning_rate": learning_rate,
+        "seed": seed,
+        "nthread": threads,
+        "verbosity": 1,
+    }
+    known = xgboost.QuantileDMatrix(rows[0], label=rows[1], nthread=threads)
+    watched: dict[str, Any] = {}
+    if len(later[1]):
+        judge = xgboost.QuantileDMatrix(later[0], label=later[1], ref=known, nthread=threads)
+        watched = {"evals": [(judge, "later")], "early_stopping_rounds": _PATIENCE}
+    model = xgboost.train(parameters, known, trees, verbose_eval=False, **watched)
+    used = model.best_iteration + 1 if watched else trees
+    return partial(model.inplace_predict, iteration_range=(0, used)), used

@@ -16,7 +16,6 @@ from whitewater.engines import Array, Device
 CONFIDENCE = 0.95
 # Variance below which a target is constant but for rounding.
 NO_SPREAD = 1e-20
-_BLOCK_BYTES = 32_000_000
 
 
 class Scores(NamedTuple):
@@ -53,51 +52,31 @@ def evaluate(
     do not vary.
     """
     xp = device.xp
-    moments = _moments(observed, predictions, device)
-    once = xp.ones((1, len(observed)))
-    weights = (once, *_resamples(len(observed), replicates, seed, device))
-    # Row 0 is the sample itself, the others are its resamples.
-    sums = np.concatenate([device.to_host(each @ moments) for each in weights])
-    r2, mae = _r2_and_mae(sums)
-    place = list(predictions).index(reference)
-    report: dict[str, Any] = {}
-    for position, name in enumerate(predictions):
-        report[name] = {"r2": _interval(r2[:, position]), "mae": _interval(mae[:, position])}
-        if position != place:
-            report[name]["r2_gain"] = _interval(r2[:, position] - r2[:, place])
-            report[name]["mae_gain"] = _interval(mae[:, place] - mae[:, position])
-    return report
-
-
-def _moments(observed: Array, predictions: Mapping[str, Array], device: Device) -> Array:
-    """Return, row by row, what is summed: 1, y, y squared, and each model's squared and absolute errors."""
-    xp = device.xp
     # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
     centered = observed - observed.mean()
     errors = [observed - prediction for prediction in predictions.values()]
-    columns = [xp.ones(len(observed)), centered, centered**2, *(error**2 for error in errors), *map(xp.abs, errors)]
-    moments: Array = xp.stack(columns, axis=1)
-    return moments
-
-
-def _resamples(trips: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
-    """Yield blocks of float64 (replicates, rows): how often each row is drawn; a replicate has its own stream."""
-    block = max(1, _BLOCK_BYTES // (8 * trips))
-    for first in range(0, replicates, block):
-        counts = np.empty((min(block, replicates - first), trips))
-        for row in range(len(counts)):
-            drawn = np.random.default_rng([seed, first + row]).integers(0, trips, trips)
-            counts[row] = np.bincount(drawn, minlength=trips)
-        yield device.to_device(counts)
-
-
-def _r2_and_mae(sums: Array) -> tuple[Array, Array]:
-    """Return R2 and the mean absolute error, float64 (resamples, models); R2 is NaN where the target does not vary."""
-    models = (sums.shape[1] - 3) // 2
-    trips, total, squares = sums[:, 0:1], sums[:, 1:2], sums[:, 2:3]
-    spread = squares / trips - (total / trips) ** 2
+    moments = xp.stack([centered, centered**2, *(error**2 for error in errors), *map(xp.abs, errors)], axis=1)
+    weights = _weights(len(observed), replicates, seed, device)
+    # Row 0 is the sample itself, the others are its resamples.
+    means = np.stack([device.to_host(each @ moments) for each in weights]) / len(observed)
+    spread = means[:, 1] - means[:, 0] ** 2
     spread = np.where(spread > NO_SPREAD, spread, np.nan)
-    return 1 - sums[:, 3 : 3 + models] / trips / spread, sums[:, 3 + models :] / trips
+    squared, absolute = means[:, 2:].T.reshape(2, len(errors), -1)
+    r2, mae = (dict(zip(predictions, each, strict=True)) for each in (1 - squared / spread, absolute))
+    report = {name: {"r2": _interval(r2[name]), "mae": _interval(mae[name])} for name in predictions}
+    for name, gains in report.items():
+        if name != reference:
+            gains["r2_gain"] = _interval(r2[name] - r2[reference])
+            gains["mae_gain"] = _interval(mae[reference] - mae[name])
+    return report
+
+
+def _weights(rows: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
+    """Yield how often each row counts, float64 (rows,): once, and then as often as each replicate draws it."""
+    yield device.xp.ones(rows)
+    for replicate in range(replicates):
+        drawn = np.random.default_rng([seed, replicate]).integers(0, rows, rows)
+        yield device.to_device(np.bincount(drawn, minlength=rows).astype(np.float64))
 
 
 def _interval(values: Array) -> dict[str, float | None]:

@@ -45,8 +45,13 @@ class Sample:
         return Sample(self.hashes[rows], self.time[rows], self.target[rows], self.features[rows], self.eligible)
 
     def smallest(self, limit: int) -> Sample:
-        """Return the ``limit`` rows of the smallest hash, in the order of their hash."""
-        return self.take(_canonical_order(self)[:limit])
+        """Return the ``limit`` rows of the smallest hash, in the order of their hash; those of one hash by content."""
+        order = np.argsort(self.hashes)
+        hashes = self.hashes[order]
+        if (hashes[1:] == hashes[:-1]).any():
+            # A tie then leaves only rows that are equal.
+            order = np.lexsort((*self.features.T, self.target, self.time, self.hashes))
+        return self.take(order[:limit])
 
 
 def draw(read: Callable[[float], Iterable[Sample]], *, rows: int, limit: int, features: int, what: str) -> Sample:
@@ -98,32 +103,15 @@ def threshold(share: float) -> np.uint64:
 
 def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:
     """Join samples; when more than twice ``limit`` rows come together, those of the ``limit`` smallest hashes stay."""
-    kept = [_empty(features)]
+    waiting = [Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)]
     for sample in samples:
-        kept.append(sample)
-        if sum(map(len, kept)) > 2 * limit:
-            kept = [_joined(kept).smallest(limit)]
-    return _joined(kept)
+        waiting.append(sample)
+        if sum(map(len, waiting)) > 2 * limit:
+            waiting = [_joined(waiting).smallest(limit)]
+    return _joined(waiting)
 
 
 def _joined(samples: Sequence[Sample]) -> Sample:
     arrays = zip(*((each.hashes, each.time, each.target, each.features) for each in samples), strict=True)
     hashes, time, target, features = map(np.concatenate, arrays)
     return Sample(hashes, time, target, features, sum(each.eligible for each in samples))
-
-
-def _empty(features: int) -> Sample:
-    return Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)
-
-
-def _canonical_order(sample: Sample) -> Array:
-    """Return the rows by hash; rows of one hash by content, so that a tie leaves only rows that are equal."""
-    order = np.argsort(sample.hashes, kind="stable")
-    hashes = sample.hashes[order]
-    repeated = hashes[1:] == hashes[:-1]
-    tied = np.flatnonzero(np.append(repeated, False) | np.append(False, repeated))
-    if len(tied):
-        rows = order[tied]
-        keys = (*sample.features[rows].T, sample.target[rows], sample.time[rows], sample.hashes[rows])
-        order[tied] = rows[np.lexsort(keys)]
-    return order

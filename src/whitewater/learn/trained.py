@@ -1,4 +1,8 @@
-"""A ridge regression and a random forest of each group of rows: tested on later rows, and stored as files.
+"""Ridge regressions and random forests of groups of rows: chosen by cross-validation, tested on later rows, and stored.
+
+The slow way of a grid search is to hand an estimator to a generic one: each of the candidates x folds fits then moves
+its own copy of the data, and scores its predictions on the host. Here the rows are placed once on each worker; a task
+picks its fold there, fits, predicts and scores with arrays of its device, and three numbers come back.
 
 Files are JSON and treelite, each with its SHA-256, so that reading one runs no code of its own:
 
@@ -14,41 +18,84 @@ of the format               format, version, what a model is of, its groups, and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from statistics import fmean
+from threading import Lock
+from typing import Any, Literal, TypeVar
+
+import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.config import Search
-from whitewater.learn.estimators import forest_as_treelite
-from whitewater.learn.evaluate import evaluate
+from whitewater.learn.estimators import Regressor, forest_as_treelite, forest_from_treelite, random_forest, ridge
+from whitewater.learn.evaluate import Scores, evaluate, scores
 from whitewater.learn.features import Features
 from whitewater.learn.sample import Split
-from whitewater.learn.search import (
-    ForestCandidate,
-    ForestModel,
-    GridScores,
-    LinearModel,
-    RidgeCandidate,
-    choose,
-    fit_forest,
-    fit_ridge,
-    search,
-)
 from whitewater.step import Run
 
-Group = TypeVar("Group", bound=str)
 HOUR = 3_600_000_000  # microseconds
 # The baseline: the mean of the hour.
 REFERENCE = "hour_mean"
-# The scores of the candidates of a group, and features, target and time of its training rows and of its held-out rows:
-# a tuple, because Dask puts data in the place of futures within tuples.
-TrainTask = tuple[GridScores, Array, Array, Array, Array, Array, Array]
+# Loading a forest takes seconds, and memory of the device: of several threads that want it, one loads it.
+_LOADING = Lock()
+# A column that varies less than this, relative to its mean, is constant but for rounding.
+_CONSTANT = 1e-9
+
+Group = TypeVar("Group", bound=str)
+# Features, target and time of the rows that a worker holds.
+Rows = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model of the grid: a ridge regression with its ``alpha``, or a forest with its ``trees`` and ``depth``."""
+
+    model: Literal["ridge", "forest"]
+    parameters: tuple[tuple[str, Any], ...]
+
+
+# The scores of each candidate on each fold, in the order of the grid.
+GridScores = Mapping[Candidate, Sequence[Scores]]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """A linear model of the columns of `Features.linear`, in their order and units."""
+
+    coefficients: tuple[float, ...]
+    intercept: float
+
+    def predict(self, features: Array, forms: Features, device: Device) -> Array:
+        """Return predictions as float64 (rows,) for float64 (rows, features)."""
+        predictions: Array = forms.linear(features, device) @ device.to_device(np.array(self.coefficients))
+        return predictions + self.intercept
+
+
+@dataclass(frozen=True)
+class ForestModel:
+    """A random forest as treelite serializes it."""
+
+    serialized: bytes
+
+    def predict(self, features: Array, forms: Features, device: Device) -> Array:
+        """Return predictions as float64 (rows,) for float64 (rows, features)."""
+        with _LOADING:
+            predict = _loaded(self.serialized, device)
+        return predict(forms.tree(features, device))
+
+
+@cache
+def _loaded(serialized: bytes, device: Device) -> Callable[[Array], Array]:
+    """Return the predictions of a stored forest; a process loads it once, however many tasks it predicts in."""
+    return forest_from_treelite(serialized, device)
 
 
 @dataclass(frozen=True)
@@ -61,21 +108,16 @@ class Models:
 
 @dataclass(frozen=True)
 class Trained:
-    """The models of a group, and how they predict its held-out rows.
+    """The models of a group, their predictions of its held-out rows, float64 (rows,) on the host, and their metrics.
 
-    ``search``: the scores of the candidates that they were chosen from; ``effects``: what a standard deviation of each
-    column adds to the ridge's prediction; ``importances``: the share of each feature in what the forest's splits
-    explain; ``scores``: see `whitewater.learn.evaluate.evaluate`; ``ridge`` and ``forest``: predictions of the held-out
-    rows, float64 (rows,) on the host.
+    ``metrics`` hold ``search``, the scores of all candidates and the best ones; ``held_out``, see
+    `whitewater.learn.evaluate.evaluate`; ``effects``, what a standard deviation of each column adds to the ridge's
+    prediction; and ``importances``, the share of each feature in what the forest's splits explain.
     """
 
-    model: Models
-    search: GridScores
-    effects: dict[str, float]
-    importances: dict[str, float]
-    scores: dict[str, Any]
-    ridge: Array
-    forest: Array
+    models: Models
+    predictions: dict[str, Array]
+    metrics: dict[str, Any]
 
 
 def fit_groups(
@@ -87,48 +129,142 @@ def fit_groups(
     """
     placed: dict[Group, tuple[Any, ...]] = {
         group: tuple(
-            workers.place(run.local_device.to_device(array))
+            workers.place(tuple(map(run.local_device.to_device, (part.features, part.target, part.time))))
             for part in (split.training, split.held_out)
-            for array in (part.features, part.target, part.time)
         )
         for group, split in splits.items()
     }
-    training: dict[str, tuple[Any, Any]] = {group: data[:2] for group, data in placed.items()}
-    results = search(training, forms=forms, settings=run.settings, device=run.device, workers=workers)
-    tasks = [(results[group], *data) for group, data in placed.items()]
-    work = partial(train, forms=forms, settings=run.settings, device=run.device)
-    return dict(zip(placed, workers.map(work, tasks, label="train", ordered=True), strict=True))
+    options: dict[str, Any] = {"forms": forms, "settings": run.settings, "device": run.device}
+    results = search({group: training for group, (training, _) in placed.items()}, workers=workers, **options)
+    tasks = [(results[group], *parts) for group, parts in placed.items()]
+    return dict(zip(placed, workers.map(partial(train, **options), tasks, label="train", ordered=True), strict=True))
 
 
-def train(task: TrainTask, *, forms: Features, settings: Search, device: Device) -> Trained:
+def grid(settings: Search) -> list[Candidate]:
+    """Return the candidates, from the most to the least regular, which is also from the cheapest to the dearest."""
+    depths, trees = sorted(settings.forest.depths), sorted(settings.forest.trees)
+    return [
+        *(Candidate("ridge", (("alpha", alpha),)) for alpha in sorted(settings.ridge_alphas, reverse=True)),
+        *(Candidate("forest", (("trees", count), ("depth", depth))) for depth, count in product(depths, trees)),
+    ]
+
+
+def search(
+    training: Mapping[Group, Rows], *, forms: Features, settings: Search, device: Device, workers: Workers
+) -> dict[Group, GridScores]:
+    """Score each candidate of the grid on each fold, for each group of rows.
+
+    ``training`` are the rows of each group, in random order, or what stands for them in a task. The most expensive
+    tasks come first, so that no worker is left with one at the end.
+    """
+    candidates, folds = grid(settings), range(settings.folds)
+    keys = [*product(reversed(candidates), folds, training)]
+    tasks = [(candidate, fold, training[group]) for candidate, fold, group in keys]
+    work = partial(score_fold, forms=forms, settings=settings, device=device)
+    found = dict(zip(keys, workers.map(work, tasks, label="search", ordered=True), strict=True))
+    return {group: {each: [found[each, fold, group] for fold in folds] for each in candidates} for group in training}
+
+
+def score_fold(task: tuple[Candidate, int, Rows], *, forms: Features, settings: Search, device: Device) -> Scores:
+    """Fit a candidate on the rows outside a fold, and score it on those inside.
+
+    Rows are in a random order, such as that of their hash, so folds of consecutive rows are random, too.
+    """
+    candidate, fold, rows = task
+    features, target, _ = map(device.to_device, rows)
+    first, last = (len(target) * each // settings.folds for each in (fold, fold + 1))
+    inside, observed = features[first:last], target[first:last]
+    features, target = (device.xp.concatenate([each[:first], each[last:]]) for each in (features, target))
+    if candidate.model == "ridge":
+        linear, _ = fit_ridge(features, target, **dict(candidate.parameters), forms=forms, device=device)
+        return scores(observed, linear.predict(inside, forms, device))
+    forest = fit_forest(features, target, **dict(candidate.parameters), forms=forms, settings=settings, device=device)
+    return scores(observed, forest.predict(forms.tree(inside, device)))
+
+
+def choose(results: GridScores, model: str) -> dict[str, Any]:
+    """Return the parameters of a model with the smallest squared error over the folds; of equals, the most regular."""
+    candidates = [each for each in results if each.model == model]
+    return dict(min(candidates, key=lambda each: _squared_error(results[each])).parameters)
+
+
+def report(results: GridScores) -> list[dict[str, Any]]:
+    """Return the scores of every candidate and fold, for `metrics.json`."""
+    return [
+        {
+            "model": candidate.model,
+            "parameters": dict(candidate.parameters),
+            "folds": [{"r2": fold.r2, "mae": fold.mae} for fold in folds],
+            "rmse": math.sqrt(_squared_error(folds)),
+            "mae": fmean(fold.mae for fold in folds),
+        }
+        for candidate, folds in results.items()
+    ]
+
+
+def _squared_error(folds: Sequence[Scores]) -> float:
+    return fmean(fold.squared_error for fold in folds)
+
+
+def train(task: tuple[GridScores, Rows, Rows], *, forms: Features, settings: Search, device: Device) -> Trained:
     """Fit the best candidates on all training rows of a group, and test them on its held-out rows.
 
     The scores are those of the models as they are stored.
     """
-    results, *data = task
-    features, target, time, later_features, observed, later_time = map(device.to_device, data)
-    ridge, effects = fit_ridge(features, target, choose(results, RidgeCandidate), forms=forms, device=device)
-    best = choose(results, ForestCandidate)
-    fitted: Any = fit_forest(features, target, best, forms=forms, settings=settings, device=device)
-    forest = ForestModel(forest_as_treelite(fitted, device))
+    results, *parts = task
+    (features, target, time), (later_features, observed, later_time) = (map(device.to_device, rows) for rows in parts)
+    best = {model: choose(results, model) for model in ("ridge", "forest")}
+    linear, effects = fit_ridge(features, target, **best["ridge"], forms=forms, device=device)
+    fitted: Any = fit_forest(features, target, **best["forest"], forms=forms, settings=settings, device=device)
+    models = Models(linear, ForestModel(forest_as_treelite(fitted, device)))
+    of_models = {name: model.predict(later_features, forms, device) for name, model in vars(models).items()}
     predictions = {
         "constant": device.xp.full(len(observed), target.mean()),
         REFERENCE: hour_mean(target, time, later_time, device),
-        "ridge": ridge.predict(later_features, forms, device),
-        "forest": forest.predict(later_features, forms, device),
+        **of_models,
     }
     importances = device.to_host(fitted.feature_importances_).tolist()
-    return Trained(
-        Models(ridge, forest),
-        results,
-        dict(zip(forms.linear_columns(), device.to_host(effects).tolist(), strict=True)),
-        dict(zip(forms.features, importances, strict=True)),
-        evaluate(
+    metrics = {
+        "search": {"candidates": report(results), "best": best},
+        "held_out": evaluate(
             observed, predictions, reference=REFERENCE, replicates=settings.bootstrap, seed=settings.seed, device=device
         ),
-        device.to_host(predictions["ridge"]),
-        device.to_host(predictions["forest"]),
-    )
+        "effects": dict(zip(forms.linear_columns(), device.to_host(effects).tolist(), strict=True)),
+        "importances": dict(zip(forms.features, importances, strict=True)),
+    }
+    return Trained(models, {name: device.to_host(each) for name, each in of_models.items()}, metrics)
+
+
+def fit_ridge(
+    features: Array, target: Array, *, alpha: float, forms: Features, device: Device
+) -> tuple[LinearModel, Array]:
+    """Fit a ridge regression on columns that are standardized by their own mean and standard deviation.
+
+    Returns the model in the units of the columns of ``features``, float64 (rows, features), and float64 (columns,) on
+    the device: what one standard deviation of each column adds to the prediction.
+    """
+    xp = device.xp
+    columns = forms.linear(features, device)
+    mean = columns.mean(axis=0)
+    columns -= mean
+    # Without a temporary array of the size of all columns, which `std` would make.
+    scale = xp.sqrt(xp.einsum("ij,ij->j", columns, columns) / len(columns))
+    scale = xp.where(scale > _CONSTANT * (1 + xp.abs(mean)), scale, 1.0)
+    columns /= scale
+    fitted = ridge(device, alpha=alpha).fit(columns, target)
+    coefficients = fitted.coef_ / scale
+    intercept = float(fitted.intercept_) - float(mean @ coefficients)
+    return LinearModel(tuple(device.to_host(coefficients).tolist()), intercept), fitted.coef_
+
+
+def fit_forest(
+    features: Array, target: Array, *, trees: int, depth: int, forms: Features, settings: Search, device: Device
+) -> Regressor:
+    """Fit a random forest of which each tree sees ``rows_per_tree`` rows at most, drawn with replacement."""
+    fraction = min(1.0, settings.forest.rows_per_tree / len(target))
+    forest: Regressor = random_forest(device, trees=trees, depth=depth, sample_fraction=fraction, seed=settings.seed)
+    forest.fit(forms.tree(features, device), target.astype(device.xp.float32))
+    return forest
 
 
 def hour_mean(target: Array, time: Array, later_time: Array, device: Device) -> Array:
@@ -151,14 +287,14 @@ def save(
     """Write models into a directory, the file of the format, with what describes them, last."""
     files: dict[str, str] = {}
     for group, each in models.items():
-        ridge = {"columns": columns, "coefficients": each.ridge.coefficients, "intercept": each.ridge.intercept}
-        stored = {f"{group}/ridge.json": json_bytes(ridge), f"{group}/forest.treelite": each.forest.serialized}
+        linear = json_bytes({"columns": columns, **vars(each.ridge)})
+        stored = {f"{group}/ridge.json": linear, f"{group}/forest.treelite": each.forest.serialized}
         files |= {name: write_file(directory / name, data) for name, data in stored.items()}
     form.write_signed(directory, described, files)
 
 
 def load(directory: Path, group: str, *, form: Format, files: Mapping[str, Any]) -> Models:
     """Read the models of a group; ``files`` are those of `Format.read_signed`, by which every byte is checked."""
-    ridge = json.loads(form.read_file(directory, f"{group}/ridge.json", files))
+    linear = json.loads(form.read_file(directory, f"{group}/ridge.json", files))
     forest = form.read_file(directory, f"{group}/forest.treelite", files)
-    return Models(LinearModel(tuple(ridge["coefficients"]), ridge["intercept"]), ForestModel(forest))
+    return Models(LinearModel(tuple(linear["coefficients"]), linear["intercept"]), ForestModel(forest))

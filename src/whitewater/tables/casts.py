@@ -1,15 +1,22 @@
-"""Columns of Arrow as one of three kinds, whatever type the file chose: numbers, points in time, text.
+"""Columns of Arrow, and lines of comma-separated text, as one of three kinds: numbers, points in time, text.
 
-Text becomes a number only where every character of it belongs to one number, so a torn field is never half read.
+Text becomes a number only where every character of it belongs to one number, so a torn field is never half read. Lines
+that cannot be parsed are handed back as they stood.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from whitewater.io.text_files import filled_lines, parse_sound
 
 Kind = Literal["number", "timestamp", "text"]
 MICROSECONDS = pa.timestamp("us")
@@ -37,6 +44,73 @@ class Clock:
     form: str = ""
 
 
+_UTC = Clock("UTC")
+
+
+class Lines(NamedTuple):
+    """The columns of the lines that could be parsed, in order, and the other lines, in order and without their ends."""
+
+    table: pa.Table
+    malformed: tuple[str, ...]
+
+
+def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock = _UTC) -> Lines:
+    r"""Parse whole lines of comma-separated text without a header.
+
+    Parameters
+    ----------
+    data
+        Lines that end with ``\n`` or ``\r\n``, each a record: a quoted field does not go on in the next line. Empty
+        lines are not rows.
+    names
+        All fields of a line, in order.
+    kinds
+        The fields wanted, and what each becomes: float64, ``timestamp[us]``, or text in a dictionary. An empty field is
+        null. Blanks around numbers are ignored.
+    clock
+        How times are read; those of a form of their own take longer.
+
+    Returns
+    -------
+    Lines
+        Malformed are lines with another number of fields, with unsound quotes, or with a field that is not of its kind.
+        Bytes that are not UTF-8 are replaced.
+    """
+    text = data if data.isascii() else data.decode("utf-8", "replace").encode()
+    text = text if text.endswith(b"\n") else text + b"\n"
+    table, faults = _parse(text, names, kinds, clock)
+    readable = np.ones(len(table), bool)
+    columns = {name: table[name] for name in kinds}
+    for name, kind in kinds.items():
+        if kind != "text" and columns[name].type == pa.string():
+            columns[name], is_readable = _read(columns[name], kind, clock)
+            readable &= is_readable.to_numpy()
+    numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
+    malformed = sorted([*faults, *numbers[~readable]])
+    lines = filled_lines(text) if malformed else []
+    rows = pa.table(columns) if readable.all() else pa.table(columns).filter(pa.array(readable))
+    return Lines(rows, tuple(lines[number].decode() for number in malformed))
+
+
+def _parse(
+    text: bytes, names: Sequence[str], kinds: Mapping[str, Kind], clock: Clock
+) -> tuple[pa.Table, dict[int, str]]:
+    """Return the sound lines and the others; numbers and times as text where one of them may not be of its kind."""
+    types = {name: TYPES[kind] for name, kind in kinds.items()}
+    if not clock.form:
+        with suppress(ValueError):
+            table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
+            if all(map(_is_finite, table.columns)):
+                return table, faults
+    as_text = {name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()}
+    return parse_sound(text, names, as_text, delimiter=",", quoted=True)
+
+
+def _is_finite(column: pa.ChunkedArray) -> bool:
+    """Return whether there is neither "nan" nor "inf", nor a number beyond the doubles, nor a sum that is."""
+    return not pa.types.is_floating(column.type) or math.isfinite(pc.sum(column, min_count=0).as_py())
+
+
 def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock) -> pa.ChunkedArray | pa.Array:
     """Return a column as one of a kind, nulls as nulls.
 
@@ -61,6 +135,15 @@ def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock)
         column = column.cast(column.type.value_type)
     if pa.types.is_null(column.type):
         return column.cast(TYPES[kind])
+    if _is_text(column.type):
+        values, is_readable = _read(column, kind, clock)
+        refused = column.filter(pc.invert(is_readable))
+        if len(refused):
+            time = (
+                f"a time of the form {clock.form}" if clock.form else "a time such as 2019-03-01 08:00:00, without zone"
+            )
+            raise ValueError(f"{refused[0].as_py().strip()!r} is not {'a number' if kind == 'number' else time}")
+        return values
     return _times(column, clock) if kind == "timestamp" else _numbers(column)
 
 
@@ -73,23 +156,39 @@ def is_plain(type_: pa.DataType, kind: Kind) -> bool:
     return bool(pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_))
 
 
-def are_readable(column: pa.ChunkedArray, kind: Kind, clock: Clock) -> pa.ChunkedArray:
-    """Tell which texts can be read as numbers or times, or as their null: bool (rows,), without nulls."""
-    texts = _null_where_empty(column)
-    readable = _are_times(texts, clock.form) if kind == "timestamp" else _are_numbers(texts)
-    return pc.or_(readable.fill_null(True), texts.is_null())
-
-
 def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def _times(values: pa.ChunkedArray, clock: Clock) -> pa.ChunkedArray:
-    if _is_text(values.type):
-        texts = _null_where_empty(values)
-        meaning = f"of the form {clock.form}" if clock.form else "such as 2019-03-01 08:00:00, without zone"
-        _refuse(texts, _are_times(texts, clock.form), f"a time {meaning}")
-        values = _of_form(texts, clock.form) if clock.form else _of_iso(texts)
+def _read(
+    texts: pa.ChunkedArray | pa.Array, kind: Kind, clock: Clock
+) -> tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]:
+    """Return texts as numbers or times, and which of them could be read, of a blank one its null: bool (rows,)."""
+    trimmed = pc.utf8_trim_whitespace(texts.cast(pa.string()))
+    texts = pc.if_else(pc.equal(pc.utf8_length(trimmed), 0), None, trimmed)
+    if kind == "number":
+        values = _matching(texts, _NUMBER_TEXT).cast(pa.float64())
+        # Numbers of any size but those beyond the doubles.
+        values = pc.if_else(pc.is_finite(values), values, None)
+    elif clock.form:
+        values = _times(_of_form(texts, clock.form), clock)
+    else:
+        values = pc.utf8_slice_codeunits(_matching(texts, _TIMESTAMP_TEXT), 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+    return values, pc.equal(values.is_valid(), texts.is_valid())
+
+
+def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    return pc.if_else(pc.match_substring_regex(texts, pattern), texts, None)
+
+
+def _of_form(texts: pa.ChunkedArray, form: str) -> pa.Array:
+    """Return texts as times, null where they are of another form; Arrow's own parser takes February 31 for March 3."""
+    import pandas as pd
+
+    return pa.Array.from_pandas(pd.to_datetime(texts.to_pandas(), format=form, errors="coerce", utc="%z" in form))
+
+
+def _times(values: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:
     if pa.types.is_date(values.type):
         return values.cast(MICROSECONDS)
     if not pa.types.is_timestamp(values.type):
@@ -104,48 +203,9 @@ def _times(values: pa.ChunkedArray, clock: Clock) -> pa.ChunkedArray:
         raise ValueError("has a time beyond the year 290,000") from error
 
 
-def _numbers(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _numbers(values: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     if is_plain(values.type, "number"):
         return values
-    if _is_text(values.type):
-        texts = _null_where_empty(values)
-        _refuse(texts, _are_numbers(texts), "a number")
-        return texts.cast(pa.float64())
     if pa.types.is_temporal(values.type):
         raise ValueError(f"{values.type} is not a number")
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    return values.cast(pa.float64(), safe=False)
-
-
-def _are_times(texts: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
-    return _of_form(texts, form).is_valid() if form else pc.match_substring_regex(texts, _TIMESTAMP_TEXT)
-
-
-def _of_iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.utf8_slice_codeunits(texts, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
-
-
-def _of_form(texts: pa.ChunkedArray, form: str) -> pa.Array:
-    """Return texts as times, null where they are of another form; Arrow's own parser takes February 31 for March 3."""
-    import pandas as pd
-
-    times = pd.to_datetime(texts.to_pandas(), format=form, errors="coerce", utc="%z" in form)
-    return pa.Array.from_pandas(times)
-
-
-def _are_numbers(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Tell numbers of any size but those beyond the doubles."""
-    are_numbers = pc.match_substring_regex(texts, _NUMBER_TEXT)
-    return pc.and_(are_numbers, pc.is_finite(pc.if_else(are_numbers, texts, "0").cast(pa.float64())))
-
-
-def _null_where_empty(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    trimmed = pc.utf8_trim_whitespace(texts.cast(pa.string()))
-    return pc.if_else(pc.equal(pc.utf8_length(trimmed), 0), None, trimmed)
-
-
-def _refuse(texts: pa.ChunkedArray, accepted: pa.ChunkedArray, meaning: str) -> None:
-    refused = texts.filter(pc.and_(pc.invert(accepted), texts.is_valid()))
-    if len(refused):
-        raise ValueError(f"{refused[0].as_py()!r} is not {meaning}")
+    return (values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values).cast(pa.float64(), safe=False)

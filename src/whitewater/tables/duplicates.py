@@ -48,29 +48,20 @@ def mark_duplicates(
 
 
 def _write_hashes(task: tuple[int, Partition], *, columns: Sequence[str], folder: Path) -> None:
+    """Write a uint64 of the file and some columns of each row, the same for equal ones."""
     number, partition = task
-    np.save(folder / f"{number}.npy", _hash_rows(partition, columns))
-
-
-def _hash_rows(partition: Partition, columns: Sequence[str]) -> Array:
-    """Return a uint64 of the file and some columns of each row, the same for equal ones."""
-    return scan(partition, pa.schema([])).select("file", *columns).collect().hash_rows().to_numpy()
+    rows = scan(partition, pa.schema([])).select("file", *columns).collect()
+    np.save(folder / f"{number}.npy", rows.hash_rows().to_numpy())
 
 
 def _repeated(hashes: Sequence[Array]) -> Array:
     """Return the hashes that are there more than once, ascending."""
-    repeated: list[Array] = [np.zeros(0, np.uint64)]
-    for low, high in _ranges(sum(map(len, hashes))):
-        near = np.sort(np.concatenate([each[(low <= each) & (each <= high)] for each in hashes]))
+    pieces = np.uint64(sum(map(len, hashes)) // HASHES + 1)
+    repeated = []
+    for piece in range(int(pieces)):
+        near = np.sort(np.concatenate([each[each % pieces == piece] for each in hashes]))
         repeated.append(np.unique(near[1:][near[1:] == near[:-1]]))
-    return np.concatenate(repeated)
-
-
-def _ranges(count: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """Cut the hashes into ranges, bounds included, of about `HASHES` of ``count`` hashes."""
-    bounds = [2**64 * number // (count // HASHES + 1) for number in range(count // HASHES + 2)]
-    for low, high in pairwise(bounds):
-        yield np.uint64(low), np.uint64(high - 1)
+    return np.sort(np.concatenate(repeated))
 
 
 def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder: Path) -> None:
@@ -78,10 +69,7 @@ def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder:
     number, partition = task
     path = folder / f"{number}.npy"
     hashes, repeated = np.load(path), np.load(folder / "repeated.npy", mmap_mode="r")
-    position = np.searchsorted(repeated, hashes)
-    known = position < len(repeated)
-    known[known] = repeated[position[known]] == hashes[known]
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(np.searchsorted(repeated, hashes) < np.searchsorted(repeated, hashes, side="right"))
     frame = scan(partition, schema).select("file", *schema.names).collect()[rows]
     table = frame.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
     first = _first_places(table.append_column(PLACE, pa.array(rows)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal
 
 from whitewater.errors import InputError
-from whitewater.tables.casts import Kind
+from whitewater.tables.casts import Clock, Kind
 
 
 @dataclass(frozen=True)
@@ -62,64 +62,59 @@ class Codes:
         return self.spellings.get(key, code if code <= self.largest else -1)
 
 
-class Recognize(Protocol):
-    """Tells the era of a file by its columns; raises InputError where it is not one."""
-
-    def __call__(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era: ...
-
-
 @dataclass(frozen=True)
-class Names:
-    """What the raw files of a table may call its columns.
+class Source:
+    """Where the raw files of a table come from, and what they may call its columns.
 
     Parameters
     ----------
     aliases
-        Raw name, stripped and in lower case, to column of the table.
-    not_carried
-        Known raw names that the table leaves out.
+        Raw name, stripped and in lower case, to column of the table; None for what the table leaves out.
     kinds
-        What each column is read as.
-    spelled
-        Columns of codes that some files spell out; where a file stores one as numbers, it is read as such.
+        What each column is read as. A ``code`` is read as a number where the file stores it as one, and else as text.
     required
         Columns that every file has.
     of
         What such a file is, and whose: ``("a file of taxi trips with fares", "TLC")``.
+    rows
+        What rows are called, such as trips.
+    setting
+        The setting that names the files.
+    clock
+        How times are read.
     """
 
-    aliases: Mapping[str, str]
-    not_carried: frozenset[str]
-    kinds: Mapping[str, Kind]
-    spelled: Collection[str]
+    aliases: Mapping[str, str | None]
+    kinds: Mapping[str, Kind | Literal["code"]]
     required: tuple[str, ...]
     of: tuple[str, str]
+    rows: str
+    setting: str
+    clock: Clock
 
-    def __contains__(self, raw_name: str) -> bool:
-        return raw_name.strip().lower() in {*self.aliases, *self.not_carried}
-
-    def era(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
+    def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
         """Return the era that has columns of such names; ``numeric`` are those that the file stores as numbers.
 
         Raises InputError if a column is not understood, two mean the same, or one that is required is missing.
         """
         what, whose = self.of
-        unknown = [name for name in raw_names if name not in self]
+        unknown = [name for name in raw_names if name.strip().lower() not in self.aliases]
         if unknown:
             raise InputError(f"{path}: columns not understood: {', '.join(map(self._with_hint, unknown))}. "
                              f"Rename them to those of a {whose} file, or remove them.")  # fmt: skip
         columns: dict[str, RawColumn] = {}
         not_carried = []
         for name in raw_names:
-            column = self.aliases.get(name.strip().lower())
+            column = self.aliases[name.strip().lower()]
             if column is None:
                 not_carried.append(name)
                 continue
             if column in columns:
-                raise InputError(f"{path}: {_both(columns[column].raw_name, name, column)}. Remove one.")
-            columns[column] = RawColumn(
-                name, "text" if column in self.spelled and name not in numeric else self.kinds[column]
-            )
+                first = columns[column].raw_name
+                both = f"columns {first!r} and {name!r} both mean {column}"
+                raise InputError(f"{path}: {f'column {name!r} is there twice' if first == name else both}. Remove one.")
+            kind = self.kinds[column]
+            columns[column] = RawColumn(name, kind if kind != "code" else "number" if name in numeric else "text")
         missing = [name for name in self.required if name not in columns]
         if missing:
             raise InputError(f"{path}: not {what}: no column for {', '.join(missing)} "
@@ -127,11 +122,5 @@ class Names:
         return Era(columns, tuple(not_carried))
 
     def _with_hint(self, name: str) -> str:
-        near = difflib.get_close_matches(name.strip().lower(), self.aliases, 1)
+        near = difflib.get_close_matches(name.strip().lower(), filter(self.aliases.get, self.aliases), 1)
         return f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name)
-
-
-def _both(first: str, second: str, column: str) -> str:
-    if first == second:
-        return f"column {first!r} is there twice"
-    return f"columns {first!r} and {second!r} both mean {column}"

@@ -6,7 +6,9 @@ A table of sums has a row for each key and bin that occur, with columns
 - ``bin`` and ``bin_width``, int64, in units of 1 / `BINS`: a bin holds the values above ``bin - bin_width`` and up to
   ``bin``; bin 0 holds 0 alone;
 - ``rows`` and ``values``, int64: all rows, and those whose value is not null;
-- the exact sums of `whitewater.tables.fixed_point` over the values.
+- `SUMS`, int64: the sums of the values and of their squares, each cut into integers of 31 bits, the highest bits first,
+  so that sums over up to 2**32 - 1 rows fit in 64 bits. What is left after the last one is dropped: less than 2**-42 of
+  a value, and less than 2**-53 of its square. Squares are those of float64, which IEEE 754 rounds alike everywhere.
 
 Sums add up in any order. A table has at most `LARGEST` rows of about 100 bytes, or two for each group where that is
 more: beyond that, all bins are made twice as wide, again and again. How wide they end up depends on the rows in
@@ -15,7 +17,8 @@ all and not on their partitions. Each of 1,000 groups may have 2,000 bins, each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +26,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater.errors import InputError
-from whitewater.tables.fixed_point import LIMIT, SQUARE_UNIT, SUMS, VALUE_UNIT, totals
 
+# Values are from 0 to below this.
+LIMIT = 2.0**20
+# Units of each integer in 1, as a power of two.
+VALUE = {"value_0": 11, "value_1": 42}
+SQUARE = {"square_0": -9, "square_1": 22, "square_2": 53}
+SUMS = (*VALUE, *SQUARE)
+VALUE_UNIT, SQUARE_UNIT = 2**42, 2**53
 BINS = 2**11
 LARGEST = 2**21
 COUNTS = ("rows", "values")
@@ -41,6 +50,35 @@ def check(count: int, refusal: str) -> None:
         raise InputError(refusal.format(count=f"{count:,}"))
 
 
+def integers(values: Any, to_integer: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the columns of integers, by the names of `SUMS`, that stand for values and for their squares.
+
+    ``values`` are a float64 expression of Polars or a series of pandas or cuDF, from 0 to below `LIMIT`; ``to_integer``
+    makes int64 of one, without what is behind the point.
+    """
+    value = dict(_cut(values, VALUE, to_integer))
+    # Of what the sums of values hold, so that a small spread is not lost in what was dropped.
+    held = sum(value[name] * 2.0**-power for name, power in VALUE.items())
+    return {**value, **dict(_cut(held * held, SQUARE, to_integer))}
+
+
+def totals(sums: Mapping[str, npt.NDArray[np.int64]]) -> tuple[Any, Any]:
+    """Return the sums of values in 1 / `VALUE_UNIT`, and of squares in 1 / `SQUARE_UNIT`, as integers of any size."""
+    value, square = (
+        sum(sums[name].astype(object) * 2 ** (max(powers.values()) - power) for name, power in powers.items())
+        for powers in (VALUE, SQUARE)
+    )
+    return value, square
+
+
+def _cut(numbers: Any, powers: Mapping[str, int], to_integer: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
+    for name, power in powers.items():
+        whole = to_integer(numbers * 2.0**power)
+        yield name, whole
+        # Exact: what is left are bits of the number itself.
+        numbers = numbers - whole * 2.0**-power
+
+
 def as_sums(counted: pa.Table, keys: pa.Schema) -> pa.Table:
     """Return what an engine counted as a table of sums, in the finest bins."""
     table = counted.append_column("bin_width", pa.array(np.ones(len(counted), np.int64)))
@@ -54,12 +92,12 @@ def nothing(keys: Sequence[pa.Schema]) -> list[pa.Table]:
     return [as_sums(pa.schema([*each, *counted]).empty_table(), each) for each in keys]
 
 
-def merge(parts: Iterable[Sequence[pa.Table]]) -> list[pa.Table]:
-    """Add up tables of sums: each part holds one for each set of keys, in the same order.
+def merge(parts: Iterable[Sequence[pa.Table]], keys: Sequence[pa.Schema]) -> list[pa.Table]:
+    """Add up tables of sums, of which each part holds one for each of the keys, in their order.
 
-    ``parts``, at least one, are taken one by one, and may be more than fit in memory.
+    ``parts`` are taken one by one, and may be more than fit in memory.
     """
-    waiting: list[Sequence[pa.Table]] = []
+    waiting: list[Sequence[pa.Table]] = [nothing(keys)]
     for part in parts:
         waiting.append(part)
         if sum(len(table) for tables in waiting for table in tables) > 2 * LARGEST:

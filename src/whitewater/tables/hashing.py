@@ -33,29 +33,23 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     """
     lanes = [column.astype(xp.uint64) for column in columns]
     stripes = len(lanes) // _LANES * _LANES
-    state: Array = _stripes(xp, lanes[:stripes], seed) if stripes else xp.full(len(lanes[0]), _sum(seed, _PRIME_5))
-    state = state + np.uint64(8 * len(lanes))
+    start: Array = xp.full(len(lanes[0]), seed % 2**64, xp.uint64)
+    state = (_stripes(lanes[:stripes], start) if stripes else start + _PRIME_5) + np.uint64(8 * len(lanes))
     for lane in lanes[stripes:]:
         state = _rotate(state ^ _round(lane * _PRIME_2), 27) * _PRIME_1 + _PRIME_4
     return _avalanche(state)
 
 
-def _stripes(xp: ModuleType, lanes: list[Array], seed: int) -> Array:
+def _stripes(lanes: list[Array], start: Array) -> Array:
     """Consume lanes by fours: 32 bytes at a time, one lane to each of four accumulators."""
-    starts = _sum(seed, _PRIME_1, _PRIME_2), _sum(seed, _PRIME_2), _sum(seed), _sum(seed, -int(_PRIME_1))
-    accumulators = [xp.full(len(lanes[0]), start) for start in starts]
+    accumulators = [start + _PRIME_1 + _PRIME_2, start + _PRIME_2, start, start - _PRIME_1]
     for position, lane in enumerate(lanes):
         accumulators[position % _LANES] = _round(accumulators[position % _LANES] + lane * _PRIME_2)
-    state: Array = xp.zeros(len(lanes[0]), xp.uint64)
-    for accumulator, bits in zip(accumulators, _ROTATIONS, strict=True):
-        state = state + _rotate(accumulator, bits)
+    first, *others = map(_rotate, accumulators, _ROTATIONS)
+    state = sum(others, start=first)
     for accumulator in accumulators:
         state = (state ^ _round(accumulator * _PRIME_2)) * _PRIME_1 + _PRIME_4
     return state
-
-
-def _sum(*numbers: int | np.uint64) -> np.uint64:
-    return np.uint64(sum(map(int, numbers)) % 2**64)
 
 
 def _round(state: Array) -> Array:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,31 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.io.store import remove_unfinished
+from whitewater.step import Run
+from whitewater.tables.config import RawFiles
+from whitewater.tables.eras import Source
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.rules import Rule
+from whitewater.tables.raw_files import Unit, UnitCounts, read_files
 
 # The reason of bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
 MALFORMED = "malformed_line"
 # The only file of a data set without rows.
 EMPTY_PART = "part-none.parquet"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Reject the rows whose ``quantity``, a column or a value computed from columns, meets a test.
+
+    ``test`` is a comparison from Python's module `operator`, with the number ``operand``; or ``in`` or ``not in``, with
+    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test. Each engine
+    applies rules to its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
+    """
+
+    reason: str
+    quantity: str
+    test: Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
+    operand: Any = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,25 @@ class Split:
         return {**summary, "quarantined": summary["rows_in"] - summary["rows_out"]}
 
 
+def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
+    """Split the rows of an application's raw files; return what became of the rows of each file, and of all.
+
+    Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
+    """
+    if run.engine == "local":
+        from whitewater.tables.with_polars import split_units
+    else:
+        from whitewater.tables.with_dask import split_units
+    into.kept.mkdir()
+    into.quarantine.mkdir()
+    split = partial(split_units, into=into, rows=run.settings.block_rows)
+    files, by_file = read_files(run, inputs, source, split)
+    described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
+    totals = total_rows(described)
+    finish_data_sets(into.kept, into.quarantine, into.schema, totals)
+    return {"totals": totals, "files": described}
+
+
 def total_rows(files: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return how many rows of all files together were read, kept and quarantined."""
     return {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")}
@@ -102,35 +139,36 @@ def finish_data_sets(
 
 
 def write_rejected(
-    rows: pa.Table, mask: Array, file: Array, path: Path, *, reasons: Sequence[str], origins: Mapping[int, str]
+    rows: pa.Table,
+    mask: Array,
+    file: Array,
+    path: Path,
+    *,
+    reasons: Sequence[str],
+    origins: Mapping[int, str],
+    lines: pa.Array | pa.ChunkedArray | None = None,
 ) -> None:
-    """Write rejected rows: their columns, ``reasons``, ``source_file``, and a null ``raw_line``.
+    """Write rejected rows: their columns, ``reasons``, ``source_file``, and ``raw_line``, null but for ``lines``.
 
     ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``file``, int (rows,), is the number of a
     row's file, and ``origins`` maps it to what the user named that file by.
     """
-    # There are few distinct masks and files, so texts are made once for each of them.
-    masks, mask_index = np.unique(mask, return_inverse=True)
-    files, file_index = np.unique(file, return_inverse=True)
-    names = [[reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in masks.tolist()]
-    reason_lists = pa.array(names, pa.list_(pa.string())).take(pa.array(mask_index))
-    sources = pa.array([origins[number] for number in files.tolist()], pa.string()).take(pa.array(file_index))
-    _write(rows, reason_lists, sources, pa.nulls(len(mask), pa.string()), path)
+    values = np.unique(mask).tolist()
+    names = {value: [reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in values}
+    added = {
+        "reasons": pa.array([names[value] for value in mask.tolist()], pa.list_(pa.string())),
+        "source_file": pa.array([origins[number] for number in file.tolist()], pa.string()),
+        "raw_line": pa.nulls(len(rows), pa.string()) if lines is None else lines.cast(pa.string()),
+    }
+    table = pa.Table.from_arrays([*rows.columns, *added.values()], [*rows.column_names, *added])
+    write_table(table, path, compression="zstd")
 
 
 def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa.Schema, origin: str) -> None:
     """Write lines of text that could not be parsed: all columns of the schema null, the line in ``raw_line``."""
-    count = len(lines)
-    reasons = pa.array([[MALFORMED]] * count, pa.list_(pa.string()))
-    rows = pa.table([pa.nulls(count, field.type) for field in schema], schema)
-    _write(rows, reasons, pa.array([origin] * count, pa.string()), lines.cast(pa.string()), path)
-
-
-def _write(rows: pa.Table, reasons: pa.Array, files: pa.Array, lines: pa.Array | pa.ChunkedArray, path: Path) -> None:
-    table = rows
-    for name, column in {"reasons": reasons, "source_file": files, "raw_line": lines}.items():
-        table = table.append_column(name, column)
-    write_table(table, path, compression="zstd")
+    rows = pa.table([pa.nulls(len(lines), field.type) for field in schema], schema)
+    mask, file = np.ones(len(lines), np.int64), np.zeros(len(lines), np.int64)
+    write_rejected(rows, mask, file, path, reasons=[MALFORMED], origins={0: origin}, lines=lines)
 
 
 def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Raw files of a table, Parquet or text, plain, gzip or zip: told by content, and cut into units for the workers."""
+"""Raw files of a table, Parquet or text, plain, gzip or zip: told by content, cut into units, read on the workers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import codecs
 import csv
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,12 +15,16 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
+from whitewater.io.local_files import check_fetched
+from whitewater.io.store import read_json
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
-from whitewater.tables.casts import Clock, cast_column, is_plain
-from whitewater.tables.eras import Era, Names, Recognize
+from whitewater.step import Run
+from whitewater.tables.casts import Clock, Lines, cast_column, is_plain, parse_lines
+from whitewater.tables.config import RawFiles
+from whitewater.tables.eras import Era, Source
 from whitewater.tables.partitions import ranges_of
-from whitewater.tables.text import Lines, parse_lines
 
 Form = Literal["parquet", "text", "gzip", "zip"]
 PARQUET = b"PAR1"
@@ -34,31 +38,6 @@ HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 SHOWN = 80
 _BUFFER_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where raw files come from.
-
-    Parameters
-    ----------
-    recognize
-        Tells the era of a file.
-    names
-        The names that columns may have.
-    rows
-        What rows are called, such as trips.
-    setting
-        The setting that names the files.
-    clock
-        How times are read.
-    """
-
-    recognize: Recognize
-    names: Names
-    rows: str
-    setting: str
-    clock: Clock
 
 
 @dataclass(frozen=True)
@@ -132,6 +111,39 @@ class UnitCounts:
         return self.malformed + self.groups.total()
 
 
+def read_files(
+    run: Run[RawFiles],
+    inputs: Path,
+    source: Source,
+    read: Callable[[Sequence[Unit], Workers], Iterable[UnitCounts]],
+) -> tuple[list[RawFile], list[UnitCounts]]:
+    """Let ``read`` do what it does with the units of an application's raw files; return the files and their counts.
+
+    ``inputs`` is the list of files that step `fetch` wrote.
+
+    Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
+    IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
+    """
+    listed, settings = read_json(inputs)["files"], run.settings
+    with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
+        files = open_all([Path(each["path"]) for each in listed], source)
+        every, by_file = units(files, rows=settings.block_rows), [UnitCounts() for _ in files]
+        with run.workers() as workers:
+            for unit, counts in zip(every, read(every, workers), strict=True):
+                by_file[unit.place[0]] += counts
+    limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
+    _refuse(
+        [
+            f"{file.name}: {counts.malformed} of {counts.rows} lines cannot be parsed, more than {key} ({limit:g}) "
+            f"allows. The first: {_fault_of(counts.example, file)}. Correct the file, or raise the limit to send such "
+            "lines to quarantine."
+            for file, counts in zip(files, by_file, strict=True)
+            if counts.example is not None and counts.malformed > limit * counts.rows
+        ]
+    )
+    return files, by_file
+
+
 def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
     """Recognize files by their content, each member of a zip file as a file of its own.
 
@@ -145,11 +157,11 @@ def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
             files += open_raw(path, source)
         except InputError as error:
             faults.append(str(error))
-    refuse(faults)
+    _refuse(faults)
     return files
 
 
-def refuse(faults: Sequence[str]) -> None:
+def _refuse(faults: Sequence[str]) -> None:
     """Raise InputError with the faults of files, if there are any."""
     if len(faults) > 1:
         raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults]))
@@ -204,7 +216,7 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
         yield parse_lines(text, file.fields, file.era.raw_kinds, clock=file.clock)
 
 
-def fault_of(line: str, file: RawFile) -> str:
+def _fault_of(line: str, file: RawFile) -> str:
     """Say why a line could not be parsed: by its number of fields, or by the first field that is not of its kind."""
     shown = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
     try:
@@ -224,44 +236,23 @@ def fault_of(line: str, file: RawFile) -> str:
 
 def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
     file, kinds = unit.file, unit.file.era.raw_kinds
-    texts = [name for name, kind in kinds.items() if kind == "text"]
     groups = range(unit.start, unit.stop or len(file.group_rows))
-    column = ""
+    where = ""
     try:
         # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
-        with pq.ParquetFile(file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, read_dictionary=texts,
-                            page_checksum_verification=True) as parquet:  # fmt: skip
-            for table in _of_rows(parquet.iter_batches(rows, groups, list(kinds), use_threads=False), rows):
+        with pq.ParquetFile(
+            file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+        ) as parquet:
+            for batch in parquet.iter_batches(rows, groups, list(kinds), use_threads=False):
                 columns = {}
-                for column, kind in kinds.items():
-                    columns[column] = cast_column(table[column], kind, clock=file.clock)
-                column = ""
+                for name, kind in kinds.items():
+                    where = f": column {name!r}"
+                    columns[name] = cast_column(batch[name], kind, clock=file.clock)
+                where = ""
                 yield pa.table(columns)
     except (OSError, ValueError, pa.ArrowException) as error:
-        where = f": column {column!r}" if column else ""
         raise InputError(f"{file.path}, row group {unit.start}{where} {error}. Get the file again, or leave it "
                          "out.") from error  # fmt: skip
-
-
-def _of_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
-    """Join and cut batches, which end where row groups do, into tables of so many rows, but for the last."""
-    buffer: list[pa.RecordBatch] = []
-    room = rows
-    for batch in batches:
-        rest = batch
-        while len(rest) >= room:
-            yield _joined([*buffer, rest[:room]])
-            buffer, rest, room = [], rest[room:], rows
-        if len(rest):
-            buffer.append(rest)
-            room -= len(rest)
-    if buffer:
-        yield _joined(buffer)
-
-
-def _joined(batches: Sequence[pa.RecordBatch]) -> pa.Table:
-    table = pa.Table.from_batches(batches)
-    return table if len(batches) == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _open_parquet(path: Path, source: Source) -> RawFile:
@@ -284,8 +275,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
             # No values: what is wrong is the type.
             cast_column(pa.nulls(0, type_), kind, clock=source.clock)
         except (ValueError, pa.ArrowException) as error:
-            whose = source.names.of[1]
-            raise InputError(f"{path}: column {name!r}: {error}. Write it as {whose} does.") from error
+            raise InputError(f"{path}: column {name!r}: {error}. Write it as {source.of[1]} does.") from error
     if not footer.num_rows:
         raise _without_rows(str(path), source)
     group_rows = tuple(footer.row_group(each).num_rows for each in range(footer.num_row_groups))
@@ -312,18 +302,24 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
             header = stream.readline(HEADER_BYTES)
             if fault := _fault_of_header(header, source):
                 raise InputError(f"{where} {fault}")
-            sample = [line for line in islice(stream, SAMPLE_LINES) if line.strip()]
-        names = header.decode("utf-8-sig").rstrip("\r\n").split(",")
+            sample = [line.rstrip(b"\r\n") for line in islice(stream, SAMPLE_LINES) if line.strip()]
+        names = [name.strip().strip('"') for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is neither Parquet nor readable CSV ({error}). Check the file.") from error
-    names = [name.strip().strip('"') for name in names]
-    if _is_row(names, source):
+    if any(name[:1].isdigit() for name in names) and not any(name.lower() in source.aliases for name in names):
         raise InputError(f"{where} has no header: its first line begins with {','.join(names)[:SHOWN]!r}. "
                          "Put the names of the columns before the first row.")  # fmt: skip
     era = source.recognize(names, path=where)
     if not sample:
         raise _without_rows(where, source)
-    fields = _fields(names, sample, where=where)
+    # In some eras rows end with more commas than the header has.
+    [(usual, _)] = Counter(sorted(line.count(b",") + 1 for line in sample)).most_common(1)
+    pads = range(usual - len(names))
+    ends = [line.split(b",", len(names))[-1] for line in sample if line.count(b",") + 1 == usual]
+    if pads and any(end.strip(b", ") for end in ends):
+        raise InputError(f"{where}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
+                         "which column is which. Correct the header.")  # fmt: skip
+    fields = (*names, *(f"pad {number}" for number in pads))
     return RawFile(path, form, era, source.clock, fields=fields, body=len(header), member=member)
 
 
@@ -346,23 +342,3 @@ def _fault_of_header(header: bytes, source: Source) -> str | None:
         return "ends its lines with CR alone. Convert the line ends to LF."
     separator = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
     return separator and f"separates its fields by {separator}. Separate them by commas."
-
-
-def _is_row(names: Sequence[str], source: Source) -> bool:
-    """Tell whether the first line is a row: no name of a column is there, but a number or a date."""
-    return not any(name in source.names for name in names) and any(name[:1].isdigit() for name in names)
-
-
-def _fields(names: Sequence[str], sample: Sequence[bytes], *, where: str) -> tuple[str, ...]:
-    """Pad the header to the usual number of fields: in some eras rows end with more commas than the header has."""
-    counts = [line.count(b",") + 1 for line in sample]
-    usual = max(set(counts), key=counts.count) if counts else len(names)
-    pads = [
-        line.rstrip(b"\r\n").split(b",", len(names))[-1]
-        for line, fields in zip(sample, counts, strict=True)
-        if fields == usual
-    ]
-    if usual > len(names) and any(pad.strip(b", ") for pad in pads):
-        raise InputError(f"{where}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
-                         "which column is which. Correct the header.")  # fmt: skip
-    return (*names, *(f"pad {number}" for number in range(usual - len(names))))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from math import isnan
+from operator import methodcaller
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import dask
 import dask.dataframe as dd
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
@@ -22,12 +23,10 @@ from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
 from whitewater.tables.eras import Codes, Era
-from whitewater.tables.fixed_point import LIMIT, integers
-from whitewater.tables.group_statistics import ADDED, BINS, TOO_LARGE, as_sums, check, merge, nothing
+from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, check, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
-from whitewater.tables.quarantine import Split
+from whitewater.tables.quarantine import Rule, Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
-from whitewater.tables.rules import Rule
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
@@ -42,12 +41,7 @@ def library(backend: str) -> ModuleType:
 
     Dask does not pass the option on to other processes, so functions that run there take it as an argument.
     """
-    if backend == "cudf":
-        import cudf
-
-        frames: ModuleType = cudf
-        return frames
-    return pd
+    return import_module(backend)
 
 
 def write_unit(
@@ -158,12 +152,11 @@ def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
 def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
     """Return the rows of a partition; see `read`."""
     frames = library(backend)
-    parts = [
-        read_parquet(part.path, _columns_in(part.path, schema), backend=backend).assign(file=part.file)
-        for part in partition.parts
-    ]
-    empty = frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)
-    rows = frames.concat(parts, ignore_index=True) if parts else empty
+    parts = [frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)] if not partition.parts else []
+    for part in partition.parts:
+        present = [name for name in pq.read_schema(part.path).names if name in schema.names]
+        parts.append(read_parquet(part.path, present, backend=backend).assign(file=part.file))
+    rows = frames.concat(parts, ignore_index=True)
     return _complete(rows, schema).assign(file=rows["file"], duplicate=frames.Series(partition.duplicates()))
 
 
@@ -215,13 +208,10 @@ def from_arrow(table: pa.Table, backend: str) -> Frame:
 
 def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
     """Return the columns of a schema as a table of Arrow. NaN becomes null, and so do columns that the frame lacks."""
-    present = pa.schema([field for field in schema if field.name in frame.columns])
-    if hasattr(frame, "to_arrow"):
-        table = frame[present.names].to_arrow(preserve_index=False).cast(present)
-    else:
-        table = pa.Table.from_pandas(frame, present, preserve_index=False)
-    columns = [table[field.name] if field in present else pa.nulls(len(table), field.type) for field in schema]
-    return pa.table(columns, schema)
+    rows = _complete(frame, schema)
+    if hasattr(rows, "to_arrow"):
+        return rows.to_arrow(preserve_index=False).cast(schema)
+    return pa.Table.from_pandas(rows, schema, preserve_index=False).replace_schema_metadata()
 
 
 def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
@@ -268,14 +258,8 @@ def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
         # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
+    values: Array = column.astype("float64").fillna(float("nan")).values
     return values
-
-
-def _columns_in(path: Path, schema: pa.Schema) -> list[str]:
-    """Return the columns of a schema that a file has."""
-    names = pq.read_schema(path).names
-    return [name for name in schema.names if name in names]
 
 
 def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:
@@ -284,10 +268,11 @@ def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, 
     The sums of partitions are merged in a tree.
     """
     parts: list[Delayed] = [delayed(sums_by_bin)(part, keys, value, refusal=refusal) for part in rows.to_delayed()]
-    parts.append(delayed(nothing)(keys))
-    while len(parts) > 1:
-        parts = [delayed(merge)(parts[first : first + MERGE_WIDTH]) for first in range(0, len(parts), MERGE_WIDTH)]
-    return parts[0]
+    while len(parts) > MERGE_WIDTH:
+        starts = range(0, len(parts), MERGE_WIDTH)
+        parts = [delayed(merge)(parts[start : start + MERGE_WIDTH], keys) for start in starts]
+    merged: Delayed = delayed(merge)(parts, keys)
+    return merged
 
 
 def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
@@ -301,19 +286,15 @@ def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: 
     check(int(((values < 0) | (values >= LIMIT)).fillna(False).sum()), refusal)
     present = (values >= 0).fillna(False)
     known = values.where(present, 0.0)
-    whole = _integer(known * BINS)
+    whole = (known * BINS).astype("int64")
     numbers = rows.assign(
         rows=1,
-        values=_integer(present),
-        bin=whole + _integer(known * BINS > whole),
-        **integers(known, _integer),
+        values=present.astype("int64"),
+        bin=whole + (known * BINS > whole).astype("int64"),
+        **integers(known, methodcaller("astype", "int64")),
     )
     tables = []
     for key in keys:
         sums = numbers.groupby([*key.names, "bin"], dropna=False, sort=False)[list(ADDED)].sum().reset_index()
         tables.append(as_sums(pa.Table.from_pandas(to_pandas(sums), preserve_index=False), key))
     return tables
-
-
-def _integer(numbers: Series) -> Series:
-    return numbers.astype("int64")

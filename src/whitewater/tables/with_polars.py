@@ -15,12 +15,10 @@ from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn
-from whitewater.tables.fixed_point import LIMIT, SUMS, integers
-from whitewater.tables.group_statistics import BINS, TOO_LARGE, as_sums, check
+from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, check, integers
 from whitewater.tables.partitions import Partition, write_lines, write_table
-from whitewater.tables.quarantine import Split
+from whitewater.tables.quarantine import Rule, Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
-from whitewater.tables.rules import Rule
 
 Quantity = Callable[[str], pl.Expr]
 # Up to so many distinct texts, null included, comparisons find the codes in a fifth of the time that a look-up takes.

@@ -5,21 +5,23 @@ import operator
 import pyarrow as pa
 
 from whitewater.tables.casts import Clock
-from whitewater.tables.eras import Names
-from whitewater.tables.raw_files import Source
-from whitewater.tables.rules import Rule
+from whitewater.tables.eras import Source
+from whitewater.tables.quarantine import Rule
 from whitewater_apps.minimal.config import Read
 
-# What files may call the columns, in lower case. A column that is neither here nor in `not_carried` is refused.
-NAMES = Names(
-    aliases={"station": "station", "station_id": "station", "time": "time", "date": "time", "wind_speed": "wind_speed"},
-    not_carried=frozenset({"temperature", "note"}),
+SOURCE = Source(
+    # What files may call the columns, in lower case; None for what is left out. A column of another name is refused.
+    aliases={
+        "station": "station", "station_id": "station", "time": "time", "date": "time", "wind_speed": "wind_speed",
+        "temperature": None, "note": None,
+    },
     kinds={"station": "text", "time": "timestamp", "wind_speed": "number"},
-    spelled=(),
     required=("station", "time", "wind_speed"),
     of=("a file of wind readings", "weather service's"),
-)
-SOURCE = Source(NAMES.era, NAMES, rows="readings", setting="minimal.fetch.files", clock=Clock("UTC"))
+    rows="readings",
+    setting="minimal.fetch.files",
+    clock=Clock("UTC"),
+)  # fmt: skip
 READINGS = pa.schema({"station": pa.string(), "time": pa.timestamp("us"), "wind_speed": pa.float64()})
 # The stations are those that the readings name; the hour is that of the day.
 KEYS = pa.schema({"station": pa.string(), "hour": pa.int8()})

@@ -1,14 +1,13 @@
 """Tables of readings in Polars."""
 
 from collections.abc import Sequence
-from itertools import chain
 
 import polars as pl
 import pyarrow as pa
 
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
-from whitewater.tables.group_statistics import merge, nothing
+from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater_apps.minimal.readings import KEYS, READINGS
 
@@ -16,7 +15,7 @@ from whitewater_apps.minimal.readings import KEYS, READINGS
 def wind_sums(partitions: Sequence[Partition], *, workers: Workers) -> pa.Table:
     """Return the sums of the wind speed by station and hour; see `whitewater.tables.group_statistics`."""
     parts = workers.map(_wind_sums, partitions, label="aggregate")
-    [sums] = merge(chain([nothing([KEYS])], parts))
+    [sums] = merge(parts, [KEYS])
     return sums
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from whitewater.engines import Array, Device
 from whitewater.tables.partitions import Partition
+from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import DataSets, Tally
 from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from whitewater.errors import InputError
-from whitewater.tables.quarantine import MALFORMED
-from whitewater.tables.rules import Rule
+from whitewater.tables.quarantine import MALFORMED, Rule
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.partitions import month_number
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH

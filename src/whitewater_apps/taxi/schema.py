@@ -14,9 +14,7 @@ import numpy as np
 
 from whitewater.errors import InputError
 from whitewater.tables.casts import Clock
-from whitewater.tables.casts import Kind as RawKind
-from whitewater.tables.eras import Codes, Era, Names
-from whitewater.tables.raw_files import Source
+from whitewater.tables.eras import Codes, Era, Source
 from whitewater_apps.taxi.config import Service
 
 Kind = Literal["int8", "int16", "int32", "float64", "timestamp", "string"]
@@ -154,22 +152,12 @@ RAW_NAMES: dict[Service | None, dict[str, str | None]] = {
         "wav_match_flag": "wheelchair_match",
     },
 }  # fmt: skip
-_COLUMN_OF_RAW_NAME = {raw: column for names in RAW_NAMES.values() for raw, column in names.items()}
-ALIASES = {name: name for name in TRIP_COLUMNS} | {raw: column for raw, column in _COLUMN_OF_RAW_NAME.items() if column}
+ALIASES = {name: name for name in TRIP_COLUMNS} | {
+    raw: column for names in RAW_NAMES.values() for raw, column in names.items()
+}
 # In a file without fares, any of these is a sign of for-hire vehicles, from 2015 to today.
 FHV_NAMES = frozenset(
     {"dispatching_base_num", "dispatching_base_number", "pickup_date", "sr_flag", "affiliated_base_number"}
-)
-
-
-_RAW_KINDS: dict[Kind, RawKind] = {"timestamp": "timestamp", "string": "text"}
-NAMES = Names(
-    aliases=ALIASES,
-    not_carried=frozenset(raw for raw, column in _COLUMN_OF_RAW_NAME.items() if not column),
-    kinds={name: _RAW_KINDS.get(kind, "number") for name, kind in KINDS.items()},
-    spelled=frozenset(name for name, column in TRIP_COLUMNS.items() if column.codes and column.codes.spellings),
-    required=REQUIRED,
-    of=("a file of taxi trips with fares", "TLC"),
 )
 
 
@@ -184,22 +172,39 @@ def columns_of(quantity: str) -> tuple[str, ...]:
     return tuple(column for operand in operands for column in columns_of(operand)) or (quantity,)
 
 
-def recognize(raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
-    """Recognize the era of a file by its columns, not by its name.
+class TripFiles(Source):
+    """Raw files of trips, of which each has one service or a column that tells it."""
 
-    ``numeric`` names the columns that the file stores as numbers: codes in them are not spelled out.
+    def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
+        """Recognize the era of a file by its columns, not by its name.
 
-    Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the same,
-    the service is not clear, or the file holds trips of for-hire vehicles without fares.
-    """
-    _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
-    era = NAMES.era(raw_names, path=path, numeric=numeric)
-    if "service" in era.columns:
-        return era
-    return replace(era, constants={"service": SERVICES.index(_service(raw_names, path=path))})
+        ``numeric`` names the columns that the file stores as numbers: codes in them are not spelled out.
+
+        Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the
+        same, the service is not clear, or the file holds trips of for-hire vehicles without fares.
+        """
+        _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
+        era = super().recognize(raw_names, path=path, numeric=numeric)
+        if "service" in era.columns:
+            return era
+        return replace(era, constants={"service": SERVICES.index(_service(raw_names, path=path))})
 
 
-SOURCE = Source(recognize, NAMES, rows="trips", setting="taxi.fetch.files.paths", clock=Clock("America/New_York"))
+def _raw_kind(column: Column) -> Literal["timestamp", "text", "code", "number"]:
+    if column.codes and column.codes.spellings:
+        return "code"
+    return "timestamp" if column.kind == "timestamp" else "text" if column.kind == "string" else "number"
+
+
+SOURCE = TripFiles(
+    aliases=ALIASES,
+    kinds={name: _raw_kind(column) for name, column in TRIP_COLUMNS.items()},
+    required=REQUIRED,
+    of=("a file of taxi trips with fares", "TLC"),
+    rows="trips",
+    setting="taxi.fetch.files.paths",
+    clock=Clock("America/New_York"),
+)
 
 
 def _service(raw_names: Sequence[str], *, path: str) -> Service:

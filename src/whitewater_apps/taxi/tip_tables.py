@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.tables.fixed_point import LIMIT, SUMS
-from whitewater.tables.group_statistics import summarize
+from whitewater.tables.group_statistics import LIMIT, SUMS, summarize
 from whitewater.tables.partitions import Part
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.partitions import LAST_YEAR, TRIP_SCHEMA, month_name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 import polars as pl
@@ -14,10 +13,10 @@ import pyarrow as pa
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
-from whitewater.tables.group_statistics import merge, nothing
+from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition, write_table
+from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, UnitCounts
-from whitewater.tables.rules import Rule
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -114,7 +113,7 @@ def _is_of(service: int, month: int) -> pl.Expr:
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
     """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
     parts = workers.map(_tip_sums, partitions, label="tips")
-    return dict(zip(KEYS, merge(chain([nothing(SCHEMAS)], parts)), strict=True))
+    return dict(zip(KEYS, merge(parts, SCHEMAS), strict=True))
 
 
 def _tip_sums(partition: Partition) -> list[pa.Table]:

@@ -23,7 +23,7 @@ from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import DeviceError, InputError
 from whitewater.features.feature_folder import open_features, write_features, write_file
 from whitewater.features.schema import Field, Schema
-from whitewater.learn.estimators import BoostedTrees
+from whitewater.learn.estimators import fit_boosted_trees
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.prediction_quality import area_under_curve, quality
@@ -204,7 +204,6 @@ def test_validation_rows_without_any_leave_all_trees(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(xgboost.build_info()["USE_CUDA"], reason="this XGBoost computes on GPUs")
 def test_trees_for_a_gpu_are_refused_by_an_xgboost_for_cpus() -> None:
-    trees = BoostedTrees(GpuDevice(), trees=1, depth=1, learning_rate=0.1, seed=0, threads=1)
     rows = np.zeros((2, 1), np.float32), np.array([0, 1], np.float32)
     with pytest.raises(DeviceError, match="xgboost-cpu"):
-        trees.fit(*rows, rows)
+        fit_boosted_trees(GpuDevice(), rows, rows, trees=1, depth=1, learning_rate=0.1, seed=0, threads=1)

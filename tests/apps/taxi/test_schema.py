@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.raw_files import YELLOW_2019
 from whitewater.errors import InputError
-from whitewater_apps.taxi.schema import CODES, SERVICES, TRIP_COLUMNS, recognize
+from whitewater_apps.taxi.schema import CODES, SERVICES, SOURCE, TRIP_COLUMNS
 
 YELLOW_2009 = (
     "vendor_name,Trip_Pickup_DateTime,Trip_Dropoff_DateTime,Passenger_Count,Trip_Distance,Start_Lon,Start_Lat,Rate_Code,"
@@ -48,7 +48,7 @@ FHVHV_2025 = (
     ],
 )
 def test_every_era_is_recognized(header: str, service: str | None, columns: int) -> None:
-    era = recognize(header.split(","), path="anything.csv")
+    era = SOURCE.recognize(header.split(","), path="anything.csv")
     code = era.constants.get("service")
     assert (None if code is None else SERVICES[code]) == service
     assert len(era.columns) == columns
@@ -56,12 +56,13 @@ def test_every_era_is_recognized(header: str, service: str | None, columns: int)
 
 
 def test_columns_that_are_left_out_are_named() -> None:
-    assert recognize(FHVHV_2025.split(","), path="x").not_carried == ("dispatching_base_num", "originating_base_num")
+    era = SOURCE.recognize(FHVHV_2025.split(","), path="x")
+    assert era.not_carried == ("dispatching_base_num", "originating_base_num")
 
 
 def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
     with pytest.raises(InputError, match="no column for fare_amount, tip_amount"):
-        recognize(["tpep_pickup_datetime", "tpep_dropoff_datetime"], path="x")
+        SOURCE.recognize(["tpep_pickup_datetime", "tpep_dropoff_datetime"], path="x")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Generated, Service
-from whitewater_apps.taxi.schema import SERVICES, recognize
+from whitewater_apps.taxi.schema import SERVICES, SOURCE
 from whitewater_apps.taxi.synthetic import months as simulate
 from whitewater_apps.taxi.synthetic.dirt import DIRT
 from whitewater_apps.taxi.synthetic.months import simulate_month, simulate_zones, write_generated, write_zones
@@ -114,7 +114,7 @@ def test_every_era_of_csv_begins_and_ends_its_lines_as_the_real_file_does(tmp_pa
 )
 def test_every_month_is_recognized(service: Service, name: str) -> None:
     table = simulate_month(service, name, rows=50, seed=1)
-    assert recognize(table.column_names, path=name).constants == {"service": SERVICES.index(service)}
+    assert SOURCE.recognize(table.column_names, path=name).constants == {"service": SERVICES.index(service)}
     assert table.num_rows == 50
 
 

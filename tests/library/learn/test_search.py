@@ -14,18 +14,7 @@ from whitewater.engines.workers import thread_workers
 from whitewater.learn.config import Forest, Search
 from whitewater.learn.evaluate import Scores, evaluate
 from whitewater.learn.sample import Sample, split_by_time
-from whitewater.learn.search import (
-    Candidate,
-    ForestCandidate,
-    RidgeCandidate,
-    choose,
-    fold_bounds,
-    grid,
-    report,
-    score_fold,
-    search,
-)
-from whitewater.learn.trained import HOUR, REFERENCE, hour_mean
+from whitewater.learn.trained import HOUR, REFERENCE, Candidate, choose, grid, hour_mean, report, score_fold, search
 
 DEVICE = resolve("cpu")
 SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
@@ -52,16 +41,10 @@ class TestSplit:
 
 
 class TestSearch:
-    def test_each_trip_is_in_one_fold(self) -> None:
-        bounds = fold_bounds(103, 5)
-        rows = [row for first, last in bounds for row in range(first, last)]
-        assert rows == list(range(103))
-        assert {last - first for first, last in bounds} == {20, 21}
-
     @pytest.mark.parametrize("alpha", [1.0, 1e4])
-    def test_ridge_scores_are_those_of_scikit_learn(self, alpha: float) -> None:
-        sample = sample_of()
-        fold = np.repeat(np.arange(5), [last - first for first, last in fold_bounds(len(sample), 5)])
+    def test_ridge_scores_are_those_of_scikit_learn_on_folds_of_consecutive_rows(self, alpha: float) -> None:
+        sample = sample_of(1_998)
+        fold = np.repeat(np.arange(5), [399, 400, 399, 400, 400])
         expected = cross_validate(
             make_pipeline(StandardScaler(), Ridge(alpha=alpha)),
             FORMS.linear(sample.features, DEVICE),
@@ -69,29 +52,26 @@ class TestSearch:
             cv=PredefinedSplit(fold),
             scoring=("r2", "neg_mean_absolute_error"),
         )
+        candidate, rows = Candidate("ridge", (("alpha", alpha),)), (sample.features, sample.target, sample.time)
         found = [
-            score_fold((RidgeCandidate(alpha), number, sample.features, sample.target),
-                       forms=FORMS, settings=SETTINGS, device=DEVICE)
-            for number in range(5)
-        ]  # fmt: skip
+            score_fold((candidate, number, rows), forms=FORMS, settings=SETTINGS, device=DEVICE) for number in range(5)
+        ]
         assert [score.r2 for score in found] == pytest.approx(expected["test_r2"], rel=1e-9)
         assert [-score.mae for score in found] == pytest.approx(expected["test_neg_mean_absolute_error"], rel=1e-9)
 
     def test_the_grid_is_searched_whole_and_the_best_candidates_are_chosen(self) -> None:
         sample = sample_of()
-        training: dict[str, tuple[Array, Array]] = {"bikes": (sample.features, sample.target)}
+        training = {"bikes": (sample.features, sample.target, sample.time)}
         with thread_workers(2) as workers:
             found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, workers=workers)["bikes"]
-        assert [(type(each), len(folds)) for each, folds in found.items()] == [(RidgeCandidate, 5)] * 2 + [
-            (ForestCandidate, 5)
-        ] * 2
-        assert choose(found, RidgeCandidate) == RidgeCandidate(1.0)
-        assert choose(found, ForestCandidate) == ForestCandidate(trees=5, depth=6)
+        assert [(each.model, len(folds)) for each, folds in found.items()] == [("ridge", 5)] * 2 + [("forest", 5)] * 2
+        assert choose(found, "ridge") == {"alpha": 1.0}
+        assert choose(found, "forest") == {"trees": 5, "depth": 6}
 
     def test_of_equal_candidates_the_most_regular_is_chosen(self) -> None:
         equal: dict[Candidate, list[Scores]] = {each: [Scores(0.2, None, 0.1)] * 5 for each in grid(SETTINGS)}
-        assert choose(equal, RidgeCandidate) == RidgeCandidate(1e6)
-        assert choose(equal, ForestCandidate) == ForestCandidate(trees=5, depth=2)
+        assert choose(equal, "ridge") == {"alpha": 1e6}
+        assert choose(equal, "forest") == {"trees": 5, "depth": 2}
         assert [each["parameters"] for each in report(equal)[:2]] == [{"alpha": 1e6}, {"alpha": 1.0}]
 
 
@@ -110,8 +90,7 @@ class TestEvaluation:
         gain = r2_score(observed, predictions["good"]) - r2_score(observed, predictions["hour_mean"])
         assert scores["good"]["r2_gain"]["value"] == pytest.approx(gain, rel=1e-9)
 
-    def test_intervals_are_percentiles_over_resampled_trips(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("whitewater.learn.evaluate._BLOCK_BYTES", 7 * 8 * 500)
+    def test_intervals_are_percentiles_over_resampled_trips(self) -> None:
         observed, predictions = self.observed()
         rows = [np.random.default_rng([1, replicate]).integers(0, 500, 500) for replicate in range(60)]
         r2 = [r2_score(observed[each], predictions["good"][each]) for each in rows]

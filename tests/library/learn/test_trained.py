@@ -18,11 +18,10 @@ from tests.library.learn.rows import FORMS, sample_of
 from whitewater.engines import Device
 from whitewater.errors import InputError, IntegrityError
 from whitewater.io.folder import Format
-from whitewater.learn import search
+from whitewater.learn import trained
 from whitewater.learn.config import Forest, Search
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite
-from whitewater.learn.search import ForestCandidate, ForestModel, RidgeCandidate, fit_forest, fit_ridge
-from whitewater.learn.trained import Models, load, save
+from whitewater.learn.trained import ForestModel, Models, fit_forest, fit_ridge, load, save
 
 CPU, ROWS = Device(), sample_of()
 SETTINGS = Search(forest=Forest(rows_per_tree=1_000))
@@ -31,8 +30,8 @@ FORMAT = Format("model.json", 2, "model", remedy="Fit it again.")
 
 @pytest.fixture(scope="module")
 def fitted() -> Models:
-    ridge, _ = fit_ridge(ROWS.features, ROWS.target, RidgeCandidate(5.0), forms=FORMS, device=CPU)
-    forest = fit_forest(ROWS.features, ROWS.target, ForestCandidate(10, 6), forms=FORMS, settings=SETTINGS, device=CPU)
+    ridge, _ = fit_ridge(ROWS.features, ROWS.target, alpha=5.0, forms=FORMS, device=CPU)
+    forest = fit_forest(ROWS.features, ROWS.target, trees=10, depth=6, forms=FORMS, settings=SETTINGS, device=CPU)
     return Models(ridge, ForestModel(forest_as_treelite(forest, CPU)))
 
 
@@ -99,8 +98,8 @@ def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(
         given.append(serialized)
         return forest_from_treelite(serialized, device)
 
-    monkeypatch.setattr(search, "forest_from_treelite", load)
-    search._loaded.cache_clear()
+    monkeypatch.setattr(trained, "forest_from_treelite", load)
+    trained._loaded.cache_clear()
     with ThreadPoolExecutor(4) as pool:
         blocks = list(pool.map(lambda block: fitted.forest.predict(block, FORMS, CPU), np.split(ROWS.features, 8)))
     elsewhere = loads(dumps(fitted.forest))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -75,7 +76,7 @@ def test_they_are_those_of_pandas_for_any_partitioning(
 def test_rows_of_one_hash_are_told_apart_by_content(
     tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "_hash_rows", lambda partition, _: np.ones(partition.rows, np.uint64))
+    monkeypatch.setattr(pl.DataFrame, "hash_rows", lambda rows: pl.Series(np.ones(len(rows), np.uint64)))
     parts = write_parts(tmp_path, rows_a_part=100)
     assert found(group_parts(parts, rows=100), tmp_path / "found", workers) == expected(parts)
 

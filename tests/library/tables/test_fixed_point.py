@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from whitewater.tables.fixed_point import LIMIT, ROWS, SQUARE_UNIT, SUMS, VALUE_UNIT, integers, totals
+from whitewater.tables.group_statistics import LIMIT, SQUARE_UNIT, SUMS, VALUE_UNIT, integers, totals
 
+ROWS = 2**32 - 1
 Numbers = st.lists(st.floats(0, LIMIT, exclude_max=True) | st.floats(0, 2), min_size=1, max_size=60)
 
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from whitewater.errors import InputError
 from whitewater.tables import group_statistics, with_dask, with_polars
-from whitewater.tables.fixed_point import LIMIT
-from whitewater.tables.group_statistics import BINS, merge, nothing, summarize
+from whitewater.tables.group_statistics import BINS, LIMIT, merge, summarize
 
 KEYS = [pa.schema({"station": pa.string()}), pa.schema({"hour": pa.int16(), "station": pa.string()})]
 Engine = Callable[[Sequence[pd.DataFrame]], list[pa.Table]]
@@ -25,7 +24,7 @@ Engine = Callable[[Sequence[pd.DataFrame]], list[pa.Table]]
 
 def by_polars(parts: Sequence[pd.DataFrame]) -> list[pa.Table]:
     frames = (pl.from_pandas(part, nan_to_null=True).lazy() for part in parts)
-    return merge(with_polars.sums_by_bin(frame, KEYS, "fraction") for frame in frames)
+    return merge((with_polars.sums_by_bin(frame, KEYS, "fraction") for frame in frames), KEYS)
 
 
 def by_dask(parts: Sequence[pd.DataFrame]) -> list[pa.Table]:
@@ -135,7 +134,7 @@ def test_sums_of_parts_that_do_not_fit_together_are_added_up_on_the_way(
     monkeypatch.setattr(group_statistics, "LARGEST", 10_000)
     parts = [merged for part in split(frame, 40) if (merged := sums_of([part]))]
     monkeypatch.setattr(group_statistics, "LARGEST", 2_000)
-    assert [summarize(table, ["station"]) for table in merge(parts)] == expected
+    assert [summarize(table, ["station"]) for table in merge(parts, KEYS)] == expected
 
 
 @pytest.mark.parametrize("value", [-1e-300, np.inf, -np.inf, LIMIT])
@@ -156,5 +155,5 @@ def test_zero_is_exact_and_values_within_their_bins(sums_of: Engine) -> None:
 
 
 def test_no_rows_at_all_have_no_groups() -> None:
-    tables = merge([nothing(KEYS)])
+    tables = merge([], KEYS)
     assert [summarize(table, ["station"]).num_rows for table in tables] == [0, 0]

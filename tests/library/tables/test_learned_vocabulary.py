@@ -11,20 +11,20 @@ import pyarrow.parquet as pq
 
 from whitewater.tables import with_dask, with_polars
 from whitewater.tables.casts import Clock
-from whitewater.tables.eras import Names
-from whitewater.tables.raw_files import Source, open_all, units
+from whitewater.tables.eras import Source
+from whitewater.tables.raw_files import open_all, units
 
 SCHEMA = pa.schema({"station": pa.string(), "minutes": pa.float64(), "issues": pa.int32()})
-NAMES = Names(
-    aliases={"station": "station", "minutes": "minutes"}, not_carried=frozenset(),
-    kinds={"station": "text", "minutes": "number"}, spelled=frozenset(), required=("station",), of=("a log", "ours"),
+SOURCE = Source(
+    {"station": "station", "minutes": "minutes"}, {"station": "text", "minutes": "number"}, ("station",),
+    ("a log", "ours"), rows="rides", setting="files", clock=Clock("UTC"),
 )  # fmt: skip
 
 
 def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> None:
     rows = [f"{1000 + number / 100:.2f},{number}" for number in range(10_000)]
     (tmp_path / "log.csv").write_text("\n".join(["station,minutes", *rows, ",7", "1000.00,8"]) + "\n")
-    files = open_all([tmp_path / "log.csv"], Source(NAMES.era, NAMES, "rides", "files", Clock("UTC")))
+    files = open_all([tmp_path / "log.csv"], SOURCE)
     [unit] = units(files, rows=20_000)
     written: dict[str, Callable[..., Any]] = {
         "polars": with_polars.write_unit,

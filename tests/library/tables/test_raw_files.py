@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from whitewater.errors import InputError
 from whitewater.tables import raw_files
 from whitewater.tables.casts import Clock
-from whitewater.tables.eras import Names
+from whitewater.tables.eras import Source
 
-NAMES = Names(
+SOURCE = Source(
     aliases={"sensor": "sensor", "value": "value"},
-    not_carried=frozenset(),
     kinds={"sensor": "number", "value": "number"},
-    spelled=(),
     required=("value",),
     of=("a file of readings", "the station"),
+    rows="readings",
+    setting="files.paths",
+    clock=Clock("UTC"),
 )
-SOURCE = raw_files.Source(NAMES.era, NAMES, rows="readings", setting="files.paths", clock=Clock("UTC"))
 
 
 def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:

@@ -17,8 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whitewater.tables.casts import TYPES, Clock, Kind
-from whitewater.tables.text import Lines, parse_lines
+from whitewater.tables.casts import TYPES, Clock, Kind, Lines, parse_lines
 
 KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "number", "riders": "number", "flag": "text"}
 

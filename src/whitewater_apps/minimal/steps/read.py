@@ -5,8 +5,7 @@ from pathlib import Path
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.quarantine import Split
-from whitewater.tables.read_files import split_files
+from whitewater.tables.quarantine import Split, split_files
 from whitewater_apps.minimal.config import Read
 from whitewater_apps.minimal.readings import READINGS, SOURCE, rules
 

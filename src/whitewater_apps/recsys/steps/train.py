@@ -20,7 +20,7 @@ from whitewater.errors import InputError
 from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, open_features
 from whitewater.features.loader import Batches
 from whitewater.io.store import write_json
-from whitewater.learn.estimators import BoostedTrees, logistic_regression
+from whitewater.learn import estimators
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
@@ -197,7 +197,7 @@ def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
         values[xp.isnan(values)] = 0
         return values
 
-    model = logistic_regression(run.device, penalty=run.settings.penalty)
+    model = estimators.logistic_regression(run.device, penalty=run.settings.penalty)
     model.fit(scaled(features), labels)
     return lambda X: model.predict_proba(scaled(X))[:, 1], {}
 
@@ -205,9 +205,8 @@ def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
 def _fit_trees(rows: Rows, run: Run[Train]) -> Model:
     threads = max(1, min(run.threads, rows["train"][0].size // CELLS_OF_A_THREAD))
     chosen = run.settings.model_dump(include={"trees", "depth", "learning_rate", "seed"})
-    model = BoostedTrees(run.device, threads=threads, **chosen)
-    trees = model.fit(*rows["train"], rows["valid"])
-    return model.predict, {"trees": trees}
+    predict, trees = estimators.fit_boosted_trees(run.device, rows["train"], rows["valid"], threads=threads, **chosen)
+    return predict, {"trees": trees}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
 from whitewater.learn.sample import Split, split_by_time
-from whitewater.learn.search import ForestCandidate, RidgeCandidate, choose, grid, report
-from whitewater.learn.trained import Trained, fit_groups
+from whitewater.learn.trained import Trained, fit_groups, grid
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
@@ -56,7 +54,7 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         trained = fit_groups(ready, run, forms=which, workers=workers)
     model.mkdir()
-    save(TipModel(which, {service: each.model for service, each in trained.items()}), model)
+    save(TipModel(which, {service: each.models for service, each in trained.items()}), model)
     metrics: dict[str, dict[str, Any]] = {}
     for service, split in splits.items():
         limit, eligible = run.settings.max_rows, split.training.eligible
@@ -96,7 +94,6 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
 
 def _fitted_metrics(split: Split, trained: Trained) -> dict[str, Any]:
     """Return what `metrics.json` says of a service that has models."""
-    ridge, forest = choose(trained.search, RidgeCandidate), choose(trained.search, ForestCandidate)
     return {
         "status": "fitted",
         "split": {
@@ -104,13 +101,7 @@ def _fitted_metrics(split: Split, trained: Trained) -> dict[str, Any]:
             "training_trips": len(split.training),
             "held_out_trips": len(split.held_out),
         },
-        "search": {
-            "candidates": report(trained.search),
-            "best": {"ridge": asdict(ridge), "forest": asdict(forest)},
-        },
-        "held_out": trained.scores,
-        "effects": trained.effects,
-        "importances": trained.importances,
+        **trained.metrics,
     }
 
 
@@ -125,7 +116,8 @@ def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Map
     for service, each in trained.items():
         held_out = splits[service].held_out
         order = np.argsort(held_out.time, kind="stable")
-        columns = (held_out.time.view("datetime64[us]"), held_out.target, each.ridge, each.forest)
+        predicted = each.predictions["ridge"], each.predictions["forest"]
+        columns = (held_out.time.view("datetime64[us]"), held_out.target, *predicted)
         tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 

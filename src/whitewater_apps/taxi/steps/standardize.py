@@ -9,8 +9,7 @@ from pathlib import Path
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.raw_files import RawFile, UnitCounts
-from whitewater.tables.read_files import read_files
+from whitewater.tables.raw_files import RawFile, UnitCounts, read_files
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import UNKNOWN_MONTH, month_name

@@ -99,7 +99,7 @@ def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
 
 
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
-    column = ALIASES.get(raw_name.strip().lower(), raw_name)
+    column = ALIASES.get(raw_name.strip().lower()) or raw_name
     # The payment of a yellow trip that was sent by an app is 0 in Parquet.
     zero = column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet"
     nulls = np.zeros(len(trips["vendor_id"]), bool) if zero else _nulls(column, trips, chosen)
