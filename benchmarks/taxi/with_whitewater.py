@@ -18,10 +18,9 @@ from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_M
 from whitewater.process import exit_fast
 from whitewater.tables import with_polars as tables
 from whitewater.tables.config import Range
-from whitewater.tables.eras import Era
+from whitewater.tables.eras import Era, Rule
 from whitewater.tables.group_statistics import VALUE, integers
 from whitewater.tables.partitions import write_table
-from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.partitions import STANDARDIZED_SCHEMA, TRIP_SCHEMA

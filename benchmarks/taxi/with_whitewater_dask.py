@@ -20,8 +20,8 @@ from benchmarks.taxi.variant import CARD, Answer, Work, main
 from benchmarks.taxi.with_whitewater import CLEAN, HOUR, PARQUET_ROWS, TEXT_ROWS, THURSDAY, ZONES, open_files, roll_up
 from whitewater.process import exit_fast
 from whitewater.tables import with_dask as tables
+from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import VALUE, integers
-from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, arrow_blocks, units
 from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules

@@ -1,11 +1,11 @@
-"""Eras: the names that a table's columns had over the years, by which files of all of them are read as one table."""
+"""A table as data, for every engine: the names that its columns had over the years, the codes of values, its rules."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from whitewater.errors import InputError
 from whitewater.tables.casts import Clock, Kind
@@ -60,6 +60,21 @@ class Codes:
         # No code has more digits than nine, and Python reads no number that is very long.
         code = int(digits) if digits.isdecimal() and len(digits) <= 9 else -1
         return self.spellings.get(key, code if code <= self.largest else -1)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Reject the rows whose ``quantity``, a column or a value computed from columns, meets a test.
+
+    ``test`` is a comparison from Python's module `operator`, with the number ``operand``; or ``in`` or ``not in``, with
+    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test. Each engine
+    applies rules to its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
+    """
+
+    reason: str
+    quantity: str
+    test: Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
+    operand: Any = None
 
 
 @dataclass(frozen=True)

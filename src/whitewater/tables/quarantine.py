@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from whitewater.errors import IntegrityError
 from whitewater.io.store import remove_unfinished
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
-from whitewater.tables.eras import Source
+from whitewater.tables.eras import Rule, Source
 from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, read_files
 
@@ -26,21 +26,6 @@ from whitewater.tables.raw_files import Unit, UnitCounts, read_files
 MALFORMED = "malformed_line"
 # The only file of a data set without rows.
 EMPTY_PART = "part-none.parquet"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """Reject the rows whose ``quantity``, a column or a value computed from columns, meets a test.
-
-    ``test`` is a comparison from Python's module `operator`, with the number ``operand``; or ``in`` or ``not in``, with
-    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test. Each engine
-    applies rules to its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
-    """
-
-    reason: str
-    quantity: str
-    test: Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
-    operand: Any = None
 
 
 @dataclass(frozen=True)
@@ -105,7 +90,7 @@ def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -
         from whitewater.tables.with_dask import split_units
     into.kept.mkdir()
     into.quarantine.mkdir()
-    split = partial(split_units, into=into, rows=run.settings.block_rows)
+    split = partial(split_units, schema=into.schema, rules=into.rules, write=into.write, rows=run.settings.block_rows)
     files, by_file = read_files(run, inputs, source, split)
     described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
     totals = total_rows(described)

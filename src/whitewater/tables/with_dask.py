@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from math import isnan
 from operator import methodcaller
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
@@ -22,10 +22,9 @@ from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
-from whitewater.tables.eras import Codes, Era
+from whitewater.tables.eras import Codes, Era, Rule
 from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, check, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
-from whitewater.tables.quarantine import Rule, Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
@@ -41,7 +40,12 @@ def library(backend: str) -> ModuleType:
 
     Dask does not pass the option on to other processes, so functions that run there take it as an argument.
     """
-    return import_module(backend)
+    if backend == "cudf":
+        import cudf
+
+        frames: ModuleType = cudf
+        return frames
+    return pd
 
 
 def write_unit(
@@ -72,18 +76,21 @@ def write_unit(
     return counts
 
 
-def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
-    """Split the rows of raw files into kept and rejected ones; return the counts of each unit by mask, in order."""
-    split = partial(_split_unit, into=into, rows=rows, backend=dask.config.get("dataframe.backend"))
+def split_units(units: Sequence[Unit], workers: Workers, **options: Any) -> Iterable[UnitCounts]:
+    """Split the rows of raw files by rules; return the counts of each unit, in order; see `split_unit`."""
+    split = partial(split_unit, backend=dask.config.get("dataframe.backend"), **options)
     return workers.compute(*map(delayed(split), units))
 
 
-def _split_unit(unit: Unit, *, into: Split, rows: int, backend: str) -> UnitCounts:
+def split_unit(
+    unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], write: Callable[..., UnitCounts], rows: int, backend: str
+) -> UnitCounts:
+    """Let ``write``, see `whitewater.tables.quarantine.Split`, have the rows of a unit and the rules they break."""
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
         frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
-        mask = to_pandas(rule_mask(into.rules, frame.__getitem__)).to_numpy()
-        counts += into.write(to_arrow(frame, into.schema), mask, malformed, unit, piece)
+        mask = to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy()
+        counts += write(to_arrow(frame, schema), mask, malformed, unit, piece)
     return counts
 
 
@@ -258,7 +265,7 @@ def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
         # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values
+    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
     return values
 
 

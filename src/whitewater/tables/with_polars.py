@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import polars.selectors as cs
@@ -14,10 +15,9 @@ import pyarrow as pa
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
-from whitewater.tables.eras import Codes, Era, RawColumn
+from whitewater.tables.eras import Codes, Era, RawColumn, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, check, integers
 from whitewater.tables.partitions import Partition, write_lines, write_table
-from whitewater.tables.quarantine import Rule, Split
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
@@ -51,18 +51,21 @@ def write_unit(
     return counts
 
 
-def split_units(units: Sequence[Unit], workers: Workers, *, into: Split, rows: int) -> Iterable[UnitCounts]:
-    """Split the rows of raw files into kept and rejected ones; yield the counts of each unit by mask, in order."""
-    return workers.map(partial(_split_unit, into=into, rows=rows), units, label="read", ordered=True)
+def split_units(units: Sequence[Unit], workers: Workers, **options: Any) -> Iterable[UnitCounts]:
+    """Split the rows of raw files by rules; yield the counts of each unit, in order; see `split_unit`."""
+    return workers.map(partial(split_unit, **options), units, label="read", ordered=True)
 
 
-def _split_unit(unit: Unit, *, into: Split, rows: int) -> UnitCounts:
+def split_unit(
+    unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], write: Callable[..., UnitCounts], rows: int
+) -> UnitCounts:
+    """Let ``write``, see `whitewater.tables.quarantine.Split`, have the rows of a unit and the rules they break."""
     counts = UnitCounts()
     for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
-        frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, into.schema, {})
-        block = frame.with_columns(rule_mask=rule_mask(into.rules, pl.col)).collect()
-        table = block.select(into.schema.names).to_arrow().cast(into.schema)
-        counts += into.write(table, block["rule_mask"].to_numpy(), malformed, unit, piece)
+        frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, schema, {})
+        block = frame.with_columns(rule_mask=rule_mask(rules, pl.col)).collect()
+        table = block.select(schema.names).to_arrow().cast(schema)
+        counts += write(table, block["rule_mask"].to_numpy(), malformed, unit, piece)
     return counts
 
 

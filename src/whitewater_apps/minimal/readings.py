@@ -5,8 +5,7 @@ import operator
 import pyarrow as pa
 
 from whitewater.tables.casts import Clock
-from whitewater.tables.eras import Source
-from whitewater.tables.quarantine import Rule
+from whitewater.tables.eras import Rule, Source
 from whitewater_apps.minimal.config import Read
 
 SOURCE = Source(

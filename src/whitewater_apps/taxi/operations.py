@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from whitewater.engines import Array, Device
+from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import Partition
-from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater_apps.taxi.partitions import DataSets, Tally
 from whitewater_apps.taxi.tip_tables import TipSums

@@ -16,9 +16,9 @@ from dask.delayed import delayed
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
+from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition, columns_present
-from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (

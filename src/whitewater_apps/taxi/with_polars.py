@@ -13,9 +13,9 @@ import pyarrow as pa
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
+from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.quarantine import Rule
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,

@@ -17,8 +17,9 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.io.store import write_json
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
+from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import write_table
-from whitewater.tables.quarantine import EMPTY_PART, Rule, Split, count_reasons, finish_data_sets, funnel, split_files
+from whitewater.tables.quarantine import EMPTY_PART, Split, count_reasons, finish_data_sets, funnel, split_files
 
 REASONS = ("torn", "rare", "short", "dear")
 MASKS = Counter({0b0000: 90, 0b1000: 5, 0b1100: 3, 0b0001: 2})

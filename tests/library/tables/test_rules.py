@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from whitewater.tables import with_dask, with_polars
-from whitewater.tables.quarantine import Rule
+from whitewater.tables.eras import Rule
 
 FARES = [5.0, None, 0.0, -1.0, 200.0]
 ZONES = [1, 2, None, 3, 3]
