@@ -32,10 +32,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 def code_digest(module: str, folder: Path = LIBRARY) -> str:
     """Return the digest of a module and of all that it imports, directly or not; ``folder`` holds its top package.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such module.
+    Raises ConfigError if there is no such module.
     """
     parts = reached(module, folder)
     if not parts:

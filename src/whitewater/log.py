@@ -125,15 +125,10 @@ class ShortHandler(logging.StreamHandler[TextIO]):
 
     def _bar(self, share: float, *, beside: str) -> str:
         """Return a bar as wide as the terminal leaves beside a text, ``BAR`` columns at most."""
-        from rich.console import Console
-        from rich.progress_bar import ProgressBar
-
         columns = os.get_terminal_size(self.stream.fileno()).columns
         width = max(1, min(BAR, columns - len(beside) - 2))
-        console = Console(file=self.stream)
-        with console.capture() as drawn:
-            console.print(ProgressBar(total=1, completed=share, width=width), end="")
-        return drawn.get()
+        done = round(share * width)
+        return f"\x1b[32m{'━' * done}\x1b[90m{'━' * (width - done)}\x1b[0m"
 
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:

@@ -50,19 +50,9 @@ def _kill_children() -> None:
 
     Python's tracker of shared resources is spared. It ends by itself and removes what the killed ones shared.
     """
-    if not _has_children():
-        return
     import psutil
 
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             if not any("resource_tracker" in word for word in child.cmdline()):
                 child.kill()
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True

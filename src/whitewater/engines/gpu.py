@@ -48,10 +48,7 @@ class GpuDevice(Device):
         Where the tasks run on a cluster, ``attached``, its workers check and prepare theirs: this process leaves the
         GPU alone, and needs none.
 
-        Raises
-        ------
-        DeviceError
-            If a package is missing, or CuPy, which computes all array expressions, finds no GPU that it can use.
+        Raises DeviceError if a package is missing, or CuPy, which computes all array expressions, finds no GPU.
         """
         if not attached:
             if problem := problem_of_gpu():

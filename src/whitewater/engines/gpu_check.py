@@ -15,12 +15,7 @@ PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm"
 def require_device(name: str, *, attached: bool = False) -> None:
     """Refuse ``gpu`` where no GPU is usable; called when a run starts, so that dry runs and reports work anywhere.
 
-    Where tasks run on a cluster, ``attached``, each step asks the workers.
-
-    Raises
-    ------
-    DeviceError
-        Naming what was looked for, what was found, and what to do.
+    Where tasks run on a cluster, ``attached``, each step asks the workers. Raises DeviceError, with what was found.
     """
     if name == "gpu" and not attached and (problem := missing_gpu()):
         raise DeviceError(

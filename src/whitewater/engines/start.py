@@ -54,10 +54,7 @@ class ClusterRequest(Section):
 def serve(request: ClusterRequest) -> None:
     """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by.
 
-    Raises
-    ------
-    TimeoutError
-        If they do not answer in time.
+    Raises TimeoutError if they do not answer in time.
     """
     from distributed import Client
 

@@ -85,12 +85,8 @@ class Files:
     def row_groups(self, *files: Path, folder: Path | None = None, rows: int | None = None) -> list[RowGroup]:
         """Return the row groups of Parquet files, in their order.
 
-        Raises
-        ------
-        InputError
-            If a file cannot be read.
-        IntegrityError
-            If they do not have so many ``rows`` together; the message names the ``folder``, or the only file.
+        Raises InputError if a file cannot be read, and IntegrityError, which names the ``folder`` or the only file, if
+        they do not have so many ``rows`` together.
         """
         groups: list[RowGroup] = []
         for path in files:

@@ -69,12 +69,7 @@ def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, v
     timeout
         Seconds without data after which HTTP is given up.
 
-    Raises
-    ------
-    TransferError
-        If it is worth trying again.
-    InputError
-        If it is not: the file does not exist, or access is refused.
+    Raises TransferError if it is worth trying again, and InputError if the file does not exist, or access is refused.
     """
     if url.startswith(("http://", "https://")):
         opened = _open_http(url, timeout=timeout, offset=offset, version=version)
