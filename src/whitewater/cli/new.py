@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,15 +19,15 @@ from whitewater.template.source import files_below, templates
 
 def main(arguments: Sequence[str]) -> int:
     """Write a project into a folder of its name, or say which files it would have."""
-    known = sorted(templates())
     parser = argparse.ArgumentParser(prog="whitewater new", description=__doc__)
     parser.add_argument("name", help="name of the project, its application and its folder")
-    parser.add_argument("--from", dest="template", required=True, choices=known, help="the application to start from")
+    parser.add_argument(
+        "--from", dest="template", required=True, choices=sorted(templates()), help="the application to start from"
+    )
     parser.add_argument("--package", help="name of the Python package (default: the project's)")
     parser.add_argument("--folder", type=Path, help="where to write it (default: a folder of its name)")
     parser.add_argument("--dry-run", action="store_true", help="list the files without writing any")
-    words = _prompt_for_options(known) if not arguments and sys.stdin.isatty() else list(arguments)
-    options = parser.parse_args(words)
+    options = parser.parse_args(list(arguments))
     project = Project(options.name, options.package or options.name, options.template)
     check_name(project.name, commands=COMMANDS)
     check_name(project.package, commands=COMMANDS, what="package")
@@ -48,11 +47,3 @@ def main(arguments: Sequence[str]) -> int:
         written.replace(folder)
     print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
     return 0
-
-
-def _prompt_for_options(known: Sequence[str]) -> list[str]:
-    """Ask on the terminal what the command line does not say."""
-    name = input("Name of the project, such as bikes: ").strip()
-    template = input(f"Made from ({', '.join(known)}): ").strip()
-    package = input(f"Name of its Python package [{name}]: ").strip()
-    return [name, "--from", template, *(["--package", package] if package else [])]

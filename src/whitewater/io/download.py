@@ -44,7 +44,7 @@ PARQUET = b"PAR1"
 # How pages and messages of servers begin; no table, edge list or archive that is read here does.
 PAGE = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:<(?:!doctype|!--|\?xml|html|head|body|script|error)|\{\s*")', re.IGNORECASE)
 ENTRY = re.compile(r"([0-9a-f]{64})?,[0-9]*")  # checksum and size in the registry
-REGISTRY_COLUMNS = ("name", "url", "sha256", "license", "size")
+REGISTRY_COLUMNS = ["name", "url", "sha256", "license", "size"]
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ def read_registry(path: Path) -> dict[str, Expected]:
     if not path.exists():
         return {}
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [tuple(row) for row in csv.reader(file)]
-    wrong = [row for row in rows[1:] if len(row) != len(REGISTRY_COLUMNS) or not ENTRY.fullmatch(f"{row[2]},{row[4]}")]
-    if rows[:1] != [REGISTRY_COLUMNS] or wrong:
-        shown = ",".join((wrong or rows or [()])[0])
+        header, *rows = [*csv.reader(file)] or [[]]
+    wrong = [row for row in rows if len(row) != len(REGISTRY_COLUMNS) or not ENTRY.fullmatch(f"{row[2]},{row[4]}")]
+    if header != REGISTRY_COLUMNS or wrong:
+        shown = ",".join([header, *wrong][-1])
         raise InputError(f"{path} is not a registry of datasets: {shown}. It needs the columns "
                          f"{','.join(REGISTRY_COLUMNS)}; SHA-256 in lower case hexadecimal, bytes.")  # fmt: skip
-    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows[1:]}
+    return {url: Expected(path, digest, int(size) if size else None) for _, url, digest, _, size in rows}
 
 
 def local_name(url: str) -> str:

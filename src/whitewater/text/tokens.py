@@ -27,8 +27,7 @@ CODE_POINTS = 0x110000
 # Letters and digits are in planes 0 to 3, letters with two cases in planes 0 and 1; marks in planes 0, 1 and 14.
 _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
-_DOTTED_I, _SIGMA = "\u0130", "\u03a3"
-_SURROGATES = slice(0xD800, 0xE000)
+_DOTTED_I = "\u0130"
 
 
 class Word(NamedTuple):
@@ -74,12 +73,7 @@ def characters() -> Characters:
     kinds[:_LETTERS_END] = np.strings.isalnum(np.arange(_LETTERS_END, dtype=np.uint32).view("U1"))
     kinds[[code for codes in _MARK_RANGES for code in codes if not kinds[code] and _is_mark(chr(code))]] = MARK
     lowered = np.arange(CODE_POINTS, dtype=np.uint32)
-    # One string in lower case has each letter in its place, without the two whose lower case depends on more.
-    cased = lowered[:_CASES_END].copy()
-    cased[_SURROGATES] = 0
-    cased[[ord(_DOTTED_I), ord(_SIGMA)]] = ord("i"), ord(_SIGMA.lower())
-    mapped = cased.astype("<u4").tobytes().decode("utf-32-le").lower().encode("utf-32-le")
-    lowered[:_CASES_END] = np.frombuffer(mapped, "<u4")
+    lowered[:_CASES_END] = [ord(chr(code).lower()[0]) for code in range(_CASES_END)]  # i of U+0130, without its dot
     return Characters(kinds, lowered)
 
 
