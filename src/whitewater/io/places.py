@@ -32,7 +32,7 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     if place.startswith(("http://", "https://")) or "*" not in place:
         return [place]
     try:
-        with bucket_faults(place, anonymous=anonymous):
+        with bucket_faults(place):
             filesystem, path = filesystem_of(place, anonymous=anonymous)
             matches = [filesystem.unstrip_protocol(match) for match in filesystem.glob(path)]
     except TransferError as error:

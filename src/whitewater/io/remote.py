@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
@@ -11,8 +12,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
+from types import MethodType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -25,9 +28,7 @@ from whitewater.io.redaction import redact
 USER_AGENT = f"whitewater/{__version__}"
 TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
 BUCKET_BLOCK = 8 << 20
-ANONYMOUSLY: dict[str, dict[str, Any]] = {
-    "gs": {"token": "anon"}, "gcs": {"token": "anon"}, "s3": {"anon": True}, "s3a": {"anon": True},
-}  # fmt: skip
+WEB = ("http", "https")
 
 
 class TransferError(Exception):
@@ -36,6 +37,14 @@ class TransferError(Exception):
     def __init__(self, reason: str, *, wait: float = 0.0) -> None:
         super().__init__(reason)
         self.wait = wait
+
+
+class DamageError(TransferError):
+    """Bytes came, but not those that were written; another try may bring them."""
+
+
+class RefusedError(InputError):
+    """Access to an object is refused."""
 
 
 @dataclass(frozen=True)
@@ -79,15 +88,39 @@ def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, v
         yield opened
 
 
-def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
-    """Return fsspec's file system of a URL and the path in it."""
+@cache
+def file_system(scheme: str, anonymous: bool, endpoint: str = "", timeout: float = 60.0) -> Any:
+    """Return the file system of fsspec, which tries once."""
     import fsspec
 
-    # gcsfs would ask over gRPC for the kind of the bucket, and wait a minute where gRPC does not get through.
-    os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
-    options = ANONYMOUSLY.get(url.partition("://")[0], {}) if anonymous else {}
-    filesystem, path = fsspec.core.url_to_fs(url, **options)
-    return filesystem, path
+    if scheme not in (*WEB, "gs", "gcs", "s3", "s3a"):
+        return fsspec.filesystem(scheme)
+    from aiohttp import ClientTimeout  # as long to import as half of zarr
+
+    options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+    limit = ClientTimeout(total=None, sock_connect=timeout, sock_read=timeout)
+    if scheme in WEB:
+        client = {"headers": {"User-Agent": USER_AGENT}, "timeout": limit}
+        return fsspec.filesystem("http", client_kwargs=client, **options)
+    if scheme in ("s3", "s3a"):
+        limits = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"max_attempts": 0}}
+        options |= {"anon": anonymous, "endpoint_url": endpoint or None, "max_concurrency": 1, "config_kwargs": limits}
+        files = fsspec.filesystem("s3", **options)
+        files.retries = 1
+        return files
+    # The class of `gcsfs` itself may ask over gRPC for the kind of the bucket, for a minute.
+    from gcsfs.core import GCSFileSystem
+
+    token = "anon" if anonymous else None
+    files = GCSFileSystem(token=token, endpoint_url=endpoint or None, requests_timeout=limit, **options)
+    files._request = MethodType(GCSFileSystem._request.__wrapped__, files)  # its own retries would take minutes
+    return files
+
+
+def filesystem_of(url: str, *, anonymous: bool) -> tuple[Any, str]:
+    """Return fsspec's file system of a URL and the path in it."""
+    filesystem = file_system(url.partition("://")[0], anonymous)
+    return filesystem, filesystem._strip_protocol(url)
 
 
 def local_path(place: str) -> Path | None:
@@ -99,26 +132,52 @@ def local_path(place: str) -> Path | None:
 
 
 @contextmanager
-def bucket_faults(url: str, *, anonymous: bool) -> Iterator[None]:
+def bucket_faults(url: str) -> Iterator[None]:
     """Tell faults that stay from those that pass."""
     try:
         yield
     except FileNotFoundError as error:
         raise InputError(f"{redact(url)} does not exist. Check its name in the configuration.") from error
-    except PermissionError as error:
-        remedy = (
-            "set `anonymous` of the source to false to use your credentials" if anonymous else "check your credentials"
-        )
-        raise InputError(f"{redact(url)} may not be read ({error}); {remedy}.") from error
     except (ImportError, ValueError) as error:
         raise InputError(f"{redact(url)} cannot be opened: {error}") from error
     except Exception as error:  # the clients of the stores have errors of their own, most of them of the network
-        raise TransferError(_reason(error)) from error
+        raise client_fault(error, redact(url)) from error
+
+
+def client_fault(error: Exception, place: str) -> Exception:
+    """Return what a client's error means: faults that may pass are TransferErrors, those that stay InputErrors."""
+    status, fault = _status(error), f"{type(error).__name__}: {error}"
+    if status is not None:  # the words of aiohttp may hold the URL
+        fault = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
+    if type(error).__name__ == "ClientPayloadError":  # aiohttp's; its cause has a status, of no answer
+        return DamageError("the transfer was cut short")
+    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+        return DamageError("it ends before the bytes that it should hold")
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return RefusedError(f"{place} may not be read: {fault}. Some buckets refuse what does not exist, too: "
+                            "check the address. Credentials for a bucket are used where the source has "
+                            "anonymous: false, those for a web server are in the address.")  # fmt: skip
+    if status is None and isinstance(error, ImportError | ValueError):
+        return InputError(f"{place} cannot be opened: {type(error).__name__}. Check the address.")
+    headers = getattr(error, "headers", None) or {}
+    return TransferError(fault.removesuffix(": "), wait=seconds_to_wait(headers.get("Retry-After")))
+
+
+def _status(error: Exception) -> int | None:
+    """Return the HTTP status that a client's error tells, each in its own way."""
+    for cause in (error, error.__cause__):
+        answer = getattr(cause, "response", None)  # of botocore
+        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
+        status = status or getattr(cause, "status", None) or getattr(cause, "code", None)  # of aiohttp, of gcsfs
+        if isinstance(status, int):
+            return int(status)
+    refused = re.search("Credentials|RefreshError|PermissionError", type(error).__name__)
+    return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
 
 
 def _open_object(url: str, *, anonymous: bool, offset: int, version: str) -> Opened:
     """Open an object at ``offset`` if what the store says of it has not changed."""
-    with bucket_faults(url, anonymous=anonymous):
+    with bucket_faults(url):
         filesystem, path = filesystem_of(url, anonymous=anonymous)
         filesystem.invalidate_cache()
         size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))

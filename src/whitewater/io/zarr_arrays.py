@@ -32,7 +32,8 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr.core.buffer import BufferPrototype, cpu
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError
-from whitewater.io.zarr_store import RefusedError, StrictStore
+from whitewater.io.remote import RefusedError
+from whitewater.io.zarr_store import StrictStore
 
 RESTORE = "Restore the store from its origin."
 # Threads that decode chunks: more than cores, zarr-python's own choice, take a seventh more of their time.

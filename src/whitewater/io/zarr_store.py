@@ -15,10 +15,7 @@ import logging
 import random
 import re
 from collections.abc import AsyncIterator
-from functools import cache
-from http import HTTPStatus
 from pathlib import Path
-from types import MethodType
 from typing import Any
 from urllib.parse import quote
 
@@ -28,24 +25,15 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError
 from whitewater.io.redaction import redact
-from whitewater.io.remote import USER_AGENT, TransferError, seconds_to_wait
+from whitewater.io.remote import WEB, DamageError, TransferError, client_fault, file_system
 
 logger = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 SLOWEST = 10  # a transfer that goes on, however slowly, is given up after this many timeouts
-WEB = ("http", "https")
 METADATA = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
 NOT_STORED = 2**64 - 1  # offset and length of an inner chunk that a shard does not hold
 BLOSC_HEADER = 16
-
-
-class DamageError(TransferError):
-    """Bytes came, but not those that were written; another try may bring them."""
-
-
-class RefusedError(InputError):
-    """Access to an object is refused."""
 
 
 class StrictStore(Store):
@@ -166,7 +154,7 @@ class StrictStore(Store):
         """Call the file system once, in its own thread; `None` if there is no such object."""
         address = f"{self._address}/{quote(key) if self._scheme in WEB else key}".rstrip("/") + self._query
         try:
-            files = _file_system(*self._client)
+            files = file_system(*self._client)
             if self._is_local:
                 return await asyncio.to_thread(getattr(files, method), address, **options)
             answer = asyncio.run_coroutine_threadsafe(getattr(files, f"_{method}")(address, **options), files.loop)
@@ -174,27 +162,10 @@ class StrictStore(Store):
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
         except Exception as error:  # each client has errors of its own
-            raise self._fault(error, f"{self.name}/{key}") from None  # theirs may hold the URL with its secrets
-
-    def _fault(self, error: Exception, place: str) -> Exception:
-        """Tell faults that stay from those that pass, which are TransferErrors."""
-        status, fault = _status(error), f"{type(error).__name__}: {error}"
-        if status is not None:  # the words of aiohttp may hold the URL
-            fault = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
-        if type(error).__name__ == "ClientPayloadError":  # aiohttp's; its cause has a status, of no answer
-            return DamageError("the transfer was cut short")
-        if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
-            return DamageError("it ends before the bytes that it should hold")
-        if self._is_local and isinstance(error, OSError):
-            return InputError(f"{place} may not be read: {fault}. Check its permissions, and the disk.")
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            return RefusedError(f"{place} may not be read: {fault}. Some buckets refuse what does not exist, too: "
-                                "check the address. Credentials for a bucket are used where the source has "
-                                "anonymous: false, those for a web server are in the address.")  # fmt: skip
-        if status is None and isinstance(error, ImportError | ValueError):
-            return InputError(f"{self.name} cannot be opened: {type(error).__name__}. Check the address.")
-        headers = getattr(error, "headers", None) or {}
-        return TransferError(fault.removesuffix(": "), wait=seconds_to_wait(headers.get("Retry-After")))
+            place = f"{self.name}/{key}"
+            if self._is_local and isinstance(error, OSError):
+                raise InputError(f"{place} may not be read: {error}. Check its permissions, and the disk.") from error
+            raise client_fault(error, place) from None  # the client's may hold the URL with its secrets
 
 
 def _bounds(part: ByteRequest | None) -> tuple[Any, Any]:
@@ -241,44 +212,3 @@ def _lacking_of_shard(array: Any, number: tuple[int, ...], data: bytes, *, is_fi
     if whole and index.sum(axis=-1).max(initial=0) > len(data):
         raise DamageError(f"its inner chunks would end behind its {len(data):,} bytes")
     return ""
-
-
-def _status(error: Exception) -> int | None:
-    """Return the HTTP status that a client's error tells, each in its own way."""
-    for cause in (error, error.__cause__):
-        answer = getattr(cause, "response", None)  # of botocore
-        status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(answer, dict) else None
-        status = status or getattr(cause, "status", None) or getattr(cause, "code", None)  # of aiohttp, of gcsfs
-        if isinstance(status, int):
-            return int(status)
-    refused = re.search("Credentials|RefreshError|PermissionError", type(error).__name__)
-    return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
-
-
-@cache
-def _file_system(scheme: str, anonymous: bool, endpoint: str, timeout: float) -> Any:
-    """Return the file system of fsspec, which tries once."""
-    import fsspec
-
-    if scheme == "file":
-        return fsspec.filesystem("file")
-    from aiohttp import ClientTimeout  # as long to import as half of zarr
-
-    options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
-    limit = ClientTimeout(total=None, sock_connect=timeout, sock_read=timeout)
-    if scheme in WEB:
-        client = {"headers": {"User-Agent": USER_AGENT}, "timeout": limit}
-        return fsspec.filesystem("http", client_kwargs=client, **options)
-    if scheme in ("s3", "s3a"):
-        limits = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"max_attempts": 0}}
-        options |= {"anon": anonymous, "endpoint_url": endpoint or None, "max_concurrency": 1, "config_kwargs": limits}
-        files = fsspec.filesystem("s3", **options)
-        files.retries = 1
-        return files
-    # The class of `gcsfs` itself may ask over gRPC for the kind of the bucket, for a minute.
-    from gcsfs.core import GCSFileSystem
-
-    token = "anon" if anonymous else None
-    files = GCSFileSystem(token=token, endpoint_url=endpoint or None, requests_timeout=limit, **options)
-    files._request = MethodType(GCSFileSystem._request.__wrapped__, files)  # its own retries would take minutes
-    return files
