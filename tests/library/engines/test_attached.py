@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from whitewater.engines import Device, attached
+from whitewater.engines import Device, cluster
 from whitewater.engines.cluster import attach, cpu_workers
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers
@@ -191,7 +191,7 @@ def test_a_scheduler_that_dies_is_one_error(mortal: Served) -> None:
 
 @pytest.mark.slow
 def test_workers_that_are_all_gone_are_one_error(mortal: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attached, "WORKERLESS_SECONDS", 1.0)
+    monkeypatch.setattr(cluster, "WORKERLESS_SECONDS", 1.0)
     with pytest.raises(ResourceError, match=rf"{mortal.address} has lost all its workers"):
         run_until_first(mortal, mortal.end_workers)
 
