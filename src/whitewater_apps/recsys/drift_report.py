@@ -30,30 +30,56 @@ For each column and later day:
                           its limit of chance; else ``stable``
 ========================= =============================================================================================
 
-A measure is null if there is nothing to compare. The bins are those of `whitewater_apps.recsys.drift_bins`. With few
-rows in many bins, two samples of the same distribution differ: hence the limits of chance, which are somewhat too low
-if bins hold few rows.
+A measure is null if there is nothing to compare. With few rows in many bins, two samples of the same distribution
+differ: hence the limits of chance, which are somewhat too low if bins hold few rows.
+
+Rows are counted at *places*, of which each is in a bin. Those of numbers are intervals, ``(., e0], (e0, e1], ... (en,
+.)``, then nulls. Categories have a place for each of the most frequent of the reference, then one for all others that
+it has, one for those that it has not, and one for nulls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from math import log as ln
 from math import sqrt
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.special import chdtri, kolmogi, ndtri, rel_entr
 
-from whitewater.features.log_folder import Log
+from whitewater.features.categories.groups import enlarge
+from whitewater.features.categories.values import (
+    CategoryCounter,
+    CategoryTable,
+    as_categories,
+    as_floats,
+    order_by_frequency,
+)
+from whitewater.features.columns.codes import count_codes
+from whitewater.features.columns.column import Column, Lists
+from whitewater.features.columns.parquet import read_columns
+from whitewater.features.log_folder import FORMAT as LOG_FORMAT
+from whitewater.features.log_folder import Log, LogFile
+from whitewater.tables.arrow_arrays import to_arrow
 from whitewater_apps.recsys.config import Drift
-from whitewater_apps.recsys.drift_bins import Bins, CategoryBins, Counts, NumberBins
 
+Floats = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
 FORMAT = 1
 VERDICTS = ("drift", "chance", "stable")
 """From worst to best."""
-DayCounts = Mapping[str, Counts]
-"""The number of rows of a day at each place of a column's bins, by column; for the label, of rows with 0 and with 1."""
+EDGES = 1024
+"""Values of a column of numbers, about, at most, before and at which its distribution is known."""
+LEAST_ROWS = 10
+"""Of the reference in the place of a single category; of rarer ones, chance makes too much for the shares to tell."""
+SAMPLE = 1 << 18
+"""Rows of the reference, at most, from which the edges are taken: each second, third, ... of them if it has more."""
 _DIGITS = 6
 # An empty bin counts as half a row: its distance from a full one is finite, and does not shrink with more rows.
 EMPTY = 0.5
@@ -61,21 +87,34 @@ EMPTY = 0.5
 _CHANCE = 0.001
 
 
-def drift_report(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bins], settings: Drift) -> dict[str, Any]:
-    """Return the report as JSON values; the first day is the reference."""
-    numbers, labels = list(days), {day: counts[log.label] for day, counts in days.items()}
-    columns = [_column(log, days, name, bins[name], settings) for name in log.columns if name in bins]
+@dataclass(frozen=True)
+class Bins:
+    """Bins of a column. ``bins``, int64 (places,), is the bin of each place; ``count`` counts rows at the places.
+
+    Of categories, ``known`` is how many the reference has, and ``once`` how many of them it has once.
+    """
+
+    bins: Counts
+    count: Callable[[Column], Counts]
+    known: int | None = None
+    once: int = 0
+
+
+def drift_report(log: Log, columns: list[dict[str, Any]], settings: Drift) -> dict[str, Any]:
+    """Return the report as JSON values, given what it has of the columns; see `column_report`."""
+    days = []
+    for day, files in _days(log):
+        labels = [LOG_FORMAT.table(log.path / file.name, [log.label]).column(0) for file in files]
+        rows, clicks = sum(map(len, labels)), sum(pc.sum(label).as_py() for label in labels)
+        days.append({"day": day, "rows": rows, "label_rate": _share(clicks, rows)})
     return {
         "format": FORMAT,
         "source": log.source,
         "period": log.time.period,
-        "reference": {"day": numbers[0], "rows": int(labels[numbers[0]].sum())},
+        "reference": {name: days[0][name] for name in ("day", "rows")},
         "thresholds": settings.model_dump(include={"psi", "ks", "jensen_shannon", "new_categories"}),
-        "days": [
-            {"day": day, "rows": int(rows.sum()), "label_rate": _share(int(rows[1]), int(rows.sum()))}
-            for day, rows in labels.items()
-        ],
-        "days_without_rows": numbers[-1] - numbers[0] + 1 - len(numbers),
+        "days": days,
+        "days_without_rows": log.files[-1].day - log.files[0].day + 1 - len(days),
         "columns": columns,
         "summary": {
             verdict: [column["name"] for column in columns if column["verdict"] == verdict] for verdict in VERDICTS
@@ -83,19 +122,126 @@ def drift_report(log: Log, days: Mapping[int, DayCounts], bins: Mapping[str, Bin
     }
 
 
-def _column(log: Log, days: Mapping[int, DayCounts], name: str, bins: Bins, settings: Drift) -> dict[str, Any]:
-    (_, reference), *later = ((day, counts[name]) for day, counts in days.items())
-    comparisons = [{"day": day, **compare(bins, reference, counts, settings)} for day, counts in later]
-    known = {"known": len(bins.places) - 1} if isinstance(bins, CategoryBins) else {}
-    worst = min((VERDICTS.index(day["verdict"]) for day in comparisons), default=len(VERDICTS) - 1)
+def column_report(name: str, *, log: Log, settings: Drift) -> dict[str, Any]:
+    """Return what the report has of a column."""
+    (_, first), *later = _days(log)
+    if log.columns[name] == "continuous":
+        bins = number_bins(_sample(log, name, first), bins=settings.bins)
+    else:
+        kind = log.types[name]
+        counter = CategoryCounter(kind.value_type if pa.types.is_list(kind) else kind)
+        rows = np.zeros(0, np.int64)
+        for part in _read(log, name, first):
+            values, counts, _ = value_counts(part)
+            numbers = counter.add(values)
+            rows = enlarge(rows, counter.size)
+            np.add.at(rows, numbers, counts)
+        bins = category_bins(counter.values(), rows[: counter.size], categories=settings.categories)
+    reference = sum(map(bins.count, _read(log, name, first)), np.zeros(len(bins.bins), np.int64))
+    days = []
+    for day, files in later:
+        counts = sum(map(bins.count, _read(log, name, files)), np.zeros_like(reference))
+        days.append({"day": day, **compare(bins, reference, counts, settings)})
     return {
         "name": name,
         "role": log.columns[name],
         "nulls": _share(int(reference[-1]), int(reference.sum())),
-        **known,
-        "verdict": VERDICTS[worst],
-        "days": comparisons,
+        **({} if bins.known is None else {"known": bins.known}),
+        "verdict": min((day["verdict"] for day in days), key=VERDICTS.index, default=VERDICTS[-1]),
+        "days": days,
     }
+
+
+def _days(log: Log) -> list[tuple[int, list[LogFile]]]:
+    return [(day, list(files)) for day, files in groupby(log.files, key=lambda file: file.day)]
+
+
+def _read(log: Log, name: str, files: Iterable[LogFile]) -> Iterator[Column]:
+    """Yield a column of some files, by row group."""
+    for file in files:
+        for group in LOG_FORMAT.row_groups(log.path / file.name, rows=file.rows):
+            yield read_columns(group.path, group.number, [name])[name]
+
+
+def _sample(log: Log, name: str, files: Sequence[LogFile]) -> Floats:
+    """Return numbers of some files that are not null, of more than `SAMPLE` each second, third, ..."""
+    step, first, parts = -(-sum(file.rows for file in files) // SAMPLE), 0, []
+    for part in _read(log, name, files):
+        parts.append(as_floats(part)[-first % step :: step])
+        first += len(part)
+    sample: Floats = np.concatenate(parts)
+    return sample[~np.isnan(sample)]
+
+
+def number_bins(sample: Floats, *, bins: int) -> Bins:
+    """Return the bins for a sample of the reference, float64 (values,), without NaN.
+
+    Bins end at the quantiles 1 / ``bins``, 2 / ``bins``, ... of the sample: (., q1], (q1, q2], ..., (qn, .). A value
+    that has a share of at least 1 / ``bins`` is a bin of its own. So a column of one value has three bins, of which two
+    are empty until it changes. Places end before and at each value, or the quantiles 1 / `EDGES`, 2 / `EDGES`, ...
+    """
+    values, rows = np.unique(sample, return_counts=True)
+    heavy = values[rows * bins >= len(sample)]
+    cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], _before(heavy), heavy]))
+    fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(sample, EDGES))
+    edges = np.unique(np.concatenate([_before(fine), fine, cuts, [np.inf]]))
+
+    def count(column: Column) -> Counts:
+        # A null is NaN, which is sorted after infinity.
+        return np.bincount(np.searchsorted(edges, as_floats(column)), minlength=len(edges) + 1)
+
+    return Bins(np.append(np.searchsorted(cuts, edges), len(cuts) + 1), count)
+
+
+def _before(values: Floats) -> Floats:
+    """Return the largest number below each: a place that begins there and ends with a value has no other."""
+    return np.nextafter(values, -np.inf)
+
+
+def _quantiles(sample: Floats, count: int) -> Floats:
+    """Return the smallest values that a share of 1/count, 2/count, ..., all values do not exceed."""
+    ranks = -(-np.arange(1, count + 1) * len(sample) // count) - 1
+    return np.sort(sample)[ranks] if len(sample) else sample
+
+
+def category_bins(values: pa.Array, rows: Counts, *, categories: int) -> Bins:
+    """Return the bins for the categories of the reference, given the rows of each, at least one.
+
+    The ``categories`` most frequent have a place of their own if they have `LEAST_ROWS`; where several are equally
+    frequent it is the first ones in ascending order that have. Of lists the elements are counted.
+    """
+    frequent = np.flatnonzero(rows >= LEAST_ROWS)
+    if len(frequent) > categories:
+        frequent = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))[:categories]]
+    others = len(frequent)
+    # What is not known is found at -1.
+    places = np.append(np.full(len(rows), others), others + 1)
+    places[frequent] = np.arange(others)
+    known = CategoryTable(values)
+
+    def count(column: Column) -> Counts:
+        found, counts, nulls = value_counts(column)
+        at_places = np.zeros(others + 3, np.int64)
+        np.add.at(at_places, places[known.look_up(found)], counts)
+        at_places[-1] = nulls
+        return at_places
+
+    bins = np.array([*range(others), others, others, others + 1])
+    return Bins(bins, count, known=len(values), once=int((rows == 1).sum()))
+
+
+def value_counts(column: Column) -> tuple[pa.Array, Counts, int]:
+    """Return the categories of a column or of its lists' elements, the rows of each, and the nulls or empty lists.
+
+    A category of a dictionary may come twice.
+    """
+    if isinstance(column, Lists):
+        values, rows, _ = value_counts(column.values)
+        return values, rows, int((column.offsets[1:] == column.offsets[:-1]).sum())
+    categories = as_categories(column)
+    rows = count_codes(categories.codes, len(categories.dictionary))
+    present = np.flatnonzero(rows)
+    return categories.dictionary.take(to_arrow(present)), rows[present], len(categories) - int(rows.sum())
 
 
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
@@ -108,18 +254,16 @@ def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> d
     if before.any() and now.any():
         measures = {"psi": psi(before, now), "jensen_shannon": jensen_shannon(before, now)}
         limits = chance(before, now)
-    if isinstance(bins, NumberBins):
+    if bins.known is None:
         comparable = total > 0 and values > 0
         measures["ks"] = kolmogorov_smirnov(reference[:-1], counts[:-1]) if comparable else None
         limits["ks"] = chance_of_ks(total, values) if comparable else 1.0
     else:
         measures["new_categories"] = _share(int(counts[-2]), rows)
-        limits["new_categories"] = (
-            chance_of_new_categories(bins.once, reference=total, rows=rows) if total and rows else 1.0
-        )
-    numbers = {name: value for name, value in measures.items() if value is not None}
-    above_threshold = [name for name, value in numbers.items() if value > getattr(settings, name)]
-    above = [name for name in above_threshold if numbers[name] > limits[name]]
+        comparable = total > 0 and rows > 0
+        limits["new_categories"] = chance_of_new_categories(bins.once, total, rows) if comparable else 1.0
+    above_threshold = [name for name, value in measures.items() if value and value > getattr(settings, name)]
+    above = [name for name in above_threshold if (measures[name] or 0.0) > limits[name]]
     return {
         "nulls": _share(int(counts[-1]), rows),
         **{name: None if value is None else round(value, _DIGITS) for name, value in measures.items()},
@@ -187,7 +331,7 @@ def chance_of_ks(reference: int, rows: int) -> float:
     return float(min(kolmogi(_CHANCE) * sqrt(1 / reference + 1 / rows), 1.0))
 
 
-def chance_of_new_categories(once: int, *, reference: int, rows: int) -> float:
+def chance_of_new_categories(once: int, reference: int, rows: int) -> float:
     """Return the limit of chance of the share of rows with a category that the reference lacks.
 
     Of its ``reference`` rows with a category, ``once`` have one that occurs only once: their share estimates the

@@ -23,6 +23,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from tests.helpers.recsys_logs import Row, column, records, run_fetch, table, write
 from whitewater.errors import InputError
 from whitewater.io import text_files
+from whitewater_apps.recsys.sources import rows as sources_rows
 from whitewater_apps.recsys.sources import spans
 
 NAMES = ["label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27))]
@@ -189,7 +190,7 @@ def test_the_log_does_not_depend_on_blocks_and_spans(
              for place, fields in enumerate(clicks(30))]  # fmt: skip
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(text_files, "BLOCK_BYTES", sizes[0])
-        patched.setattr(spans, "SPAN_BYTES", sizes[1])
+        patched.setattr(sources_rows, "SPAN_BYTES", sizes[1])
         assert records(run_fetch("criteo", files=["day_*"])) == rows
 
 
@@ -248,7 +249,7 @@ def simulated_day(path: Path, first: int, rows: int) -> pa.Table:
 
 
 def test_simulated_days_are_a_log_in_seconds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "SPAN_ROWS", 8)
+    monkeypatch.setattr(sources_rows, "SPAN_ROWS", 8)
     days = [simulated_day(folder / f"simulated/day-{day:02d}.parquet", 20 * day, rows)
             for day, rows in enumerate((20, 0, 13))]  # fmt: skip
     log = run_fetch("generated", folder / "simulated")

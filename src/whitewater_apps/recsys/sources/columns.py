@@ -12,25 +12,25 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from whitewater.errors import InputError
+from whitewater.features.config import Role
 from whitewater.features.log_folder import LABEL, TIME, TYPES, LogColumn
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater_apps.recsys.config import FileColumn
-from whitewater_apps.recsys.sources.times import RefusedError, Values, is_text, is_time, seconds
+from whitewater_apps.recsys.config import A_SECOND, FileColumn
+from whitewater_apps.recsys.sources.times import RefusedError, Values, seconds
 
 # Integers up to here are exact as float64.
 _EXACT = 1 << 53
 _LARGEST = (1 << 63) - 1
 # By role, the type in the log of a column that is null everywhere, and what other columns need.
-_OF_NULLS = {"label": "int8", "time": "int64", "continuous": "float64", "categorical": "string", "key": "string",
-             "list": "list<string>"}  # fmt: skip
-_NEEDED = {
-    "label": "numbers or booleans",
-    "continuous": "numbers or booleans",
-    "categorical": "text or integers",
-    "key": "text or integers",
-    "list": "lists of text or integers",
-    "time": "timestamps or dates without a unit, numbers with one, or text or integers with a format as the unit",
-}
+_ROLES = {
+    "label": ("int8", "numbers or booleans"),
+    "continuous": ("float64", "numbers or booleans"),
+    "categorical": ("string", "text or integers"),
+    "key": ("string", "text or integers"),
+    "list": ("list<string>", "lists of text or integers"),
+    "time": ("int64", "timestamps or dates without a unit, numbers with one, or text or integers with a format as the "
+             "unit"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,19 +50,16 @@ class Layout:
         Such a row is found by halving. The error names column and value; it is a `RefusedError` if it must stop the
         run. Columns of ``text_types`` are text that is to be read as those types.
         """
-        if not len(raw):
-            return
-        result: dict[str, Values] | ValueError
         try:
-            result = self._converted(raw, text_types)
+            if len(raw):
+                yield first, self._converted(raw, text_types)
         except ValueError as error:
-            result = error
-        if isinstance(result, ValueError) and len(raw) > 1:
+            if len(raw) == 1:
+                yield first, error
+                return
             half = len(raw) // 2
             yield from self.convert(raw.slice(0, half), text_types, first)
             yield from self.convert(raw.slice(half), text_types, first + half)
-        else:
-            yield first, result
 
     def _converted(self, raw: pa.Table, text_types: Mapping[str, pa.DataType]) -> dict[str, Values]:
         converted: dict[str, Values] = {}
@@ -71,7 +68,8 @@ class Layout:
         for column in sorted(self.columns, key=lambda column: column.name in types):
             values = raw.column(column.name)
             try:
-                values = _parsed(values, text_types[column.name]) if column.name in text_types else values
+                if column.name in text_types:
+                    values = _parsed(values, text_types[column.name])
                 if column.role == "label":
                     converted[LABEL] = _labels(values, self.positive)
                 elif column.role == "time":
@@ -80,10 +78,9 @@ class Layout:
                     raise ValueError("a value is null")
                 else:
                     converted[column.name] = _cast(values, types[column.name])
-            except RefusedError as error:
-                raise RefusedError(f"column {column.name}: {error}") from error
             except (ValueError, pa.ArrowException) as error:
-                raise ValueError(f"column {column.name}: {error}") from error
+                kind = RefusedError if isinstance(error, RefusedError) else ValueError
+                raise kind(f"column {column.name}: {error}") from error
         return converted
 
 
@@ -98,10 +95,22 @@ def layout_of(
     """
     log_columns = []
     for column in columns:
-        by_file = [(origin, _type_of(column.name, schema, origin, setting)) for origin, schema in schemas]
-        log_columns.append(LogColumn(column.name, column.role, _type_in_log(column, by_file, setting)))
-    own = (column for column in log_columns if column.role not in ("label", "time"))
-    return Layout(tuple(columns), tuple(own), positive)
+        types = [(origin, _type_of(column.name, schema, origin, setting)) for origin, schema in schemas]
+        known = [(origin, type_) for origin, type_ in types if not pt.is_null(type_)] or types[:1]
+        first_origin, first = known[0]
+        for origin, type_ in known:
+            if _plain(type_) != _plain(first):
+                raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is "
+                                 f"{first}. Write the files with one type.")  # fmt: skip
+        of_nulls, needed = _ROLES[column.role]
+        log_type = of_nulls if pt.is_null(first) else _log_type(column.role, column.unit, _plain(first))
+        if log_type is None:
+            role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
+            raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
+                             f"needs {needed}. Correct {setting}, or the file.")  # fmt: skip
+        if column.role not in ("label", "time"):
+            log_columns.append(LogColumn(column.name, column.role, log_type))
+    return Layout(tuple(columns), tuple(log_columns), positive)
 
 
 def _type_of(name: str, schema: pa.Schema, origin: str, setting: str) -> pa.DataType:
@@ -113,63 +122,36 @@ def _type_of(name: str, schema: pa.Schema, origin: str, setting: str) -> pa.Data
                      f"file, or {setting}.")  # fmt: skip
 
 
-def _type_in_log(column: FileColumn, by_file: Sequence[tuple[str, pa.DataType]], setting: str) -> str:
-    known = [(origin, type_) for origin, type_ in by_file if not pt.is_null(type_)] or by_file[:1]
-    first_origin, first = known[0]
-    for origin, type_ in known:
-        if _plain(type_) != _plain(first):
-            raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is {first}. "
-                             "Write the files with one type.")  # fmt: skip
-    type_name = _of_role(column, _plain(first))
-    if type_name is None:
-        role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
-        raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
-                         f"needs {_NEEDED[column.role]}. Correct {setting}, or the file.")  # fmt: skip
-    return type_name
-
-
 def _plain(type_: pa.DataType) -> pa.DataType:
     """Return a type without how it is stored: all kinds of text are one, and so are lists."""
     if pt.is_list(type_) or pt.is_large_list(type_):
         return pa.list_(_plain(type_.value_type))
-    return pa.string() if is_text(type_) else type_
+    inner = type_.value_type if pt.is_dictionary(type_) else type_
+    is_text = pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner)
+    return pa.string() if is_text else type_
 
 
-def _of_role(column: FileColumn, type_: pa.DataType) -> str | None:
+def _log_type(role: Role, unit: str | None, type_: pa.DataType) -> str | None:
     """Return the type in the log of a column, or None if its type does not suit its role."""
-    if pt.is_null(type_):
-        return _OF_NULLS[column.role]
-    match column.role:
-        case "time":
-            return "int64" if is_time(type_, column.unit) else None
-        case "label":
-            return "int8" if _number_type(type_) else None
-        case "continuous":
-            return _number_type(type_)
-        case "list":
-            inner = _category_type(type_.value_type) if pt.is_list(type_) else None
-            return inner and f"list<{inner}>"
-        case _:
-            return _category_type(type_)
-
-
-def _number_type(type_: pa.DataType) -> str | None:
-    if pt.is_boolean(type_) or (pt.is_integer(type_) and type_.bit_width + pt.is_unsigned_integer(type_) <= 32):
-        return "int32"
-    if pt.is_integer(type_):
-        return "int64"
-    return "float64" if pt.is_floating(type_) or pt.is_decimal(type_) else None
-
-
-def _category_type(type_: pa.DataType) -> str | None:
-    if pt.is_string(type_):
-        return "string"
-    return "int64" if pt.is_integer(type_) or pt.is_boolean(type_) else None
+    is_integer, is_boolean, is_text = pt.is_integer(type_), pt.is_boolean(type_), pt.is_string(type_)
+    if role == "time":
+        has_format = unit is not None and unit not in A_SECOND
+        is_number = is_integer or (is_text if has_format else pt.is_floating(type_))
+        return "int64" if is_number or (unit is None and (pt.is_timestamp(type_) or pt.is_date(type_))) else None
+    if role == "list":
+        inner = _log_type("key", None, type_.value_type) if pt.is_list(type_) else None
+        return inner and f"list<{inner}>"
+    if role in ("categorical", "key"):
+        return "string" if is_text else "int64" if is_integer or is_boolean else None
+    number = "int64" if is_integer else "float64" if pt.is_floating(type_) or pt.is_decimal(type_) else None
+    if is_boolean or (is_integer and type_.bit_width + pt.is_unsigned_integer(type_) <= 32):
+        number = "int32"
+    return "int8" if role == "label" and number else number
 
 
 def _parsed(texts: Values, type_: pa.DataType) -> Values:
     """Return texts as a type, as float64 where integers have a fraction. Raises ValueError if one cannot be read."""
-    if is_text(type_) or pt.is_null(type_):
+    if pt.is_string(type_) or pt.is_null(type_):
         return texts
     trimmed = pc.utf8_trim_whitespace(texts)
     with suppress(pa.ArrowInvalid):
@@ -179,17 +161,16 @@ def _parsed(texts: Values, type_: pa.DataType) -> Values:
 
 def _labels(values: Values, positive: float | None) -> pa.Array:
     """Return labels, int8. Raises RefusedError if one is null or NaN, or not 0 or 1 where ``positive`` is None."""
-    labels = pc.cast(values, pa.float64())
     # NumPy compares, because Arrow imports pandas to compare with a number.
-    numbers = np.empty(0) if labels.null_count else to_numpy(labels)
-    if labels.null_count or np.isnan(numbers).any():
+    labels = to_numpy(pc.fill_null(pc.cast(values, pa.float64()), np.nan))
+    if np.isnan(labels).any():
         raise RefusedError("a label is null")
     if positive is not None:
-        return to_arrow((numbers >= positive).astype(np.int8))
-    other = numbers[(numbers != 0) & (numbers != 1)]
+        return to_arrow((labels >= positive).astype(np.int8))
+    other = labels[(labels != 0) & (labels != 1)]
     if len(other):
         raise RefusedError(f"a label is {other[0]:g}, neither 0 nor 1")
-    return to_arrow(numbers.astype(np.int8))
+    return to_arrow(labels.astype(np.int8))
 
 
 def _cast(values: Values, type_: pa.DataType) -> Values:

@@ -17,6 +17,7 @@ import logging
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -33,8 +34,8 @@ from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
-from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.spans import Tally, TextSpan, head_of, read
+from whitewater_apps.recsys.sources.columns import layout_of
+from whitewater_apps.recsys.sources.spans import Span, Tally, Text, head_of, read
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +47,13 @@ COLUMNS = (
     LogColumn("year", "continuous", "int32"),
 )
 # Bytes in memory of a rating and of a byte of text of a movie, and of the shortest line of a rating.
-_ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 48, 8, 18
-_IDS = (LogColumn("user", "key", "int32"), LogColumn("item", "key", "int32"))
+_ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 64, 8, 18
+# What a rating has, and as what that is read.
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
-_KEYS = tuple(FileColumn(name=column.name, role="key") for column in _IDS)
-_RATING = (*_KEYS, FileColumn(name="rating", role="label"), FileColumn(name="timestamp", role="time", unit="s"))
+_RATING = (
+    FileColumn(name="user", role="key"), FileColumn(name="item", role="key"),
+    FileColumn(name="rating", role="label"), FileColumn(name="timestamp", role="time", unit="s"),
+)  # fmt: skip
 # Genres by the place of their flag in u.item.
 GENRES = (
     "unknown", "Action", "Adventure", "Animation", "Children's", "Comedy", "Crime", "Documentary", "Drama", "Fantasy",
@@ -201,7 +204,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
     items = items_of(release, movies)
     rows, counts = _ratings(release, ratings, run.settings.movielens.positive)
-    place = pc.index_in(rows["item"].cast(pa.int64()), items["item"])
+    place = pc.index_in(rows["item"], items["item"])
     unknown = place.null_count
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.label, unknown)
@@ -231,15 +234,17 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     if header and head.fields != header:
         raise InputError(f"{ratings.label} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
-    lines = int(bool(header))
-    span = TextSpan(ratings.path, ratings.origin, 0, tuple(_TYPES), _TYPES, release.separators[0], quoted=False,
-                    header=lines, begin=head.begins[lines], member=ratings.name)  # fmt: skip
-    tally = Tally(before=lines)
-    layout = Layout(_RATING, _IDS, positive, never_null=frozenset(column.name for column in _IDS))
-    parts = [pa.table(dict(columns)) for _, columns in read(span, layout, tally)]
+    text = Text(tuple(_TYPES), _TYPES, release.separators[0], quoted=False, member=ratings.name)
+    lines = bool(header)
+    span = Span(ratings.path, ratings.origin, 0, head.begins[lines], None, text, line=1 + lines)
+    schema = pa.schema(list(_TYPES.items()))
+    layout = layout_of(_RATING, [(ratings.label, schema)], positive=positive, setting=KEY)
+    tally = Tally()
+    rows = read(span, replace(layout, never_null=frozenset(("user", "item"))), tally)
+    parts = [pa.table(dict(columns)) for _, columns in rows]
     tally.refuse_malformed(ratings.label)
     if not parts:
         raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
-    rows = pa.concat_tables(parts).combine_chunks()
-    order = np.argsort(to_numpy(rows[TIME]), kind="stable")
-    return rows.take(to_arrow(order)), tally.counts
+    found = pa.concat_tables(parts).combine_chunks()
+    order = np.argsort(to_numpy(found[TIME]), kind="stable")
+    return found.take(to_arrow(order)), tally.counts

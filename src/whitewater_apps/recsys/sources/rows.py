@@ -15,10 +15,11 @@ one that has one, with these names in any order, is understood too, as are integ
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
+from dataclasses import replace
 from itertools import accumulate, groupby, pairwise
-from operator import add, methodcaller
+from operator import itemgetter, methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -28,14 +29,18 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, LogWriter, Period, Unit, file_name
 from whitewater.io.download import Input
 from whitewater.io.folder import open_parquet
+from whitewater.io.text_files import ranges
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.partitions import ranges_of
 from whitewater.tables.raw_files import PARQUET
 from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn
 from whitewater_apps.recsys.sources.columns import Layout, layout_of
-from whitewater_apps.recsys.sources.spans import Head, Span, Tally, TextSpan, head_of, parquet_spans, read, text_spans
+from whitewater_apps.recsys.sources.spans import Head, Span, Tally, Text, head_of, read
 
 DAY_SECONDS = 86_400
+# About so much is in a span.
+SPAN_BYTES, SPAN_ROWS = 256 << 20, 4 << 20
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
 _DELIMITERS = {"tab": "\t", "comma": ","}
 CRITEO = ("label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27)))
@@ -65,56 +70,64 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
     writer = LogWriter(log, source, layout.log_columns, unit, run.settings.row_group_rows, period)
     if not spans:
         raise InputError("The files have no rows. Check recsys.fetch.")
+    first_day = _first_day(spans, layout) if source == "files" and has_time else None
     with run.workers() as workers:
         # How many rows the last one has need not be known beforehand.
         counts = workers.map(methodcaller("count"), spans[:-1], label="files counted", ordered=True)
-        firsts = [0, *accumulate(counts)]
-        first_of_file = {span.file: first for span, first in reversed(list(zip(spans, firsts, strict=True)))}
+        first_of_file: dict[int, int] = {}
         tasks = [
-            (number, first, span, Tally(before=span.header + first - first_of_file[span.file]))
-            for number, (first, span) in enumerate(zip(firsts, spans, strict=True))
+            (number, replace(span, row_id=first, line=span.line + first - first_of_file.setdefault(span.file, first)))
+            for number, (span, first) in enumerate(zip(spans, accumulate(counts, initial=0), strict=True))
         ]
-        first_day = _first_day(spans, layout) if source == "files" and has_time else None
         shared = {"layout": layout, "writer": writer, "first_day": first_day}
         written = list(workers.map(write_span, tasks, label="files read", ordered=True, shared=shared))
-    tallies = [tally for _, tally in written]
-    for origin, of_file in groupby(zip(spans, tallies, strict=True), key=lambda pair: pair[0].origin):
-        reduce(add, [tally for _, tally in of_file]).refuse_malformed(origin)
-    placed = [(span.origin, file) for span, (of_span, _) in zip(spans, written, strict=True) for file in of_span]
-    for (_, before), (origin, after) in pairwise(placed):
-        if after.day < before.day:
+    tallies: dict[str, Tally] = defaultdict(Tally)
+    for span, (_, tally) in zip(spans, written, strict=True):
+        tallies[span.origin].add(tally)
+    total = Tally()
+    for origin, tally in tallies.items():
+        tally.refuse_malformed(origin)
+        total.add(tally)
+    days = [(file.day, span.origin) for span, (of_span, _) in zip(spans, written, strict=True) for file in of_span]
+    for (before, _), (after, origin) in pairwise(days):
+        if after < before:
             raise _unsorted(origin)
-    if not placed:
+    if not days:
         raise InputError(f"{', '.join(file.origin for file in files)}: no rows. Check recsys.fetch.")
-    counted = reduce(add, tallies).counts
-    writer.finish([file for _, file in placed], counts=counted)
-    return counted
+    writer.finish([file for of_span, _ in written for file in of_span], counts=total.counts)
+    return total.counts
 
 
 def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Span]]:
     """Return the layout of the files of a source, and the spans of their rows; see `read_rows`."""
     criteo, declared = settings.source == "criteo", settings.files
     delimiter = _DELIMITERS[settings.criteo.delimiter] if criteo else declared.delimiter
-    heads = [None if _is_parquet(file) else head_of(file.path, file.origin, delimiter) for file in files]
-    columns, setting = declared.columns, "recsys.fetch.files.columns"
-    if criteo:
-        columns, setting = columns_of(CRITEO), "recsys.fetch.criteo.delimiter"
-    elif settings.source == "generated":
-        columns = columns_of(_parquet_schema(files[0]).names)
+    columns = columns_of(CRITEO) if criteo else declared.columns
     schemas: list[tuple[str, pa.Schema]] = []
     spans: list[Span] = []
-    for number, (file, head) in enumerate(zip(files, heads, strict=True)):
-        if head is None:
-            schemas.append((file.origin, _parquet_schema(file)))
-            spans += parquet_spans(file, number)
-            continue
-        header = not criteo or LABEL in head.fields
-        names = head.fields if header else CRITEO
-        types = {column.name: _text_type(column, head, file, integers=criteo) for column in columns}
-        schemas.append((file.origin, pa.schema([(name, types.get(name, pa.string())) for name in names])))
-        spans += text_spans(TextSpan(file.path, file.origin, number, names, types, delimiter, quoted=not criteo,
-                                     header=int(header), begin=head.begins[header]))  # fmt: skip
+    for number, file in enumerate(files):
+        if _is_parquet(file):
+            with open_parquet(Path(file.path)) as parquet:
+                schema, footer = parquet.schema_arrow, parquet.metadata
+            cuts = ranges_of([footer.row_group(each).num_rows for each in range(footer.num_row_groups)], SPAN_ROWS)
+            spans += [Span(file.path, file.origin, number, *cut) for cut in cuts]
+        else:
+            head = head_of(file.path, file.origin, delimiter)
+            has_header = not criteo or LABEL in head.fields
+            names = head.fields if has_header else CRITEO
+            types = {column.name: _text_type(column, head, file, integers=criteo) for column in columns}
+            schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
+            text = Text(names, types, delimiter, quoted=not criteo)
+            # A gzip file cannot be cut.
+            spans += [
+                Span(file.path, file.origin, number, *cut, text, line=1 + has_header)
+                for cut in ranges(file.path, head.begins[has_header], SPAN_BYTES)
+            ]
+        schemas.append((file.origin, schema))
+    if settings.source == "generated":
+        columns = columns_of(schemas[0][1].names)
     positive = declared.positive if settings.source == "files" else None
+    setting = "recsys.fetch.criteo.delimiter" if criteo else "recsys.fetch.files.columns"
     return layout_of(columns, schemas, positive=positive, setting=setting), spans
 
 
@@ -131,11 +144,6 @@ def columns_of(names: Sequence[str]) -> tuple[FileColumn, ...]:
 def _is_parquet(file: Input) -> bool:
     with Path(file.path).open("rb") as stream:
         return stream.read(len(PARQUET)) == PARQUET
-
-
-def _parquet_schema(file: Input) -> pa.Schema:
-    with open_parquet(Path(file.path)) as parquet:
-        return parquet.schema_arrow
 
 
 def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -> pa.DataType:
@@ -155,17 +163,18 @@ def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -
 
 
 def write_span(
-    task: tuple[int, int, Span, Tally], *, layout: Layout, writer: LogWriter, first_day: int | None
+    task: tuple[int, Span], *, layout: Layout, writer: LogWriter, first_day: int | None
 ) -> tuple[list[LogFile], Tally]:
-    """Write the files of a span, one for each of its days, and return them and what was counted.
+    """Write the files of a span, given with its number, one for each of its days; return them and what was counted.
 
-    The task is the number of the span, that of its first row, the span, and an empty tally; ``first_day`` is that of
-    the log, in days since 1970, or None if a file is a day.
+    ``first_day`` is that of the log, in days since 1970, or None if a file is a day.
     """
-    number, first, span, tally = task
-    files: list[LogFile] = []
-    tables = _tables(span, first, tally, layout=layout, writer=writer, first_day=first_day)
-    for day, of_day in groupby(tables, key=lambda pair: pair[0]):
+    number, span = task
+    tally, files = Tally(), list[LogFile]()
+    tables = _tables(span, tally, layout=layout, schema=writer.schema, first_day=first_day)
+    for day, of_day in groupby(tables, key=itemgetter(0)):
+        if files and day < files[-1].day:
+            raise _unsorted(span.origin)
         with writer.file(file_name(day, number), day=day) as file:
             for _, table in of_day:
                 file.write(table)
@@ -174,20 +183,15 @@ def write_span(
 
 
 def _tables(
-    span: Span, first_row: int, tally: Tally, *, layout: Layout, writer: LogWriter, first_day: int | None
+    span: Span, tally: Tally, *, layout: Layout, schema: pa.Schema, first_day: int | None
 ) -> Iterator[tuple[int, pa.Table]]:
     """Yield the rows of a span as tables of the log, each of one day."""
-    last = -1
-    for places, columns in read(span, layout, tally):
-        row_id = places + first_row
+    for row_id, columns in read(span, layout, tally):
         time = to_numpy(columns[TIME]) if TIME in columns else row_id
         days = np.full(len(row_id), span.file) if first_day is None else time // DAY_SECONDS - first_day
-        if days[0] < last or (np.diff(days) < 0).any():
-            raise _unsorted(span.origin)
-        last = days[-1]
         own = {ROW_ID: to_arrow(row_id), DAY: to_arrow(days.astype(np.int32)), TIME: to_arrow(time)}
         merged = {**columns, **own}
-        table = pa.Table.from_arrays([merged[name] for name in writer.schema.names], schema=writer.schema)
+        table = pa.Table.from_arrays([merged[name] for name in schema.names], schema=schema)
         starts = np.flatnonzero(np.diff(days, prepend=days[0] - 1)).tolist()
         for start, stop in pairwise([*starts, len(days)]):
             yield int(days[start]), table.slice(start, stop - start)
@@ -196,7 +200,7 @@ def _tables(
 def _first_day(spans: Sequence[Span], layout: Layout) -> int:
     """Return the day of UTC, since 1970, of the first row."""
     for span in spans:
-        for _, columns in read(span, layout, Tally(before=span.header)):
+        for _, columns in read(span, layout, Tally()):
             return int(to_numpy(columns[TIME])[0]) // DAY_SECONDS
     return 0
 

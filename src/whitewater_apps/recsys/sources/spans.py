@@ -8,8 +8,7 @@ from __future__ import annotations
 import csv
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,10 +18,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import InputError
 from whitewater.features.log_folder import LABEL
-from whitewater.io.download import Input
-from whitewater.io.folder import open_parquet
-from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
-from whitewater.tables.partitions import ranges_of
+from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound
 from whitewater_apps.recsys.sources.columns import Layout
 from whitewater_apps.recsys.sources.times import RefusedError, Values
 
@@ -34,52 +30,31 @@ MALFORMED_SHARE = 0.01
 MALFORMED_OF_BLOCK, SHARE_OF_BLOCK = 100, 0.1
 # Malformed lines of a file that are described, and letters of a description.
 _EXAMPLES, _REASON_LENGTH = 5, 160
-# About so much is in a span; and rows of Parquet that are converted at once.
-SPAN_BYTES, SPAN_ROWS, _BATCH_ROWS = 256 << 20, 4 << 20, 1 << 16
+# Rows of Parquet that are converted at once.
+_BATCH_ROWS = 1 << 16
 _HEAD_BYTES = 1 << 20
-
-
-class Block(NamedTuple):
-    """Columns of some rows, the places of these among the lines of the block, why other lines are malformed by place.
-
-    There may be empty lines as well. A row of Parquet counts as a line.
-    """
-
-    raw: pa.Table
-    places: npt.NDArray[np.int64]
-    faults: dict[int, str]
-    lines: int
+_CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
 
 
 @dataclass
 class Tally:
-    """How many lines or rows of a span there are, empty and malformed ones among them, and what is wrong with some.
+    """How many lines or rows there are, empty and malformed ones among them, and what is wrong with some."""
 
-    ``before`` are the lines of the file before those of the span.
-    """
-
-    before: int = 0
     lines: int = 0
     empty: int = 0
     malformed: int = 0
     examples: list[str] = field(default_factory=list)
 
-    def __add__(self, other: Tally) -> Tally:
-        counts = (self.lines + other.lines, self.empty + other.empty, self.malformed + other.malformed)
-        return Tally(self.before, *counts, [*self.examples, *other.examples])
-
-    def add(self, lines: int, empty: int, faults: Mapping[int, str]) -> None:
-        """Count the lines of the next block, of which some are empty, and some have faults, by place."""
-        first = [f"line {self.before + self.lines + place + 1:,}: {faults[place]}" for place in sorted(faults)]
-        self.examples += first[: _EXAMPLES - len(self.examples)]
-        self.lines += lines
-        self.empty += empty
-        self.malformed += len(faults)
+    def add(self, other: Tally) -> None:
+        """Count the lines that follow, too."""
+        self.lines += other.lines
+        self.empty += other.empty
+        self.malformed += other.malformed
+        self.examples += other.examples[: _EXAMPLES - len(self.examples)]
 
     def describe(self, origin: str) -> str:
         """Return a sentence on the malformed lines of a file."""
-        examples = "; ".join(self.examples[:_EXAMPLES])
-        return f"{origin}: {self.malformed:,} of {self.lines:,} lines are malformed: {examples}."
+        return f"{origin}: {self.malformed:,} of {self.lines:,} lines are malformed: {'; '.join(self.examples)}."
 
     @property
     def counts(self) -> dict[str, int]:
@@ -89,102 +64,102 @@ class Tally:
     def refuse_malformed(self, origin: str) -> None:
         """Log which lines of a file were left out; raise InputError if they are more than `MALFORMED_SHARE`."""
         if self.malformed > MALFORMED_SHARE * self.lines:
-            raise InputError(f"{self.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: correct the file, "
-                             "or the settings of its format in recsys.fetch.")  # fmt: skip
+            raise InputError(f"{self.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: c{_CORRECT[1:]}")
         if self.malformed:
             logger.warning("%s They were left out.", self.describe(origin))
 
 
+class Text(NamedTuple):
+    """How lines are read: all fields, as what some are, what separates them, and whether they may be in quotes."""
+
+    names: tuple[str, ...]
+    types: Mapping[str, pa.DataType]
+    delimiter: str  # of more than one character only where no field has a tab
+    quoted: bool
+    member: str = ""  # of a zip file
+
+
 @dataclass(frozen=True)
-class ParquetSpan:
-    """Row groups of a Parquet file: ``origin`` is what the user calls the file, ``file`` its number, from 0."""
+class Span:
+    """Lines of text from byte ``begin`` to ``end``, or to the end; or row groups of Parquet from one to another.
+
+    ``origin`` is what the user calls the file, ``file`` its number, from 0. A row of Parquet counts as a line.
+    """
 
     path: str
     origin: str
     file: int
-    groups: tuple[int, ...]
-    rows: int
-    header: int = 0
+    begin: int
+    end: int | None
+    text: Text | None = None
+    line: int = 1  # number of the first line in the file
+    row_id: int = 0  # and among the lines of all files, without headers
 
     def count(self) -> int:
-        """Return how many row numbers the span takes."""
-        return self.rows
+        """Return how many lines there are."""
+        if self.text is None:
+            footer = pq.read_metadata(self.path)
+            return sum(footer.row_group(group).num_rows for group in self._groups())
+        return sum(data.count(b"\n") for data in self._line_blocks(self.text))
 
-    def blocks(self, names: list[str]) -> Iterator[Block]:
-        """Yield some columns."""
+    def blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
+        """Yield columns of the next rows, their places, why other lines are malformed, by place, and their number.
+
+        Places are those among the lines of the block, of which some may be empty.
+        """
+        if self.text is None:
+            yield from self._row_blocks(names)
+            return
+        texts = dict.fromkeys(names, pa.string())
+        delimiter = self.text.delimiter if len(self.text.delimiter) == 1 else "\t"
+        for data in self._line_blocks(self.text):
+            raw, unsound = parse_sound(data, self.text.names, texts, delimiter=delimiter, quoted=self.text.quoted)
+            filled = _filled(data)
+            faults = {int(filled[number]): reason for number, reason in unsound.items()}
+            yield raw, np.delete(filled, list(unsound)), faults, data.count(b"\n")
+
+    def _row_blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
         try:
             with pq.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, self.groups, columns=names, use_threads=False):
+                for batch in file.iter_batches(_BATCH_ROWS, self._groups(), columns=names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
-                    yield Block(pa.Table.from_batches([batch]), np.arange(batch.num_rows), {}, batch.num_rows)
+                    yield pa.Table.from_batches([batch]), np.arange(batch.num_rows), {}, batch.num_rows
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{self.origin} cannot be read: {error}. Write it again.") from error
 
+    def _groups(self) -> range:
+        return range(self.begin, self.end or 0)
 
-@dataclass(frozen=True)
-class TextSpan:
-    """The lines of a file, or of a member of a zip file, from ``begin`` to ``end``, or to its end."""
-
-    path: str
-    origin: str
-    file: int
-    names: tuple[str, ...]  # of the fields of a line
-    types: Mapping[str, pa.DataType]  # as what some are read
-    delimiter: str  # of more than one character only where no field has a tab
-    quoted: bool  # whether fields may be
-    header: int  # lines before the first row of the file
-    begin: int
-    end: int | None = None
-    member: str = ""
-
-    def count(self) -> int:
-        """Return how many row numbers the span takes."""
-        return sum(block.count(b"\n") for block in self._blocks())
-
-    def blocks(self, names: list[str]) -> Iterator[Block]:
-        """Yield some columns, as text."""
-        texts = dict.fromkeys(names, pa.string())
-        delimiter = self.delimiter if len(self.delimiter) == 1 else "\t"
-        for data in self._blocks():
-            raw, unsound = parse_sound(data, self.names, texts, delimiter=delimiter, quoted=self.quoted)
-            filled = _filled(data)
-            faults = {int(filled[number]): reason for number, reason in unsound.items()}
-            yield Block(raw, np.delete(filled, list(unsound)), faults, data.count(b"\n"))
-
-    def _blocks(self) -> Iterator[bytes]:
-        for data in line_blocks(self.path, self.begin, self.end, origin=self.origin, member=self.member):
-            yield data if len(self.delimiter) == 1 else data.replace(self.delimiter.encode(), b"\t")
-
-
-Span = ParquetSpan | TextSpan
+    def _line_blocks(self, text: Text) -> Iterator[bytes]:
+        for data in line_blocks(self.path, self.begin, self.end, origin=self.origin, member=text.member):
+            yield data if len(text.delimiter) == 1 else data.replace(text.delimiter.encode(), b"\t")
 
 
 def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, Values]]]:
-    """Yield the rows of a span, their places in it, ascending, and the log's columns; count all lines.
+    """Yield the places of the next rows among all lines, ascending, and the log's columns; count all lines.
 
     Raises InputError if a row of Parquet cannot be converted, a label or a time must not be in a log, or more than
     `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed.
     """
-    types: Mapping[str, pa.DataType] = span.types if isinstance(span, TextSpan) else {}
-    for block in span.blocks([column.name for column in layout.columns]):
-        faults, most = block.faults, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * block.lines)
-        empty = block.lines - len(block.places) - len(faults)
-        for first, columns in layout.convert(block.raw, types):
+    types = span.text.types if span.text else {}
+    for raw, places, faults, lines in span.blocks([column.name for column in layout.columns]):
+        first_line, most = span.line + tally.lines, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * lines)
+        empty = lines - len(places) - len(faults)
+        for first, columns in layout.convert(raw, types):
             if len(faults) > most:
                 break
-            place = int(block.places[first])
-            if isinstance(columns, RefusedError) or (isinstance(columns, ValueError) and not types):
+            place = int(places[first])
+            if not isinstance(columns, ValueError):
+                yield places[first : first + len(columns[LABEL])] + tally.lines + span.row_id, columns
+            elif isinstance(columns, RefusedError) or not types:
                 kind = "line" if types else "row"
-                raise InputError(f"{span.origin}, {kind} {tally.before + tally.lines + place + 1:,}: {columns}. "
-                                 "Correct the file, or the settings of its format in recsys.fetch.")  # fmt: skip
-            if isinstance(columns, ValueError):
-                faults[place] = str(columns)[:_REASON_LENGTH]
+                raise InputError(f"{span.origin}, {kind} {first_line + place:,}: {columns}. {_CORRECT}")
             else:
-                yield block.places[first : first + len(columns[LABEL])] + tally.lines, columns
-        tally.add(block.lines, empty, faults)
+                faults[place] = str(columns)[:_REASON_LENGTH]
+        examples = [f"line {first_line + place:,}: {faults[place]}" for place in sorted(faults)[:_EXAMPLES]]
+        tally.add(Tally(lines, empty, len(faults), examples))
         if len(faults) > most:
-            raise InputError(f"{tally.describe(span.origin)} Correct the file, or the settings of its format in "
-                             "recsys.fetch.")  # fmt: skip
+            raise InputError(f"{tally.describe(span.origin)} {_CORRECT}")
 
 
 def _filled(data: bytes) -> npt.NDArray[np.int64]:
@@ -193,17 +168,6 @@ def _filled(data: bytes) -> npt.NDArray[np.int64]:
     ends = np.flatnonzero(text == ord("\n"))
     lengths = np.diff(ends, prepend=-1) - 1
     return np.flatnonzero((lengths > 1) | ((lengths == 1) & (text[ends - 1] != ord("\r"))))
-
-
-def parquet_spans(file: Input, number: int) -> list[Span]:
-    """Return the spans of a Parquet file. Raises InputError if it is not one, or cut off."""
-    with open_parquet(Path(file.path)) as parquet:
-        footer = parquet.metadata
-    rows = [footer.row_group(each).num_rows for each in range(footer.num_row_groups)]
-    return [
-        ParquetSpan(file.path, file.origin, number, tuple(range(start, stop)), sum(rows[start:stop]))
-        for start, stop in ranges_of(rows, SPAN_ROWS)
-    ]
 
 
 class Head(NamedTuple):
@@ -231,8 +195,3 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
     except csv.Error as error:
         raise InputError(f"{origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
     return Head(tuple(fields), dict(zip(fields, *(second or [[]]), strict=False)), (begin, begin + len(first)))
-
-
-def text_spans(text: TextSpan) -> list[Span]:
-    """Cut all lines of a file into spans; a gzip file cannot be cut."""
-    return [replace(text, begin=begin, end=end) for begin, end in ranges(text.path, text.begin, SPAN_BYTES)]

@@ -31,30 +31,16 @@ class RefusedError(ValueError):
     """A label or a time that can be read, but must not be in a log: it stops the run, as no malformed line does."""
 
 
-def is_text(type_: pa.DataType) -> bool:
-    """Return whether a type is text, also text that is encoded by a dictionary."""
-    inner = type_.value_type if pt.is_dictionary(type_) else type_
-    return bool(pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner))
-
-
-def is_time(type_: pa.DataType, unit: str | None) -> bool:
-    """Return whether times can have a type if their unit or format is the declared one, or None."""
-    if pt.is_timestamp(type_) or pt.is_date(type_):
-        return unit is None
-    has_format = unit is not None and unit not in A_SECOND
-    return bool(pt.is_integer(type_) or (is_text(type_) if has_format else pt.is_floating(type_)))
-
-
 def seconds(values: Values, unit: str | None) -> pa.Array:
-    """Return times as int64 seconds since 1970 in UTC, rounded down.
+    """Return times, at least one, as int64 seconds since 1970 in UTC, rounded down.
 
     Raises RefusedError if a time is null or outside of 1980 to 2100, or numbers have no unit; and ValueError if a time
     is not of the format.
     """
-    if values.null_count:
-        raise RefusedError("a time is null")
     is_number = pt.is_integer(values.type) or pt.is_floating(values.type)
-    if is_number and unit is None and len(values):
+    if values.null_count or (pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()):
+        raise RefusedError("a time is null")
+    if is_number and unit is None:
         first = _number(values[0])
         raise RefusedError(f"a time is {first}, and its unit is not declared, by unit of the column{_fitting(first)}")
     times = _of_format(values, unit) if unit and unit not in A_SECOND else _of_numbers(values, unit)
@@ -75,12 +61,11 @@ def _of_numbers(values: Values, unit: str | None) -> Seconds:
         values = pc.cast(values, pa.timestamp("s"))
     if pt.is_timestamp(values.type):
         unit = values.type.unit
-    if not pt.is_floating(values.type):
-        return np.asarray(to_numpy(pc.cast(values, pa.int64())) // A_SECOND[unit or "s"])
-    numbers = to_numpy(pc.cast(values, pa.float64()))
-    if np.isnan(numbers).any():
-        raise RefusedError("a time is null")
-    return np.clip(np.floor(numbers / A_SECOND[unit or "s"]), -_FAR, _FAR).astype(np.int64)
+    a_second = A_SECOND[unit or "s"]
+    if pt.is_floating(values.type):
+        numbers = to_numpy(pc.cast(values, pa.float64()))
+        return np.clip(np.floor(numbers / a_second), -_FAR, _FAR).astype(np.int64)
+    return np.asarray(to_numpy(pc.cast(values, pa.int64())) // a_second)
 
 
 def _of_format(values: Values, format_: str) -> Seconds:
