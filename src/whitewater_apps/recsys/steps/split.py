@@ -7,11 +7,10 @@ import os
 import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,31 +25,19 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Split
 
-PARTS = ("train", "valid", "test")
 # Row groups whose times are kept, 4 MB each.
 _CACHED_GROUPS = 16
 # Of the column of time among the columns of a file.
 _TIME_PLACE = [each.name for each in FIRST].index(TIME)
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(NamedTuple):
     """A row group of a file of a log, with the times of its first and last row in time."""
 
     file: LogFile
     group: RowGroup
     first: int
     last: int
-
-
-@dataclass(frozen=True)
-class Part:
-    """Where the rows go whose time is at least ``begin`` and below ``end``."""
-
-    name: str
-    folder: Path
-    begin: int
-    end: int
 
 
 def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: Output, summary: Output) -> None:
@@ -75,28 +62,31 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
     Raises InputError if a part would have no rows though it is to have a share of them.
     """
-    log = open_log(events)
-    groups = _groups(log)
-    whole_days, boundaries = _boundaries(run.settings, groups)
-    folders = dict(zip(PARTS, (train, valid, test), strict=True))
-    parts = [Part(name, folders[name], *times) for name, times in zip(PARTS, pairwise(boundaries), strict=True)]
-    placed = _place(log, parts, groups, run=run)
-    shares = (1.0, run.settings.valid_share, run.settings.test_share)
-    for part, share in zip(parts, shares, strict=True):
-        if share and not placed[part.name]:
-            raise InputError(f"{part.name} would have no rows: the {log.rows:,} rows of {log.path} have too few times. "
-                             "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
-    logs = {part.name: like(log, part.folder).finish(placed[part.name]) for part in parts}
-    begins = {part.name: part.begin for part in parts if placed[part.name]}
-    described = {name: _summary(each) for name, each in logs.items()}
-    write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": described})
-    run.note(rows={name: each["rows"] for name, each in described.items()}, whole_days=whole_days)
+    log, settings = open_log(events), run.settings
+    whole_days, boundaries = _boundaries(settings, _groups(log))
+    shares = (1.0, settings.valid_share, settings.test_share)
+    folders = {"train": train, "valid": valid, "test": test}
+    parts, begins = {}, {}
+    with run.workers() as workers:
+        for (name, folder), share, (begin, end) in zip(folders.items(), shares, pairwise(boundaries), strict=True):
+            folder.mkdir()
+            shared = {"log": log, "folder": folder, "begin": begin, "end": end}
+            placed = workers.map(place_file, log.files, label=f"files for {name}", ordered=True, shared=shared)
+            part = like(log, folder).finish([file for file in placed if file])
+            if part.rows:
+                begins[name] = begin
+            elif share:
+                raise InputError(f"{name} would have no rows: the {log.rows:,} rows of {log.path} have too few times. "
+                                 "Change the shares in recsys.split, or fetch more rows.")  # fmt: skip
+            parts[name] = _summary(part)
+    write_json(summary, {"unit": log.time.unit, "whole_days": whole_days, "begins": begins, "parts": parts})
+    run.note(rows={name: each["rows"] for name, each in parts.items()}, whole_days=whole_days)
 
 
-def _groups(log: Log) -> list[Group]:
-    """Return the row groups; Parquet's statistics tell their times."""
+def _groups(log: Log, *files: LogFile) -> list[Group]:
+    """Return the row groups of a log, or of some of its files; Parquet's statistics tell their times."""
     groups = []
-    for file in log.files:
+    for file in files or log.files:
         footer = FORMAT.footer(log.path / file.name)
         for group in FORMAT.row_groups(log.path / file.name, rows=file.rows):
             times = footer.row_group(group.number).column(_TIME_PLACE).statistics
@@ -108,21 +98,16 @@ def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[in
     """Return whether the parts begin with days, and the times with which they begin, and that after the last row."""
     rows = sum(each.group.rows for each in groups)
     ranks = [rows - round(rows * share) for share in (settings.valid_share + settings.test_share, settings.test_share)]
-    smallest = min(stop - start for start, stop in pairwise([0, *ranks, rows]) if stop > start)
     begin, end = min(each.first for each in groups), max(each.last for each in groups) + 1
-    days = _nearest_days(ranks, groups, end=end, below=smallest / 2) if settings.whole_days else None
-    return days is not None, [begin, *(days or [time_of_rank(groups, rank) for rank in ranks]), end]
-
-
-def _nearest_days(ranks: Sequence[int], groups: Sequence[Group], *, end: int, below: float) -> list[int] | None:
-    """Return the first times of the days that are nearest to the ranks; None if one is not nearer than ``below``."""
-    days = [list(of_day) for _, of_day in groupby(groups, key=lambda each: each.file.day)]
-    before = np.array([0, *accumulate(sum(each.group.rows for each in of_day) for of_day in days)])
-    nearest = [int(np.abs(before - rank).argmin()) for rank in ranks]
-    if any(abs(int(before[place]) - rank) >= below for place, rank in zip(nearest, ranks, strict=True)):
-        return None
-    times = [*(min(each.first for each in of_day) for of_day in days), end]
-    return [times[place] for place in nearest]
+    if settings.whole_days:
+        days = [list(of_day) for _, of_day in groupby(groups, key=lambda each: each.file.day)]
+        times = [*(min(each.first for each in of_day) for of_day in days), end]
+        before = np.array([0, *accumulate(sum(each.group.rows for each in of_day) for of_day in days)])
+        nearest = [int(np.abs(before - rank).argmin()) for rank in ranks]
+        smallest = min(stop - start for start, stop in pairwise([0, *ranks, rows]) if stop > start)
+        if (2 * np.abs(before[nearest] - ranks) < smallest).all():
+            return True, [begin, *(times[day] for day in nearest), end]
+    return False, [begin, *(time_of_rank(groups, rank) for rank in ranks), end]
 
 
 def time_of_rank(groups: Sequence[Group], rank: int) -> int:
@@ -145,39 +130,24 @@ def time_of_rank(groups: Sequence[Group], rank: int) -> int:
     return bisect_right(range(low, high), rank, key=lambda time: sum(rows_until(each, time) for each in groups)) + low
 
 
-def _place(log: Log, parts: Sequence[Part], groups: Sequence[Group], *, run: Run[Any]) -> dict[str, list[LogFile]]:
-    """Write the files of the parts; return those that have rows by part, in the order of the log."""
-    tasks = []
-    for source, of_file in groupby(groups, key=lambda group: group.file):
-        times = [time for group in of_file for time in (group.first, group.last)]
-        touched = [part for part in parts if part.begin <= max(times) and min(times) < part.end]
-        tasks += [(source, part, part.begin <= min(times) and max(times) < part.end) for part in touched]
-    placed: dict[str, list[LogFile]] = {part.name: [] for part in parts}
-    with run.workers() as workers:
-        files = workers.map(place_file, tasks, label="files split", ordered=True, shared={"log": log})
-        for (_, part, _), file in zip(tasks, files, strict=True):
-            if file:
-                placed[part.name].append(file)
-    return placed
-
-
-def place_file(task: tuple[LogFile, Part, bool], *, log: Log) -> LogFile | None:
-    """Bring the rows of a file to a part, by a link if all belong there; return None if none does."""
-    file, part, whole = task
-    source = log.path / file.name
-    part.folder.mkdir(parents=True, exist_ok=True)
-    if whole:
+def place_file(file: LogFile, *, log: Log, folder: Path, begin: int, end: int) -> LogFile | None:
+    """Bring the rows of a file of some times to a folder, by a link if these are all; return None if there are none."""
+    source, groups = log.path / file.name, _groups(log, file)
+    first, last = min(each.first for each in groups), max(each.last for each in groups)
+    if last < begin or end <= first:
+        return None
+    if begin <= first and last < end:
         try:
-            os.link(source, part.folder / file.name)
+            os.link(source, folder / file.name)
         except OSError:
             # Some file systems have no hard links.
-            shutil.copyfile(source, part.folder / file.name)
+            shutil.copyfile(source, folder / file.name)
         return file
-    with like(log, part.folder).file(file.name, day=file.day) as written:
-        for group in FORMAT.row_groups(source):
-            table = FORMAT.read_group(group)
+    with like(log, folder).file(file.name, day=file.day) as written:
+        for each in groups:
+            table = FORMAT.read_group(each.group)
             time = to_numpy(table.column(TIME))
-            written.write(table.take(to_arrow(np.flatnonzero((time >= part.begin) & (time < part.end)))))
+            written.write(table.take(to_arrow(np.flatnonzero((time >= begin) & (time < end)))))
     return written.file if written.rows else None
 
 
