@@ -18,7 +18,6 @@ import pyarrow as pa
 from whitewater.engines import memory
 from whitewater.errors import InputError
 from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, open_features
-from whitewater.features.loader import Batches
 from whitewater.io.store import write_json
 from whitewater.learn import estimators
 from whitewater.script import main
@@ -100,6 +99,7 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *
     Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
     """
     labels = [field.name for field in folder.schema if LABEL in field.tags]
+    folder.refuse_nulls([*names, *labels])
     if not labels:
         raise InputError(f"{folder.path} has no column with the tag {LABEL!r}, so there is nothing to learn.")
     step = max(1, -(-folder.rows // maximum_rows))
@@ -107,18 +107,20 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *
     what = f"a matrix of {rows:,} rows and {len(names)} features"
     size = 2 * rows * (len(names) + 1) * _CELL.itemsize
     memory.forecast(size, what=what, remedy="Lower recsys.train.maximum_rows.", device=device)
-    xp, batches = device.xp, Batches(folder, columns=[*names, *labels], shuffle=False)
-    arrays = {array: batches.columns[array] for array in _CELLS if array in batches.columns}
-    places = device.to_device(np.array([names.index(name) for columns in arrays.values() for name in columns]))
-    X, y = xp.empty((rows, len(names)), _CELL), xp.empty(rows, _CELL)
+    X, y = device.xp.empty((rows, len(names)), _CELL), device.xp.empty(rows, _CELL)
     seen = filled = 0
-    for batch in batches.epoch():
+    for number, file in enumerate(folder.files):
         drawn = slice(-seen % step, None, step)
-        label = batch[LABEL][drawn]
-        numbers = np.concatenate([batch[array][drawn] for array in arrays], axis=1, dtype=_CELL)
-        X[filled : filled + len(label), places] = device.to_device(numbers)
-        y[filled : filled + len(label)] = device.to_device(label)
-        seen, filled = seen + len(batch[LABEL]), filled + len(label)
+        target = slice(filled, filled + len(range(file.rows)[drawn]))
+        for place, matrix in enumerate(folder.matrices):
+            chosen = [name for name in matrix.columns if name in names]
+            if matrix.name == LABEL:
+                y[target] = device.to_device(folder.array(number, place)[drawn].astype(_CELL))
+            elif chosen:
+                values = folder.array(number, place)[drawn][:, [matrix.columns.index(name) for name in chosen]]
+                at = device.to_device(np.array([names.index(name) for name in chosen]))
+                X[target, at] = device.to_device(np.ascontiguousarray(values, _CELL))
+        seen, filled = seen + file.rows, target.stop
     return FeatureMatrix(X, y, folder.rows)
 
 
