@@ -13,14 +13,7 @@ from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.recsys.drift_report import VERDICTS
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured, measured_sets
-from whitewater_apps.recsys.value_frequencies import (
-    Floats,
-    VocabularySummary,
-    frequencies,
-    histogram,
-    learned_vocabularies,
-    values_of,
-)  # fmt: skip
+from whitewater_apps.recsys.value_frequencies import Floats, frequencies, histogram, learned_vocabularies, values_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -321,14 +314,15 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    shown = sorted(vocabularies, key=_out_of_vocabulary_rank, reverse=True)[:_MAX_BARS]
+    by_loss = sorted(vocabularies, key=lambda each: (_share_without_id(each), each["all_values"], each["name"]))
+    shown = by_loss[::-1][:_MAX_BARS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
         f"{style.counted(len(vocabularies), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
         f"values with an id of their own occur, {scope}; right: how many rows have them."
     )
     notes = []
-    if any(vocabulary.rows != rows for vocabulary in vocabularies):
+    if any(vocabulary["rows"] != rows for vocabulary in vocabularies):
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
     if omitted := len(vocabularies) - len(shown):
         notes.append(f"Not shown: {style.count(omitted)} columns that have fewer rows out of vocabulary.")
@@ -341,20 +335,19 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     return figure
 
 
-def _out_of_vocabulary_rank(vocabulary: VocabularySummary) -> tuple[float, int, str]:
-    share = vocabulary.out_of_vocabulary_rows / max(vocabulary.rows, 1)
-    return share, vocabulary.all_values, vocabulary.name
+def _share_without_id(vocabulary: Mapping[str, Any]) -> float:
+    return float(vocabulary["out_of_vocabulary_rows"] / max(vocabulary["rows"], 1))
 
 
-def _draw_frequencies(axes: Axes, vocabularies: Sequence[VocabularySummary]) -> None:
+def _draw_frequencies(axes: Axes, vocabularies: Sequence[Mapping[str, Any]]) -> None:
     """Draw counts by rank, for the largest, the median and the smallest vocabulary."""
-    ordered = sorted(vocabularies, key=lambda vocabulary: (-vocabulary.all_values, vocabulary.name))
+    ordered = sorted(vocabularies, key=lambda each: (-each["all_values"], each["name"]))
     last, highest = len(ordered) - 1, 10.0
     examples = [ordered[place] for place in dict.fromkeys((0, (last + 1) // 2, last))]
     roles = {1: ("the only one",), 2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
     for role, vocabulary, (color, mark) in zip(roles[len(examples)], examples, looks, strict=False):
-        counts, values = frequencies(vocabulary.table)
+        counts, values = frequencies(vocabulary["table"])
         highest = max(highest, float(counts.max(initial=0)))
         # Values with the same count have consecutive ranks, which end at these.
         ends = np.cumsum(values)
@@ -362,24 +355,25 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[VocabularySummary]) -> 
         label = f"{role}, {_describe_vocabulary(vocabulary)}"
         axes.plot(ranks, counts[np.searchsorted(ends, ranks)], color=color, marker=mark, markersize=3, linewidth=1,
                   label=label)  # fmt: skip
-    for threshold in sorted({vocabulary.threshold for vocabulary in examples if vocabulary.threshold > 1}):
+    for threshold in sorted({each["threshold"] for each in examples if each["threshold"] > 1}):
         shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
 
-def _describe_vocabulary(vocabulary: VocabularySummary) -> str:
-    name = style.fitted(vocabulary.name, points=70, size=8.5)
-    if not vocabulary.all_values:
+def _describe_vocabulary(vocabulary: Mapping[str, Any]) -> str:
+    name = style.fitted(vocabulary["name"], points=70, size=8.5)
+    if not vocabulary["all_values"]:
         return f"{name}: no value"
-    if vocabulary.out_of_vocabulary_values is None:
-        return f"{name}: {style.count(vocabulary.values)} values given"
-    return f"{name}: {style.count(vocabulary.values)} of {style.count(vocabulary.all_values)} values"
+    if vocabulary["out_of_vocabulary_values"] is None:
+        return f"{name}: {style.count(vocabulary['values'])} values given"
+    return f"{name}: {style.count(vocabulary['values'])} of {style.count(vocabulary['all_values'])} values"
 
 
-def _draw_shares(axes: Axes, shown: Sequence[VocabularySummary]) -> None:
+def _draw_shares(axes: Axes, shown: Sequence[Mapping[str, Any]]) -> None:
     start, places = np.zeros(len(shown)), np.arange(len(shown))
-    rows, nulls, others = np.array([(item.rows, item.nulls, item.out_of_vocabulary_rows) for item in shown]).T
+    counted = ("rows", "nulls", "out_of_vocabulary_rows")
+    rows, nulls, others = (np.array([each[name] for each in shown]) for name in counted)
     for label, color, counts in (
         ("id of its own", style.BLUE, rows - nulls - others),
         ("out of vocabulary", style.ORANGE, others),
@@ -388,7 +382,7 @@ def _draw_shares(axes: Axes, shown: Sequence[VocabularySummary]) -> None:
         shares = counts / np.maximum(rows, 1)
         axes.barh(places, shares, 0.78, left=start, color=color, label=label)
         start += shares
-    axes.set_yticks(places, [style.fitted(item.name, points=80, size=8) for item in shown], size=8)
+    axes.set_yticks(places, [style.fitted(each["name"], points=80, size=8) for each in shown], size=8)
     axes.set(xlim=(0, 1), ylim=(max(len(shown), 6) - 0.4, -0.6), xlabel="Share of the training rows")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,35 +22,25 @@ _BINS = 60
 _MOST_IN_A_BIN = 0.9
 
 
-@dataclass(frozen=True)
-class VocabularySummary:
-    """A vocabulary of a fitted workflow, of a column or of a group of columns."""
+def learned_vocabularies(workflow: Path) -> list[dict[str, Any]]:
+    """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder.
 
-    name: str
-    threshold: int  # values with fewer rows have no id of their own
-    table: Path  # of values and counts
-    rows: int  # or elements of lists, that it was learned from
-    nulls: int
-    out_of_vocabulary_rows: int  # rows with a value without an id of its own
-    values: int  # with an id
-    out_of_vocabulary_values: int | None  # without one; None where these were not counted
-
-    @property
-    def all_values(self) -> int:
-        """Values that occur, as far as they were counted."""
-        return self.values + (self.out_of_vocabulary_values or 0)
-
-
-def learned_vocabularies(workflow: Path) -> list[VocabularySummary]:
-    """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder."""
-    counts = ("rows", "nulls", "out_of_vocabulary_rows", "values", "out_of_vocabulary_values")
+    A vocabulary, of a column or of a group of columns, has its ``name``; the ``threshold``: values with fewer rows have
+    no id of their own; ``table``, the file of values and counts; and the facts of `Categorify`, such as ``rows``, or
+    elements of lists, that it was learned from. ``all_values`` are those that occur, as far as they were counted.
+    """
     return [
-        VocabularySummary(name, node["parameters"]["freq_threshold"], workflow / each["tables"][TABLE],
-                *(each["facts"][count] for count in counts))
+        {
+            "name": name,
+            "threshold": node["parameters"]["freq_threshold"],
+            "table": workflow / each["tables"][TABLE],
+            "all_values": each["facts"]["values"] + (each["facts"]["out_of_vocabulary_values"] or 0),
+            **each["facts"],
+        }
         for node in read_json(workflow / FORMAT.name)["nodes"]
         if node["operator"] == "Categorify"
         for name, each in node["statistics"].items()
-    ]  # fmt: skip
+    ]
 
 
 def frequencies(table: Path) -> tuple[Integers, Integers]:
@@ -74,21 +64,19 @@ def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:
     of equal width on the axis of asinh instead, which is logarithmic from 1 on.
     """
     low, high = float(finite.min()), float(finite.max())
-    counts, edges = np.histogram(finite, _edges(low, high, whole=bool((finite == np.round(finite)).all())))
+    if low == high:
+        # Far from 0 a half is less than the next number is away.
+        width = max(0.5, abs(low) * 1e-6)
+        edges = np.array([low - width, low + width])
+    elif high - low < _BINS and (finite == np.round(finite)).all():
+        edges = np.arange(low, high + 2) - 0.5
+    else:
+        # By halves, as the whole distance may be more than a number can be.
+        edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
+    counts, _ = np.histogram(finite, edges)
     long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * len(finite))
     if long_tail:
         edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
         edges[[0, -1]] = low, high
         counts, _ = np.histogram(finite, edges)
     return counts, edges, long_tail
-
-
-def _edges(low: float, high: float, *, whole: bool) -> Floats:
-    if low == high:
-        # Far from 0 a half is less than the next number is away.
-        width = max(0.5, abs(low) * 1e-6)
-        return np.array([low - width, low + width])
-    if whole and high - low < _BINS:
-        return np.arange(low, high + 2) - 0.5
-    # By halves, as the whole distance may be more than a number can be.
-    return 2 * np.linspace(low / 2, high / 2, _BINS + 1)

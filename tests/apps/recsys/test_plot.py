@@ -357,13 +357,13 @@ def test_every_picture_is_drawn_of_real_results(made: Path, tmp_path: Path, monk
 
 
 def test_vocabularies_are_those_of_the_training_rows(made: Path) -> None:
-    learned = {each.name: each for each in learned_vocabularies(made / "workflow")}
+    learned = {each["name"]: each for each in learned_vocabularies(made / "workflow")}
     assert list(learned) == ["C1", "C2", "C3", "C4", "L1", "L2"]
     counts = Counter(value for value in clicks(600)["C1"].to_pylist() if value is not None)
     kept = [count for count in counts.values() if count >= 5]
-    assert (learned["C1"].threshold, learned["C1"].values, learned["C1"].all_values) == (5, len(kept), len(counts))
-    assert learned["C1"].out_of_vocabulary_rows == sum(counts.values()) - sum(kept)
-    found, values = frequencies(learned["C1"].table)
+    assert [learned["C1"][name] for name in ("threshold", "values", "all_values")] == [5, len(kept), len(counts)]
+    assert learned["C1"]["out_of_vocabulary_rows"] == sum(counts.values()) - sum(kept)
+    found, values = frequencies(learned["C1"]["table"])
     assert Counter(dict(zip(found.tolist(), values.tolist(), strict=True))) == Counter(kept)
 
 
