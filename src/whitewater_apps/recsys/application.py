@@ -7,17 +7,7 @@ RECSYS = Application(
     "recsys",
     settings=Recsys,
     package="whitewater_apps.recsys",
-    steps=(
-        "simulate",
-        "fetch",
-        "split",
-        "fit",
-        "features",
-        "drift",
-        "train",
-        "plot",
-        "manifest",
-    ),
+    steps=("simulate", "fetch", "split", "fit", "features", "drift", "train", "plot", "manifest"),
     operations={
         "fit": Operation(cpu="NumPy, pyarrow, Numba", dask="pandas, NumPy, pyarrow", gpu="cuDF, CuPy"),
         "features": Operation(

@@ -21,12 +21,9 @@ def headline(results: Path) -> list[str]:
 
     Nothing is said of missing files and earlier runs.
     """
-    sentences: list[str] = []
-    for name, tell in (("metrics.json", _worth), ("drift.json", _drift)):
-        path = results / name
-        if path.exists() and is_of_last_run(path):
-            sentences += tell(read_json(path))
-    return sentences
+    told = {results / "metrics.json": _worth, results / "drift.json": _drift}
+    there = [path for path in told if path.exists() and is_of_last_run(path)]
+    return [sentence for path in there for sentence in told[path](read_json(path))]
 
 
 def _worth(metrics: Mapping[str, Any]) -> list[str]:
@@ -45,30 +42,26 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
                 f"{_estimate(everything)}."]  # fmt: skip
     plain = f", {_estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
-    if plain and abs(_loss(everything, sets[PLAIN])) <= _noise(everything, sets[PLAIN]):
+    if plain and abs(everything["auc"] - sets[PLAIN]["auc"]) <= _noise(everything, sets[PLAIN]):
         plain += ", which is within noise"
-    first = f"{_MODELS[best]} an AUC of {_estimate(everything)} on {rows:,} later rows with the features{plain}."
+    sentences = [f"{_MODELS[best]} an AUC of {_estimate(everything)} on {rows:,} later rows with the features{plain}."]
     without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
-    if not without:
-        return [first]
-    group = min(without, key=lambda name: (without[name]["auc"], name))
-    worst = without[group]
-    if _loss(everything, worst) <= 0:
-        return [first, "No group of features is needed: the AUC is no lower without any one of them."]
-    if _loss(everything, worst) <= _noise(everything, worst):
-        return [first, f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is "
-                f"{_estimate(worst)}."]  # fmt: skip
-    return [first, f"The group `{group}` matters most: without it the AUC is {_estimate(worst)}."]
+    if without:
+        group = min(without, key=lambda name: (without[name]["auc"], name))
+        loss = everything["auc"] - without[group]["auc"]
+        said = f"The group `{group}` matters most: without it the AUC is"
+        if loss <= 0:
+            return [*sentences, "No group of features is needed: the AUC is no lower without any one of them."]
+        if loss <= _noise(everything, without[group]):
+            said = f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is"
+        sentences.append(f"{said} {_estimate(without[group])}.")
+    return sentences
 
 
 def _estimate(quality: Quality) -> str:
     """Return an area under the curve with half its interval of 95 %."""
     error = quality["auc_standard_error"]
     return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
-
-
-def _loss(everything: Quality, fewer: Quality) -> float:
-    return float(everything["auc"] - fewer["auc"])
 
 
 def _noise(*qualities: Quality) -> float:

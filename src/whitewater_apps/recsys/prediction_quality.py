@@ -63,12 +63,12 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
     bins = _calibration(positive, predictions)
     auc, error = area_under_curve(positive, predictions)
     certain = np.clip(predictions.astype(np.float64), _NEAREST, 1 - _NEAREST)
+    distances = sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in bins)
     return {
         "auc": auc,
         "auc_standard_error": error,
         "log_loss": float(-np.mean(np.where(positive, np.log(certain), np.log1p(-certain)))),
-        "calibration_error": sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in bins)
-        / len(labels),
+        "calibration_error": distances / len(labels),
         "calibration": bins,
     }
 
@@ -101,7 +101,7 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
 
 def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> list[dict[str, Any]]:
     bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
-    groups = [np.flatnonzero(bins == number) for number in range(_BINS)]
+    groups = [np.flatnonzero(bins == number) for number in np.unique(bins)]
     return [
         {
             "rows": len(group),
@@ -109,5 +109,4 @@ def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> list[d
             "observed": float(positive[group].mean()),
         }
         for group in groups
-        if len(group)
     ]

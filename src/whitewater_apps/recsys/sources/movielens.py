@@ -109,30 +109,32 @@ def release_files(settings: Movielens) -> list[str]:
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
-    releases = _releases(map(str, folder.glob("*"))) or _releases(map(str, folder.glob("*/*")))
-    return list(_only(releases, settings.path)[1:])
+    _, *files = find_release(settings.path, map(str, folder.glob("*")), map(str, folder.glob("*/*")))
+    return files
 
 
-def _releases(names: Iterable[str]) -> list[tuple[Release, str, str]]:
-    """Return the releases among files: ratings and movies that are in one folder."""
-    paths = {PurePosixPath(name): name for name in names}
-    return [
-        (release, paths[path], paths[movies])
-        for release in RELEASES
-        for path in paths
-        if path.name == release.ratings and (movies := path.with_name(release.movies)) in paths
-    ]
+def find_release(place: str, *listings: Iterable[str]) -> tuple[Release, str, str]:
+    """Return the release whose ratings and movies are in one folder, in the first list of files that has any.
 
-
-def _only(releases: Sequence[tuple[Release, str, str]], place: str) -> tuple[Release, str, str]:
-    if len(releases) == 1:
-        return releases[0]
-    if releases:
+    Raises InputError if there is none, or several.
+    """
+    found: list[tuple[Release, str, str]] = []
+    for names in listings:
+        paths = {PurePosixPath(name): name for name in names}
+        found = found or [
+            (release, name, paths[path.with_name(release.movies)])
+            for release in RELEASES
+            for path, name in paths.items()
+            if path.name == release.ratings and path.with_name(release.movies) in paths
+        ]
+    if len(found) > 1:
         raise InputError(f"{place} holds several releases of MovieLens: "
-                         f"{', '.join(sorted(ratings for _, ratings, _ in releases))}. Name the folder of one in "
+                         f"{', '.join(sorted(ratings for _, ratings, _ in found))}. Name the folder of one in "
                          f"{KEY}.")  # fmt: skip
-    known = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
-    raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
+    if not found:
+        known = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
+        raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
+    return found[0]
 
 
 def members_of(files: Sequence[Input]) -> dict[str, Member]:
@@ -197,7 +199,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
         If there is not the memory to sort the ratings.
     """
     members = members_of(files)
-    release, *names = _only(_releases(members), files[0].origin)
+    release, *names = find_release(files[0].origin, members)
     ratings, movies = (members[name] for name in names)
     # A zip file could be made to unfold to any size.
     size = ratings.size // _SHORTEST_LINE * _ROW_BYTES + movies.size * _MOVIE_BYTES

@@ -6,8 +6,7 @@ are enough; the quality is that on the test rows, which are later than both.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 # Threads with less to do wait for each other, on busy cores for long; the trees are the same.
 CELLS_OF_A_THREAD = 10_000_000
-_CELL, _CELLS = np.dtype(np.float32), (CONTINUOUS, CATEGORICAL)
+_CELL = np.dtype(np.float32)
 # Features and labels by part; a function that predicts, and facts about the model.
 Rows = Mapping[str, "tuple[Array, Array]"]
 Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
@@ -66,16 +65,41 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     run.note(rows=rows, features=sum(map(len, measures["groups"].values())))
 
 
-@dataclass(frozen=True)
-class FeatureMatrix:
-    """``X`` float32 (rows, features), NaN where a feature is null; ``y`` float32 (rows,), 0 or 1; on the device.
-
-    ``of`` are the rows of the folder, of which these were drawn.
-    """
-
-    X: "Array"
-    y: "Array"
-    of: int
+def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
+    """Return the metrics of models of three folders of features: those of training, validation and test rows."""
+    folders = {part: open_features(path) for part, path in paths.items()}
+    groups = groups_of(folders["train"])
+    names = [name for group in groups.values() for name in group]
+    limit = run.settings.maximum_rows
+    parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
+    described = {
+        part: {
+            "rows": len(y),
+            "of": folders[part].rows,
+            "label_rate": float(y.mean(dtype="float64")) if len(y) else None,
+        }
+        for part, (_, y) in parts.items()
+    }
+    _refuse_unusable(described)
+    # The order of ids of categories means nothing to a regression.
+    measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
+    models: dict[str, dict[str, Any]] = {}
+    for model, fit, usable in (
+        ("logistic_regression", _fit_regression, measured),
+        ("boosted_trees", _fit_trees, set(names)),
+    ):
+        models[model] = {}
+        for key, features in feature_sets(groups, usable, each=run.settings.without_each_group).items():
+            places = run.device.to_device(np.array([names.index(name) for name in features]))
+            rows = {part: (X[:, places], y) for part, (X, y) in parts.items()}
+            # Some kernels of BLAS report an invalid operation on the padding of their blocks; `quality` refuses NaN.
+            with np.errstate(invalid="ignore"):
+                predict, facts = fit(rows, run)
+                predictions = run.device.to_host(predict(rows["test"][0]))
+            measures = quality(run.device.to_host(rows["test"][1]), predictions)
+            models[model][key] = {"features": len(features), **facts, **measures}
+            logger.info("%s, %d features: AUC %s", key, len(features), measures["auc"])
+    return {"parts": described, "groups": groups, "models": models}
 
 
 def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
@@ -84,7 +108,7 @@ def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
     The group is the last tag; lists, label and key are in none. Raises InputError if there are no features.
     """
     groups: dict[str, list[str]] = {}
-    loaded = {name for matrix in folder.matrices if matrix.name in _CELLS for name in matrix.columns}
+    loaded = {name for matrix in folder.matrices if matrix.name in (CONTINUOUS, CATEGORICAL) for name in matrix.columns}
     for field in folder.schema:
         if field.name in loaded and not pa.types.is_list(field.type):
             groups.setdefault(field.tags[-1] if field.tags else "other", []).append(field.name)
@@ -93,15 +117,37 @@ def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
     return groups
 
 
-def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int) -> FeatureMatrix:
-    """Read features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
+def feature_sets(groups: Mapping[str, Sequence[str]], usable: Container[str], *, each: bool) -> dict[str, list[str]]:
+    """Return the usable features of each set to try: of all groups, of the plain one, and without each, if asked for.
+
+    Sets without a feature are left out, and those that come to the same as all.
+    """
+    others = [group for group in groups if group != PLAIN]
+    chosen = {ALL: others or [PLAIN]}
+    if PLAIN in groups and others:
+        chosen[PLAIN] = [PLAIN]
+    if each and len(others) > 1:
+        chosen |= {WITHOUT + group: [other for other in others if other != group] for group in others}
+    sets = {
+        key: [name for group in chosen_groups for name in groups[group] if name in usable]
+        for key, chosen_groups in chosen.items()
+    }
+    return {key: names for key, names in sets.items() if names and (key == ALL or names != sets[ALL])}
+
+
+def load_matrix(
+    folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int
+) -> tuple["Array", "Array"]:
+    """Return features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
+
+    The features are float32 (rows, features), NaN where one is null; the labels float32 (rows,), 0 or 1; on the device.
 
     Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
     """
     labels = [field.name for field in folder.schema if LABEL in field.tags]
-    folder.refuse_nulls([*names, *labels])
     if not labels:
         raise InputError(f"{folder.path} has no column with the tag {LABEL!r}, so there is nothing to learn.")
+    folder.refuse_nulls([*names, *labels])
     step = max(1, -(-folder.rows // maximum_rows))
     rows = len(range(0, folder.rows, step))
     what = f"a matrix of {rows:,} rows and {len(names)} features"
@@ -121,69 +167,17 @@ def load_matrix(folder: FeatureFolder, names: Sequence[str], device: "Device", *
                 at = device.to_device(np.array([names.index(name) for name in chosen]))
                 X[target, at] = device.to_device(np.ascontiguousarray(values, _CELL))
         seen, filled = seen + file.rows, target.stop
-    return FeatureMatrix(X, y, folder.rows)
+    return X, y
 
 
-def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
-    """Return the metrics of models of three folders of features: those of training, validation and test rows."""
-    folders = {part: open_features(path) for part, path in paths.items()}
-    groups = groups_of(folders["train"])
-    names = [name for group in groups.values() for name in group]
-    limit = run.settings.maximum_rows
-    parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
-    _refuse_unusable(parts)
-    engineered = [name for group, features in groups.items() if group != PLAIN for name in features]
-    sets = {ALL: engineered or groups[PLAIN]}
-    if PLAIN in groups and engineered:
-        sets[PLAIN] = groups[PLAIN]
-    others = [group for group in groups if group != PLAIN]
-    if run.settings.without_each_group and len(others) > 1:
-        sets |= {WITHOUT + group: [name for name in engineered if name not in groups[group]] for group in others}
-    # The order of ids of categories means nothing.
-    measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
-    models: dict[str, dict[str, Any]] = {}
-    for model, chosen, fit in (
-        ("logistic_regression", _only(sets, measured), _fit_regression),
-        ("boosted_trees", sets, _fit_trees),
-    ):
-        models[model] = {}
-        for key, features in chosen.items():
-            places = run.device.to_device(np.array([names.index(name) for name in features]))
-            rows = {part: (matrix.X[:, places], matrix.y) for part, matrix in parts.items()}
-            # Some kernels of BLAS report an invalid operation on the padding of their blocks; `quality` refuses NaN.
-            with np.errstate(invalid="ignore"):
-                predict, facts = fit(rows, run)
-                predictions = run.device.to_host(predict(rows["test"][0]))
-            measures = quality(run.device.to_host(rows["test"][1]), predictions)
-            models[model][key] = {"features": len(features), **facts, **measures}
-            logger.info("%s, %d features: AUC %s", key, len(features), measures["auc"])
-    described = {
-        part: {"rows": len(matrix.y), "of": matrix.of, "label_rate": _mean(matrix.y)} for part, matrix in parts.items()
-    }
-    return {"parts": described, "groups": groups, "models": models}
-
-
-def _mean(labels: "Array") -> float | None:
-    return float(labels.mean(dtype="float64")) if len(labels) else None
-
-
-def _refuse_unusable(parts: Mapping[str, FeatureMatrix]) -> None:
+def _refuse_unusable(parts: Mapping[str, Mapping[str, Any]]) -> None:
     for part, name in (("train", "training"), ("test", "test")):
-        if not len(parts[part].y):
+        if not parts[part]["rows"]:
             raise InputError(f"there are no {name} rows. Check recsys.split.")
-    labels = parts["train"].y
-    rate = _mean(labels)
+    rows, rate = parts["train"]["rows"], parts["train"]["label_rate"]
     if rate in (0.0, 1.0):
-        raise InputError(f"all {len(labels):,} training rows have the label {rate:g}: nothing can be learned. Check "
-                         "the label in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
-
-
-def _only(sets: Mapping[str, Sequence[str]], names: set[str]) -> dict[str, list[str]]:
-    """Return the sets of features with some names only, without those that come to the same as all."""
-    chosen = {key: [name for name in each if name in names] for key, each in sets.items()}
-    kept = {key: each for key, each in chosen.items() if each}
-    everything = kept.get(ALL)
-    return {key: each for key, each in kept.items() if key == ALL or each != everything}
+        raise InputError(f"all {rows:,} training rows have the label {rate:g}: nothing can be learned. Check the label "
+                         "in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
 
 
 def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
