@@ -5,6 +5,7 @@ And the step `fetch`, run on files, with what it leaves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +92,15 @@ def _list(items: list[Any], number: int) -> list[Any] | None:
     return None if number % 13 == 5 else [None if number % 17 == 4 else item for item in items]
 
 
-def write_log(table: pa.Table, folder: Path, *, row_group_rows: int = 1000) -> Path:
+def write_log(table: pa.Table, folder: Path, *, columns: Sequence[LogColumn] = OWN, row_group_rows: int = 1000) -> Path:
     """Write rows as a log, a file for each day."""
-    writer = LogWriter(folder, "files", OWN, "seconds", row_group_rows)
+    writer = LogWriter(folder, "files", tuple(columns), "seconds", row_group_rows)
     files = []
     days = table["day"].to_numpy()
-    for day in range(int(days.max()) + 1):
-        chosen = table.filter(pa.array(days == day))
-        if chosen.num_rows:
-            with writer.file(file_name(day), day=day) as file:
-                file.write(chosen)
-            files.append(file.file)
+    for day in np.unique(days).tolist():
+        with writer.file(file_name(day), day=day) as file:
+            file.write(table.filter(pa.array(days == day)))
+        files.append(file.file)
     writer.finish(files)
     return folder
 
