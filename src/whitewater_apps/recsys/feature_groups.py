@@ -123,65 +123,53 @@ def graph_of(
     group_of: dict[str, str] = {}
     for feature in features:
         try:
-            nodes.append(_node(feature, columns, position_time))
+            node = as_node(_inputs(feature.columns, columns))
+            for entry in feature.operators:
+                node = node >> _operator(entry, position_time)
+            nodes.append(node >> AddMetadata(tags=(feature.name,)))
             names = bind(nodes[-1], schema).outputs
         except ConfigError as error:
             raise ConfigError(f"recsys.fit.features, group {feature.name!r}: {error}") from None
-        if repeated := [name for name in names if name in group_of]:
-            raise ConfigError(
-                f"recsys.fit.features: two columns are called {repeated[0]!r}: that of the group "
-                f"{group_of[repeated[0]]!r} and that of the group {feature.name!r}. Rename one of them, such as with "
-                f"{{Rename: {{postfix: _{feature.name}}}}}."
-            )
+        for name in names:
+            if name in group_of:
+                raise ConfigError(f"recsys.fit.features: two columns are called {name!r}: that of the group "
+                                  f"{group_of[name]!r} and that of the group {feature.name!r}. Rename one of them, "
+                                  f"such as with {{Rename: {{postfix: _{feature.name}}}}}.")  # fmt: skip
         group_of |= dict.fromkeys(names, feature.name)
     return reduce(add, nodes)
 
 
-def _operator(entry: str | dict[str, dict[str, Any]]) -> Operator:
+def _operator(entry: str | dict[str, dict[str, Any]], position_time: LogTime | None) -> Operator:
     parameters_by_name = {entry: {}} if isinstance(entry, str) else entry
     if len(parameters_by_name) != 1:
         raise ConfigError(f"{entry} is not one operator. List operators one by one: - Clip: {{min_value: 0}}.")
     ((name, parameters),) = parameters_by_name.items()
     if name not in OPERATORS:
-        raise ConfigError(f"there is no operator {_suggest(name, OPERATORS)} The operators are {', '.join(OPERATORS)}.")
+        raise ConfigError(f"there is no operator {name!r}{did_you_mean(name, OPERATORS) or '.'} The operators are "
+                          f"{', '.join(OPERATORS)}.")  # fmt: skip
     operator: Operator = getattr(operators, name)(**parameters or {})
+    time = getattr(operator, "time", None)
+    if position_time and time == position_time.column and "period" not in operator.model_fields_set:
+        raise ConfigError(f"{name} counts by periods of 86,400 seconds, but the log has no times. Set {{time: day, "
+                          f"period: 1}} to count by {position_time.period}.")  # fmt: skip
     return operator
 
 
-def _node(feature: Feature, columns: Mapping[str, Role], position_time: LogTime | None) -> Node:
-    node = as_node(_columns(feature.columns, columns))
-    for operator in map(_operator, feature.operators):
-        time = getattr(operator, "time", None)
-        if position_time and time == position_time.column and "period" not in operator.model_fields_set:
-            raise ConfigError(f"{type(operator).__name__} counts by periods of 86,400 seconds, but the log has no "
-                              f"times. Set {{time: day, period: 1}} to count by {position_time.period}.")  # fmt: skip
-        node = node >> operator
-    return node >> AddMetadata(tags=(feature.name,))
-
-
-def _columns(entries: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
+def _inputs(entries: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
     inputs: list[str | tuple[str, ...]] = []
+    features = [name for name, role in columns.items() if role not in NOT_FEATURES]
     for entry in entries:
-        if isinstance(entry, tuple):
-            inputs.append(tuple(_check_column(name, columns) for name in entry))
-        elif _WILD.isdisjoint(entry) or entry in columns:
-            inputs.append(_check_column(entry, columns))
-        else:
-            names = [name for name, role in columns.items() if role not in NOT_FEATURES]
-            matches = fnmatch.filter(names, entry)
+        if isinstance(entry, str) and not _WILD.isdisjoint(entry) and entry not in columns:
+            matches = fnmatch.filter(features, entry)
             if not matches:
-                raise ConfigError(f"no column matches {entry!r}. The columns are {', '.join(names)}.")
+                raise ConfigError(f"no column matches {entry!r}. The columns are {', '.join(features)}.")
             inputs += matches
+            continue
+        for name in (entry,) if isinstance(entry, str) else entry:
+            if name not in columns:
+                raise ConfigError(f"the log has no column {name!r}{did_you_mean(name, columns) or '.'} Its columns are "
+                                  f"{', '.join(columns)}.")  # fmt: skip
+            if columns[name] == "label":
+                raise ConfigError(f"{name!r} is the label: a feature of it would leak the answer. Leave it out.")
+        inputs.append(entry)
     return tuple(dict.fromkeys(inputs))
-
-
-def _check_column(name: str, columns: Mapping[str, Role]) -> str:
-    if name not in columns:
-        raise ConfigError(f"the log has no column {_suggest(name, columns)} Its columns are {', '.join(columns)}.")
-    if columns[name] == "label":
-        raise ConfigError(f"{name!r} is the label: a feature of it would leak the answer. Leave it out.")
-    return name
-
-
-def _suggest(name: str, names: Iterable[str]) -> str:
-    return f"{name!r}{did_you_mean(name, names) or '.'}"
