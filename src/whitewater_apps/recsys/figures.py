@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.engines import Array
+from whitewater.features.feature_folder import CONTINUOUS
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.recsys.drift_report import VERDICTS
@@ -91,12 +92,13 @@ def _test_rows(metrics: Mapping[str, Any]) -> str:
 
 def _sort_sets(models: Mapping[str, Qualities]) -> list[str]:
     """Return the keys of the feature sets: all, plain, and then those without a group, by descending loss."""
-    losses: dict[str, list[float]] = {}
-    for sets in models.values():
-        reference = sets[ALL]["auc"] if ALL in sets else 0.0
-        for key, quality in sets.items():
-            losses.setdefault(key, []).append(reference - quality["auc"])
-    return sorted(losses, key=lambda key: (key != ALL, key != PLAIN, -float(np.mean(losses[key])), key))
+
+    def loss(key: str) -> float:
+        with_key = [sets for sets in models.values() if key in sets]
+        return float(np.mean([sets.get(ALL, {"auc": 0.0})["auc"] - sets[key]["auc"] for sets in with_key]))
+
+    keys = {key for sets in models.values() for key in sets}
+    return sorted(keys, key=lambda key: (key != ALL, key != PLAIN, -loss(key), key))
 
 
 def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
@@ -399,9 +401,12 @@ def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFold
     ``statistics`` is the content of `statistics.json`, which has the operators; ``events`` and ``features`` are a log
     and the features of its rows.
     """
-    title, name = "A number before and after", _first_number(events, features)
-    if name is None:
+    title = "A number before and after"
+    loaded = {name for matrix in features.matrices if matrix.name == CONTINUOUS for name in matrix.columns}
+    names = [name for name, role in events.columns.items() if role == "continuous" and name in loaded]
+    if not names:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
+    name = names[0]
     shown = style.fitted(name, points=200, size=10.5)
     subtitle = f"Column {shown} of {style.count(features.rows)} test rows. {_operators(statistics['groups'], name)}"
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
@@ -410,18 +415,6 @@ def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFold
     _draw_numbers(left, before, style.BLUE, subject="As it came", label="Value in the log")
     _draw_numbers(right, after, style.GREEN, subject="Feature", label="Value of the feature")
     return figure
-
-
-def _first_number(events: Log, features: FeatureFolder) -> str | None:
-    from pyarrow import types
-
-    numbers = {
-        field.name
-        for field in features.schema
-        if (types.is_integer(field.type) or types.is_floating(field.type)) and "categorical" not in field.tags
-    }
-    continuous = (name for name, role in events.columns.items() if role == "continuous")
-    return next((name for name in continuous if name in numbers), None)
 
 
 def _operators(groups: Mapping[str, Any], name: str) -> str:
