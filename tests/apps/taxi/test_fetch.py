@@ -15,10 +15,10 @@ import pytest
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve as resolve_device
 from whitewater.errors import ConfigError, InputError
-from whitewater.io.download import Downloads
+from whitewater.io.download import Downloads, Input
 from whitewater.step import Run, execute
 from whitewater_apps.taxi.config import Fetch
-from whitewater_apps.taxi.steps.fetch import Catalog, fetch, resolve, tlc_urls
+from whitewater_apps.taxi.steps.fetch import fetch, resolve, tlc_urls
 from whitewater_apps.taxi.synthetic.months import simulate_month, write_zones
 from whitewater_apps.taxi.zones import read_zones
 
@@ -56,7 +56,7 @@ def tlc(url: str, *months: str) -> Fetch:
     return Fetch.model_validate({"source": "tlc", "tlc": settings})
 
 
-def catalog(settings: Fetch) -> Catalog:
+def sources(settings: Fetch) -> list[Input]:
     return resolve(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
 
 
@@ -94,27 +94,27 @@ def test_the_default_source_is_simulated_and_a_second_run_changes_nothing(folder
 
 
 def test_files_are_used_in_place_and_sorted_however_they_are_named(folder: Path) -> None:
-    found = catalog(files("trips/b*", "trips/a.csv"))
-    assert [Path(file.path).name for file in found.files] == ["a.csv", "b.csv.gz"]
-    assert found == catalog(files("trips/a.csv", "trips/b*"))
+    found = sources(files("trips/b*", "trips/a.csv"))
+    assert [Path(file.path).name for file in found] == ["a.csv", "b.csv.gz", "zones.csv"]
+    assert found == sources(files("trips/a.csv", "trips/b*"))
 
 
 def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
     with pytest.raises(InputError, match=r"trips/none\.csv does not exist"):
-        catalog(files("trips/a.csv", "trips/none.csv"))
+        sources(files("trips/a.csv", "trips/none.csv"))
 
 
 def test_one_table_of_zones_only(folder: Path) -> None:
     shutil.copy("zones.csv", "zones2.csv")
     with pytest.raises(InputError, match="matches 2 files"):
-        catalog(files("trips/a.csv", zones="zones*.csv"))
+        sources(files("trips/a.csv", zones="zones*.csv"))
 
 
 def test_without_a_table_of_zones_every_borough_is_unknown_and_that_is_said(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = catalog(files("trips/a.csv", zones=""))
-    assert len(read_zones(Path(found.zones.path)).names) == 266
+    found = sources(files("trips/a.csv", zones=""))
+    assert len(read_zones(Path(found[-1].path)).names) == 266
     assert "every location is in the borough Unknown" in caplog.text
 
 
@@ -145,15 +145,15 @@ def test_the_official_addresses() -> None:
 def test_a_service_before_its_time_is_a_configuration_error(folder: Path) -> None:
     settings = Fetch.model_validate({"generated": {"services": ["fhvhv"], "months": ["2018-01"]}})
     with pytest.raises(ConfigError, match=r"no fhvhv trips before 2019-02.*months"):
-        catalog(settings)
+        sources(settings)
 
 
 @needs_real_data
 def test_all_real_files_are_cataloged_with_their_checksums(folder: Path) -> None:
     eras = real_data("taxi", "eras")
-    found = catalog(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
-    assert len(found.files) == 15
-    assert all(hashlib.sha256(Path(file.path).read_bytes()).hexdigest() == file.sha256 for file in found.files)
+    found = sources(files(f"{eras}/*.csv", zones=str(real_data("taxi", "taxi_zone_lookup.csv"))))
+    assert len(found) == 15 + 1
+    assert all(hashlib.sha256(Path(file.path).read_bytes()).hexdigest() == file.sha256 for file in found)
 
 
 @needs_real_data

@@ -1,7 +1,7 @@
 """Step `fetch`: the trips are simulated, found here, or downloaded; what was found is written down with checksums."""
 
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,15 +21,6 @@ logger = logging.getLogger(__name__)
 KEY = "taxi.fetch.files"
 
 
-@dataclass(frozen=True)
-class Catalog:
-    """All files of trips, in a stated order, and the table of zones."""
-
-    source: str
-    files: tuple[Input, ...]
-    zones: Input
-
-
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """Write a catalog of the files of trips, and the table of zones in one layout, each zone once.
 
@@ -39,19 +30,19 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     run.downloads.mkdir(parents=True, exist_ok=True)
     with exclusive(run.downloads / ".fetch.lock"):
         downloads = Downloads(run.downloads, refresh=run.refresh)
-        catalog = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
-    with refuse_changes([catalog.zones.path]):
-        table = read_zones(Path(catalog.zones.path))
+        *trips, table_of_zones = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
+    with refuse_changes([table_of_zones.path]):
+        table = read_zones(Path(table_of_zones.path))
     if table.duplicates:
-        logger.warning("%s repeats %d rows, which were dropped", catalog.zones.origin, table.duplicates)
+        logger.warning("%s repeats %d rows, which were dropped", table_of_zones.origin, table.duplicates)
     zones.write_text(zones_csv(table), encoding="utf-8")
-    write_json(inputs, asdict(catalog))
-    run.note(files=len(catalog.files), bytes=sum(file.bytes for file in catalog.files),
-             zones_repeated=table.duplicates)  # fmt: skip
+    files = list(map(asdict, trips))
+    write_json(inputs, {"source": run.settings.source, "files": files, "zones": asdict(table_of_zones)})
+    run.note(files=len(trips), bytes=sum(file.bytes for file in trips), zones_repeated=table.duplicates)
 
 
-def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> Catalog:
-    """Get the files that the settings name: simulate, find or download them.
+def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> list[Input]:
+    """Simulate, find or download what the settings name: files of trips in a stated order, and the table of zones last.
 
     Simulated files are kept in ``place / "generated"``.
 
@@ -62,14 +53,12 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
         folder = place / "generated"
         names = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
         here = find(names, downloads=downloads, threads=threads, key=KEY).values()
-        files = [replace(each, origin="simulated") for each in here]
-    elif settings.source == "tlc":
+        return [replace(each, origin="simulated") for each in here]
+    if settings.source == "tlc":
         urls = tlc_urls(settings.tlc)
-        files = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
-    else:
-        downloads = replace(downloads, anonymous=settings.files.anonymous)
-        files = _files(settings.files, downloads=downloads, place=place, threads=threads)
-    return Catalog(settings.source, tuple(files[:-1]), files[-1])
+        return replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
+    downloads = replace(downloads, anonymous=settings.files.anonymous)
+    return _files(settings.files, downloads=downloads, place=place, threads=threads)
 
 
 def tlc_urls(settings: Tlc) -> list[str]:

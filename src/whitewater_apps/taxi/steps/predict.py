@@ -1,7 +1,6 @@
 """Step `predict`: the tip fraction that a stored model expects of each trip."""
 
 import logging
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,8 @@ from whitewater_apps.taxi.artifact import TipModel, load
 from whitewater_apps.taxi.config import Predict, Service
 from whitewater_apps.taxi.features import Columns, columns_read, feature_matrix, known_tip_fraction
 from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.schema import SERVICES, TARGET, columns_of
-from whitewater_apps.taxi.trip_files import RowGroup, row_groups
+from whitewater_apps.taxi.schema import TARGET, columns_of
+from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
@@ -45,24 +44,19 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     if not groups:
         raise InputError(f"{trips} holds no trips to predict. Give cleaned trips.")
     predictions.mkdir()
-    trips_of: Counter[Service] = Counter()
-    predicted: Counter[Service] = Counter()
+    summary: dict[Service, dict[str, Any]] = {}
     with run.workers() as workers:
         work = partial(predict_row_group, directory=predictions, engine=run.engine, device=run.device)
-        for service, rows, finite in workers.map(work, groups, label="predict", shared={"model": stored}):
-            trips_of[service] += rows
-            predicted[service] += finite
-    known = ", ".join(stored.services) or "no service"
-    summary = {
-        service: {
-            "trips": trips_of[service],
-            "predicted": predicted[service],
-            "not_predicted": trips_of[service] - predicted[service],
-            "reason": None if service in stored.services else f"the model was fitted on trips of {known}",
-        }
-        for service in SERVICES
-        if trips_of[service]
-    }
+        counts = list(workers.map(work, groups, label="predict", shared={"model": stored}))
+    for service in services(groups):
+        rows = sum(trips for each, trips, _ in counts if each == service)
+        finite = sum(predicted for each, _, predicted in counts if each == service)
+        known = ", ".join(stored.services) or "no service"
+        reason = None if service in stored.services else f"the model was fitted on trips of {known}"
+        if rows:
+            summary[service] = {
+                "trips": rows, "predicted": finite, "not_predicted": rows - finite, "reason": reason
+            }  # fmt: skip
     _report(summary, trips=trips, model=model)
     remove_unfinished(predictions)
     write_json(predictions / SUMMARY, summary)
