@@ -77,16 +77,12 @@ def component_pair(
     why = "samples without scores: column `reason` of projected.parquet tells why"
     notes = [f"Not shown: {style.count(lost)} {why}."] if lost else []
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
-    axes = body.subplots()
+    axes = _draw_samples(body, pcs, looks(pcs["label"], projected["label"]), x=x, y=y, hollow=placed)
     for at in (axes.axhline, axes.axvline):
         at(0, color=style.GRAY, linewidth=0.6, zorder=1)
-    shown = looks(pcs["label"], projected["label"])
-    _draw_samples(axes, pcs, shown, x=x, y=y)
-    _draw_samples(axes, placed, shown, x=x, y=y, hollow=True)
     shares = (style.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
     across, up = (f"{name} ({share} of the variance)" for name, share in zip((x, y), shares, strict=True))
     axes.set(xlabel=across, ylabel=up)
-    _draw_legend(body, shown, pcs, placed, hollow="projected" if len(placed) else "")
     return figure
 
 
@@ -107,11 +103,9 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
-    axes = body.subplots()
     shown = looks(embedding["label"], projected["label"])
-    _draw_samples(axes, embedding, shown, x="UMAP1", y="UMAP2")
+    axes = _draw_samples(body, embedding, shown, x="UMAP1", y="UMAP2", hollow=embedding.head(0))
     axes.set(xlabel="UMAP 1", ylabel="UMAP 2", xticks=[], yticks=[])
-    _draw_legend(body, shown, embedding)
     return figure
 
 
@@ -149,39 +143,34 @@ def _by_look(table: pd.DataFrame, shown: Mapping[str, Look]) -> Iterator[tuple[L
 
 
 def _draw_samples(
-    axes: Axes, table: pd.DataFrame, shown: Mapping[str, Look], *, x: str, y: str, hollow: bool = False
-) -> None:
-    # Smaller where there are more.
-    size = (1.6 if hollow else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
-    for look, rows in _by_look(table, shown):
-        axes.scatter(
-            rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
-            rasterized=len(table) > _MANY_POINTS, facecolors="none" if hollow else look.color,
-            edgecolors=look.color if hollow else "white", linewidths=1.1 if hollow else 0.3, zorder=3 if hollow else 2,
-        )  # fmt: skip
-
-
-def _draw_legend(body: SubFigure, shown: Mapping[str, Look], *tables: pd.DataFrame, hollow: str = "") -> None:
-    """List the labels that have samples, and how many, at the right; ``hollow`` names what is drawn as outlines."""
-    counts = dict.fromkeys(shown, 0)
-    for table in tables:
+    body: SubFigure, samples: pd.DataFrame, shown: Mapping[str, Look], *, x: str, y: str, hollow: pd.DataFrame
+) -> Axes:
+    """Draw samples, and others as outlines; at the right list the labels that have samples, and how many."""
+    axes, counts = body.subplots(), dict.fromkeys(shown, 0)
+    for table, outlined in ((samples, False), (hollow, True)):
+        # Smaller where there are more.
+        size = (1.6 if outlined else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
         for look, rows in _by_look(table, shown):
             counts[look.name] += len(rows)
-    entries = [
-        shown[name].entry(markersize=6, label=f"{_cut(style.spelled(name))} ({style.count(samples)})")
-        for name, samples in counts.items()
-        if samples
-    ]
-    if hollow:
-        entries.append(Look(hollow, style.BLACK).entry(markersize=6, markerfacecolor="none"))
+            axes.scatter(
+                rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
+                rasterized=len(table) > _MANY_POINTS, facecolors="none" if outlined else look.color,
+                edgecolors=look.color if outlined else "white", linewidths=1.1 if outlined else 0.3,
+                zorder=3 if outlined else 2,
+            )  # fmt: skip
+    entries = []
+    for name, number in counts.items():
+        spelled = style.spelled(name)
+        spelled = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
+        if number:
+            entries.append(shown[name].entry(markersize=6, label=f"{spelled} ({style.count(number)})"))
+    if len(hollow):
+        entries.append(Look("projected", style.BLACK).entry(markersize=6, markerfacecolor="none"))
     body.legend(
         handles=entries, loc="outside right upper", ncols=-(-len(entries) // _LEGEND_LINES), columnspacing=1.0,
         handletextpad=0.2, labelspacing=0.45,
     )  # fmt: skip
-
-
-def _cut(name: str) -> str:
-    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
+    return axes
 
 
 # ---- components
@@ -205,7 +194,9 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
     _draw_eigenvalues(left, eigenvalues, values, significant)
-    _draw_p_values(right, tests, significant)
+    p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
+    _draw_significance(right, p_values, significant)
+    right.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 1.5))
     step = 1 if len(values) <= 12 else 2 if len(values) <= 24 else 5 * -(-len(values) // 60)
     for axes in (left, right):
         axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=range(step, len(values) + 1, step))
@@ -217,7 +208,7 @@ def _draw_eigenvalues(axes: Axes, eigenvalues: Mapping[str, Any], values: Array,
     components = np.arange(1, len(values) + 1)
     thresholds = [test["threshold"] for test in eigenvalues["tracy_widom"]]
     axes.plot(components, values, color=style.GRAY, linewidth=1)
-    _draw_significance(axes, components, values, significant)
+    _draw_significance(axes, values, significant)
     axes.plot(
         components[: len(thresholds)], thresholds, color=style.VERMILION, linestyle="--", linewidth=1.2,
         label="least that would be significant",
@@ -233,16 +224,8 @@ def _draw_eigenvalues(axes: Axes, eigenvalues: Mapping[str, Any], values: Array,
     axes.legend(loc="upper right")
 
 
-def _draw_p_values(axes: Axes, tests: Sequence[Mapping[str, Any]], significant: int) -> None:
-    if not tests:
-        style.explain(axes, "No component was tested.")
-        return
-    p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
-    _draw_significance(axes, np.array([test["component"] for test in tests]), p_values, significant)
-    axes.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 1.5))
-
-
-def _draw_significance(axes: Axes, components: Array, values: Array, significant: int) -> None:
+def _draw_significance(axes: Axes, values: Array, significant: int) -> None:
+    components = np.arange(1, len(values) + 1)
     for mine, face, name in (
         (components <= significant, style.BLUE, "significant"),
         (components > significant, "white", "not significant"),

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.figures import MOST_LABELS
 from whitewater_apps.genomics.steps.relatedness import FALSE_PAIRS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
@@ -69,21 +65,17 @@ def _significance(path: Path) -> list[str]:
 
 
 def _components(eigenvalues: Path, pcs: Path) -> list[str]:
+    """Say what the first components explain, and which labels are at their ends; not where those are too many."""
     import pandas as pd
 
     described, table = read_json(eigenvalues), pd.read_parquet(pcs)
-    numbers = range(min(_MOST_PCS, described["significant_components"]))
-    shares = described["explained_variance_ratio"]
-    return [
-        f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{_contrast(table, f'PC{number + 1}')}."
-        for number in numbers
-    ]
-
-
-def _contrast(table: pd.DataFrame, component: str) -> str:
-    """Say which labels are at the ends of a component; nothing where there are too few or many."""
-    means = table.dropna(subset=["label"]).groupby("label")[component].mean().sort_values()
-    return f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
+    by_label, shares = table.dropna(subset=["label"]).groupby("label"), described["explained_variance_ratio"]
+    sentences = []
+    for number in range(min(_MOST_PCS, described["significant_components"])):
+        means = by_label[f"PC{number + 1}"].mean().sort_values()
+        ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
+        sentences.append(f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{ends}.")
+    return sentences
 
 
 def _labels(path: Path) -> list[str]:

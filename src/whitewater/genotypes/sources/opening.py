@@ -31,23 +31,21 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     InputError
         If it is missing, not of the form that its format demands, or without variants or samples.
     """
-    source = _open(settings, simulated, scratch=scratch, threads=threads)
+    if settings.source == "plink":
+        source = open_plink(settings.plink.prefix)
+    elif settings.source == "malariagen":
+        source = open_malariagen(settings.malariagen)
+    elif settings.source == "vcf":
+        source = open_vcf(settings.vcf, scratch=scratch, threads=threads)
+    elif settings.source == "generated":
+        store = str(simulated_file(simulated, "simulated.vcz"))
+        source = open_vcz(settings.vcz.model_copy(update={"store": store}))
+    else:
+        source = open_vcz(settings.vcz)
     if not source.variants or not source.samples:
         raise InputError(f"{redact(source.origins[0])}: there are {source.variants} variants and "
                          f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip
     return source
-
-
-def _open(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int) -> Source:
-    if settings.source == "plink":
-        return open_plink(settings.plink.prefix)
-    if settings.source == "malariagen":
-        return open_malariagen(settings.malariagen)
-    if settings.source == "vcf":
-        return open_vcf(settings.vcf, scratch=scratch, threads=threads)
-    if settings.source == "generated":
-        return open_vcz(settings.vcz.model_copy(update={"store": str(simulated_file(simulated, "simulated.vcz"))}))
-    return open_vcz(settings.vcz)
 
 
 def named_places(settings: GenotypeSource) -> list[str]:

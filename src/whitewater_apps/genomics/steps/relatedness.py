@@ -216,21 +216,18 @@ def keep_unrelated(
 def _reasons(samples: "pd.DataFrame", settings: Relatedness) -> list[str]:
     """Return for each sample why it is out whatever its relatives, else an empty text."""
     names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
-    _check_known(settings.exclude, "exclude", known=names.tolist())
-    _check_known(settings.hold_out_labels, "hold_out_labels", known=sorted(labels.dropna().unique()))
+    for key, asked, known in (
+        ("exclude", settings.exclude, names.tolist()),
+        ("hold_out_labels", settings.hold_out_labels, sorted(labels.dropna().unique())),
+    ):
+        if unknown := sorted({*asked} - {*known}):
+            raise InputError(f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. Known: "
+                             f"{shorten_list(known) or 'none'}.")  # fmt: skip
     too_low = call_rate < settings.minimum_call_rate
     reasons = call_rate.map("call rate {:.4g}".format).where(too_low, "").astype(object)
     reasons[labels.isin(settings.hold_out_labels)] = "held out"
     reasons[names.isin(settings.exclude)] = "excluded"
     return list(reasons)
-
-
-def _check_known(asked: Sequence[str], key: str, *, known: Sequence[str]) -> None:
-    if unknown := sorted({*asked} - {*known}):
-        raise InputError(
-            f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. "
-            f"Known: {shorten_list(known) or 'none'}."
-        )
 
 
 if __name__ == "__main__":
