@@ -105,18 +105,15 @@ def kinship_of_pairs(
         If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
     """
     forecast(run, folder, workers, variants=len(rows))
-    missing = folder.variants_table(["count_missing"])["count_missing"].to_numpy()[rows]
     tasks = [rows[slice(*np.searchsorted(rows, bounds))] for bounds in folder.ranges()]
     read = workers.map(folder.read_rows, [task for task in tasks if len(task)], label="read", ordered=True)
-    # Those without missing calls first.
-    codes = np.concatenate([part.codes for part in read])[np.argsort(missing > 0, kind="stable")]
-    placed = workers.place(Genotypes(codes, folder.samples))
+    placed = workers.place(Genotypes(np.concatenate([part.codes for part in read]), folder.samples))
     # Each worker has all codes on its device, once.
     held = workers.hold(Genotypes.on, [(placed, run.device)] * len(workers.threads))
     tiles = cut(folder.samples)
     # Those of a tile with itself are last: they are shorter, so that all workers end together.
     pairs = [*combinations(tiles, 2), *((tile, tile) for tile in tiles)]
-    work = partial(compare_tiles, complete=int((missing == 0).sum()), threshold=threshold, device=run.device)
+    work = partial(compare_tiles, threshold=threshold, device=run.device)
     parts = list(workers.map(work, list(zip(cycle(held), pairs, strict=False)), label="kinship"))
     related = np.concatenate([part.related for part in parts])
     kinship = np.concatenate([part.kinship for part in parts])
@@ -154,13 +151,11 @@ def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *,
 # ---- two tiles
 
 
-def compare_tiles(
-    task: tuple[Genotypes, tuple[Tile, Tile]], *, complete: int, threshold: float, device: Device
-) -> Pairs:
+def compare_tiles(task: tuple[Genotypes, tuple[Tile, Tile]], *, threshold: float, device: Device) -> Pairs:
     """Compare the samples of a tile with those of another, or with those behind them in the same tile.
 
     A task is genotypes on the device and a pair of tiles. A tile is its first sample, a multiple of four, and the one
-    behind its last; the first ``complete`` variants have no missing call.
+    behind its last.
     """
     genotypes, pair = task
     cells = GENOTYPES_A_BYTE if genotypes.packed else 1
@@ -171,23 +166,26 @@ def compare_tiles(
         counted = device.xp.arange(start + 1, stop + 1, dtype=np.int64)[:, None]
         calls.append(tile)
         places.append(rows_in_column_order(counted, tile, device.xp)[:, 0] - 1)
-    counts = count_pairs(calls[0], None if pair[0] == pair[1] else calls[1], complete=complete, device=device)
+    counts = count_pairs(calls[0], None if pair[0] == pair[1] else calls[1], device=device)
     return related_pairs(counts, *places, threshold=threshold, device=device)
 
 
-def count_pairs(first: Genotypes, second: Genotypes | None, *, complete: int, device: Device) -> Counts:
-    """Count the variants of all pairs of two tiles, or of a tile with itself where there is no second.
-
-    The first ``complete`` variants have no missing call, so that two products of three are enough for them.
-    """
+def count_pairs(first: Genotypes, second: Genotypes | None, *, device: Device) -> Counts:
+    """Count the variants of all pairs of two tiles, or of a tile with itself where there is no second."""
     xp = device.xp
     shape = (first.columns, (second or first).columns)
     total = Counts(*(xp.zeros(shape, xp.int32) for _ in range(5)))
     step = max(1, min(SLAB_CELLS[device.name] // max(shape), SLAB_VARIANTS))
-    for low, high in (*_slabs(0, complete, step), *_slabs(complete, first.variants, step)):
-        rows = _planes(first.between(low, high), device)
-        columns = _planes(second.between(low, high), device) if second else rows
-        (_add_complete if low < complete else _add)(total, rows, columns)
+    for start in range(0, first.variants, step):
+        rows = _planes(first.between(start, start + step), device)
+        columns = _planes(second.between(start, start + step), device) if second else rows
+        called, het_called = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(CALLED)))
+        called_het, het_het = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(HETEROZYGOUS)))
+        total.called += called
+        total.het_called += het_called
+        total.called_het += called_het
+        total.het_het += het_het
+        total.signs += _product(rows(SIGN), columns(SIGN))
     return total
 
 
@@ -215,10 +213,6 @@ def related_pairs(counts: Counts, first: Array, second: Array, *, threshold: flo
     )
 
 
-def _slabs(start: int, stop: int, step: int) -> list[tuple[int, int]]:
-    return [(low, min(low + step, stop)) for low in range(start, stop, step)]
-
-
 def _planes(tile: Genotypes, device: Device) -> Planes:
     """Return a function that expands a slab by values, float32 (variants, columns), once for each."""
     xp = device.xp
@@ -230,27 +224,6 @@ def _planes(tile: Genotypes, device: Device) -> Planes:
         return expand_genotypes(device, genotypes, table)
 
     return plane
-
-
-def _add(total: Counts, rows: Planes, columns: Planes) -> None:
-    """Add the variants of a slab."""
-    called, het_called = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(CALLED)))
-    called_het, het_het = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(HETEROZYGOUS)))
-    total.called += called
-    total.het_called += het_called
-    total.called_het += called_het
-    total.het_het += het_het
-    total.signs += _product(rows(SIGN), columns(SIGN))
-
-
-def _add_complete(total: Counts, rows: Planes, columns: Planes) -> None:
-    """Add the variants of a slab without missing calls; a product of a matrix with itself takes NumPy half as long."""
-    first, second = rows(HETEROZYGOUS), columns(HETEROZYGOUS)
-    total.called += len(first)
-    total.het_called += first.sum(axis=0).astype(np.int32)[:, None]
-    total.called_het += second.sum(axis=0).astype(np.int32)[None, :]
-    total.het_het += _product(first, second)
-    total.signs += _product(rows(SIGN), columns(SIGN))
 
 
 def _product(rows: Array, columns: Array) -> Array:
