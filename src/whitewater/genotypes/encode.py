@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines.device import Array, Device
-from whitewater.engines.kernel import kernel, part
+from whitewater.engines.kernel import kernel
 from whitewater.genotypes.decode import count_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes
 
@@ -91,23 +91,15 @@ def _count(packed: Array, lead: int, counts: Array, missing: Array) -> None:
 def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
     """Fill ``packed`` with diploid calls, int8 (variants, 2 x samples), the first behind ``lead`` missing ones."""
     unpacked = np.full(4 * packed.shape[1], MISSING_CODE, np.uint8)
+    filled = unpacked[lead : lead + alleles.shape[1] // 2]
     for variant in range(len(alleles)):
-        _fill_codes(alleles[variant], unpacked[lead : lead + alleles.shape[1] // 2])
-        _pack(unpacked, packed[variant])
-
-
-@part
-def _fill_codes(alleles: Array, unpacked: Array) -> None:
-    for sample in range(len(unpacked)):
-        first, second = alleles[2 * sample], alleles[2 * sample + 1]
-        unpacked[sample] = MISSING_CODE if (first | second) < 0 else (first > 0) + (second > 0)
-
-
-@part
-def _pack(unpacked: Array, packed: Array) -> None:
-    for byte in range(len(packed)):
-        first = 4 * byte
-        packed[byte] = unpacked[first] | unpacked[first + 1] << 2 | unpacked[first + 2] << 4 | unpacked[first + 3] << 6
+        row, packed_row = alleles[variant], packed[variant]
+        for sample in range(len(filled)):
+            first, second = row[2 * sample], row[2 * sample + 1]
+            filled[sample] = MISSING_CODE if (first | second) < 0 else (first > 0) + (second > 0)
+        for byte in range(len(packed_row)):
+            at = 4 * byte
+            packed_row[byte] = unpacked[at] | unpacked[at + 1] << 2 | unpacked[at + 2] << 4 | unpacked[at + 3] << 6
 
 
 @kernel
