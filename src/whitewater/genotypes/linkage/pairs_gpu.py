@@ -30,22 +30,15 @@ def gpu_mark_correlated(genotypes: Genotypes, stops: Array, threshold: float, ba
 
     blocks = -(-band.size // THREADS)
     if blocks and genotypes.packed:
-        planes = _filled_planes(genotypes.codes)
+        variants, size = genotypes.codes.shape
+        words = -(-size // BYTES_A_PLANE_WORD)
+        padded = cupy.full((variants, BYTES_A_PLANE_WORD * words), MISSING_BYTE, np.uint8)
+        padded[:, :size] = genotypes.codes
+        planes: Array = cupy.empty((variants, PLANES, words), np.uint64)
+        gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes)
         gpu_mark_packed[blocks, THREADS](planes, cupy.asarray(stops), threshold, band)
     elif blocks:
         gpu_mark_dosages[blocks, THREADS](genotypes.codes, cupy.asarray(stops), threshold, band)
-
-
-def _filled_planes(codes: Array) -> Array:
-    import cupy
-
-    variants, size = codes.shape
-    words = -(-size // BYTES_A_PLANE_WORD)
-    padded = cupy.full((variants, BYTES_A_PLANE_WORD * words), MISSING_BYTE, np.uint8)
-    padded[:, :size] = codes
-    planes: Array = cupy.empty((variants, PLANES, words), np.uint64)
-    gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes)
-    return planes
 
 
 @cuda.jit(cache=True)

@@ -38,19 +38,14 @@ class Size:
     width: int
 
     @property
-    def genotypes(self) -> int:
-        """Genotypes that a pass looks up."""
-        return self.columns * self.variants
-
-    @property
     def pass_seconds(self) -> float:
         """Seconds of a core for a pass of block Krylov iteration."""
-        return self.genotypes * (LOOK_UP + COLUMN * self.width)
+        return self.columns * self.variants * (LOOK_UP + COLUMN * self.width)
 
     @property
     def exact_seconds(self) -> float:
         """Seconds of a core for the exact solver."""
-        return self.genotypes * (LOOK_UP + PRODUCT * self.columns) + EIGENPROBLEM * self.samples**3
+        return self.columns * self.variants * (LOOK_UP + PRODUCT * self.columns) + EIGENPROBLEM * self.samples**3
 
 
 def block_width(settings: Pca, samples: int) -> int:

@@ -94,14 +94,15 @@ def scores(totals: Floats, *, loadings: Loadings, method: Method) -> Floats:
     """
     variants, size = loadings.scaling.varying, len(loadings.eigenvalues)
     product, squares, called = totals[:, :size], totals[:, -2], called_variants(totals)
-    result = np.full(product.shape, np.nan)
+    result, (first, second) = np.full(product.shape, np.nan), np.triu_indices(size)
     enough = np.flatnonzero(called >= VARIANTS_A_COMPONENT * size)
     if method == "simple":
         result[enough] = product[enough] / np.sqrt(variants)
         return result
     for start in range(0, len(enough), SAMPLES_AT_ONCE):
         some = enough[start : start + SAMPLES_AT_ONCE]
-        gram = _symmetric(totals[some, size:-2], size)
+        gram = np.zeros((len(some), size, size))
+        gram[:, first, second] = gram[:, second, first] = totals[some, size:-2]
         apart = ~(np.linalg.cond(gram) > LARGEST_CONDITION)
         some, gram = some[apart], gram[apart]
         coordinates = np.linalg.solve(gram, product[some, :, None])[:, :, 0]
@@ -141,10 +142,3 @@ def augmented(coordinates: Floats, rest: Floats, singular_values: Floats) -> Flo
     placed = (moved[:, size:] @ (turn @ back))[:, 0]
     scale = strength.sum(axis=1) / (fitted**2).sum(axis=(1, 2))
     return np.asarray(placed * scale[:, None], np.float64)
-
-
-def _symmetric(triangles: Floats, size: int) -> Floats:
-    matrices = np.zeros((len(triangles), size, size))
-    first, second = np.triu_indices(size)
-    matrices[:, first, second] = matrices[:, second, first] = triangles
-    return matrices

@@ -123,17 +123,11 @@ def _eigenvalues(values: npt.ArrayLike) -> Floats:
     from scipy.special import airy
 
     start = np.clip(np.asarray(values, np.float64), LEFT_END, RIGHT_END)
-    nodes, weights = _quadrature()
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = (nodes + 1) / 2, weights / 2  # on (0, 1)
     length = 2 * (np.cbrt(FALLEN + np.maximum(start, 0) ** 1.5) ** 2 - start)
     points = start[..., None] + length[..., None] * nodes
     roots = np.sqrt(length[..., None] * weights)
     kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
     eigenvalues = np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :])
     return np.asarray(np.minimum(eigenvalues, 1.0), np.float64)
-
-
-@cache
-def _quadrature() -> tuple[Floats, Floats]:
-    """Return the nodes and weights of Gauss-Legendre on (0, 1)."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    return (nodes + 1) / 2, weights / 2

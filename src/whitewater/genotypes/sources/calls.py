@@ -29,26 +29,20 @@ CODEC = "lz4"
 
 @dataclass(frozen=True)
 class Block:
-    """Records of a VCF file that follow each other: their calls, as `Calls` reads them, and their table, in files."""
+    """Records of a VCF file that follow each other: their calls, as `Calls` reads them, and their table, in files.
 
-    file: Path
+    ``place`` is the file that they are of; a block is one chunk.
+    """
+
+    place: str
     path: Path
     contig: str
     first: int
     last: int
     alleles: int
     shape: tuple[int, int, int]
+    chunks: tuple[int, int, int]
     dtype: ClassVar[np.dtype[np.int8]] = np.dtype(np.int8)
-
-    @property
-    def place(self) -> str:
-        """The file that the records are of."""
-        return str(self.file)
-
-    @property
-    def chunks(self) -> tuple[int, int, int]:
-        """A block is read as a whole."""
-        return self.shape
 
     def read(self, selection: tuple[slice, slice]) -> npt.NDArray[np.int8]:
         """Return calls, int8 (variants, samples, ploidy)."""
@@ -78,26 +72,23 @@ class Calls:
     site_chunk: int
     asked_ploidy: int = 0
 
-    @property
-    def name(self) -> str:
-        """The array's name for messages."""
-        return self.array.place
-
     def check(self) -> None:
         """Refuse an array that holds no calls.
 
         Raises InputError if its elements are not signed integers, or its shape is not that of calls.
         """
         if self.array.dtype.kind != "i":
-            raise InputError(f"{self.name} holds {self.array.dtype}, not signed integers: it holds no called alleles.")
+            raise InputError(
+                f"{self.array.place} holds {self.array.dtype}, not signed integers: it holds no called alleles."
+            )
         if len(self.array.shape) not in (2, 3) or not 1 <= self._width <= LARGEST_PLOIDY:
             raise InputError(
-                f"{self.name} has the shape {self.array.shape}; it should be (variants, samples, ploidy), of ploidy 1 "
-                f"to {LARGEST_PLOIDY}."
+                f"{self.array.place} has the shape {self.array.shape}; it should be (variants, samples, ploidy), of "
+                f"ploidy 1 to {LARGEST_PLOIDY}."
             )
         if self.ploidy > self._width:
-            raise InputError(f"{self.name} holds calls of {self._width} alleles at most, but the ploidy is set to "
-                             f"{self.ploidy}. Set it to {self._width} or less.")  # fmt: skip
+            raise InputError(f"{self.array.place} holds calls of {self._width} alleles at most, but the ploidy is set "
+                             f"to {self.ploidy}. Set it to {self._width} or less.")  # fmt: skip
 
     @property
     def variants(self) -> int:
@@ -163,8 +154,8 @@ class Calls:
         lowest = block.min()
         if block.max() >= self.alleles or lowest < NOT_CALLED:
             raise InputError(
-                f"{self.name} holds the alleles {lowest} to {block.max()} in variants {start} to {stop - 1}, but "
-                f"the variants have at most {self.alleles} alleles, and -1 and -2 are missing ones. The store is "
+                f"{self.array.place} holds the alleles {lowest} to {block.max()} in variants {start} to {stop - 1}, "
+                f"but the variants have at most {self.alleles} alleles, and -1 and -2 are missing ones. The store is "
                 "damaged, or of another layout."
             )
         if block.dtype != np.int8:

@@ -61,12 +61,18 @@ class Bed:
 
         Raises InputError if a position is not an integer.
         """
-        bim = _read(self.prefix, ".bim")
+        bim, path = _read(self.prefix, ".bim"), _file(self.prefix, ".bim")
+        numbers = bim["position"].str.fullmatch(r"\d{1,18}")
+        if not numbers.all():
+            line = int((~numbers).argmax())
+            raise InputError(f"{path}: line {line + 1} has the position {bim['position'].iloc[line]!r}, but should "
+                             "have the number of a base, or 0 where it is not known. Correct it; `plink --make-bed` "
+                             "leaves out variants of negative positions.")  # fmt: skip
         alleles = bim[["A2", "A1"]].to_numpy(object)
         alleles[alleles == NO_ALLELE] = ""
         yield sites(
             contig=bim["chromosome"].to_numpy(object),
-            position=_positions(bim["position"], _file(self.prefix, ".bim")),
+            position=bim["position"].to_numpy(object),
             names=bim["identifier"].to_numpy(object),
             alleles=alleles,
             filter_pass=np.ones(len(bim), bool),
@@ -148,16 +154,6 @@ def _read(prefix: str, suffix: str) -> pd.DataFrame:
         raise InputError(f"{path}: line {int(short.argmax()) + 1} has too few fields; it should have six: "
                          f"{', '.join(names)}.")  # fmt: skip
     return table
-
-
-def _positions(values: pd.Series[str], path: Path) -> npt.NDArray[np.int64]:
-    numbers = values.str.fullmatch(r"\d{1,18}")
-    if not numbers.all():
-        line = int((~numbers).argmax())
-        raise InputError(f"{path}: line {line + 1} has the position {values.iloc[line]!r}, but should have the number "
-                         "of a base, or 0 where it is not known. Correct it; `plink --make-bed` leaves out variants of "
-                         "negative positions.")  # fmt: skip
-    return values.to_numpy(object).astype(np.int64)
 
 
 def _check_bed(bed: Bed) -> None:

@@ -125,8 +125,8 @@ def open_malariagen(settings: Malariagen) -> Source:
     for contig in contigs:
         if contig.samples != len(samples) or contig.ploidy != contigs[0].ploidy:
             raise InputError(
-                f"{contig.name} has the shape {contig.array.shape}, but there are {len(samples)} samples of ploidy "
-                f"{contigs[0].ploidy}. The store is damaged, or was not written to its end."
+                f"{contig.array.place} has the shape {contig.array.shape}, but there are {len(samples)} samples of "
+                f"ploidy {contigs[0].ploidy}. The store is damaged, or was not written to its end."
             )
     called = _origins(settings.store, ["samples", *(f"{name}/{GENOTYPES}" for name in names)])
     of_sites = _origins(settings.sites or settings.store, [f"{name}/{site}" for name in names for site in SITES])

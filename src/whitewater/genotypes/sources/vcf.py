@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +40,8 @@ NAMED_COLUMNS = 9  # before the samples
 PASS = "PASS"  # noqa: S105 - the name of a filter
 
 
-class Record(NamedTuple):
-    """What is read of a record; ``calls``, integers (samples, ploidy)."""
-
-    contig: str
-    position: int
-    name: str
-    alleles: list[str]
-    passed: bool
-    calls: npt.NDArray[Any]
+# What is read of a record: contig, position, name, alleles, whether it passed, and calls, integers (samples, ploidy).
+Record = tuple[str, int, str, list[str], bool, npt.NDArray[Any]]
 
 
 def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
@@ -153,18 +146,18 @@ def _begins_with(file: Path, magic: bytes) -> bool:
 
 def _check(regions: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
     """Refuse files whose index counts other records than they hold, and files that overlap."""
-    read: Counter[Path] = Counter()
+    read: Counter[str] = Counter()
     for region in regions:
-        read[region[0].file] += sum(block.shape[0] for block in region)
+        read[region[0].place] += sum(block.shape[0] for block in region)
     for file, count in counted.items():
-        if read[file] != count:
+        if read[str(file)] != count:
             raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not "
-                             f"{read[file]:,}, so it is of another version, or of contigs that the header does not "
-                             "declare. Make it again with `bcftools index --force`.")  # fmt: skip
+                             f"{read[str(file)]:,}, so it is of another version, or of contigs that the header does "
+                             "not declare. Make it again with `bcftools index --force`.")  # fmt: skip
     for (*_, one), (other, *_) in pairwise(regions):
         if one.contig == other.contig and one.last >= other.first:
-            raise InputError(f"{one.file} and {other.file} both hold contig {one.contig} at {other.first}. Give files "
-                             "that share no region.")  # fmt: skip
+            raise InputError(f"{one.place} and {other.place} both hold contig {one.contig} at {other.first}. Give "
+                             "files that share no region.")  # fmt: skip
 
 
 # ---- reading
@@ -186,14 +179,13 @@ def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
 
 
 def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
-    samples, ploidy = max((record.calls.shape for record in records), key=lambda shape: shape[1])
-    calls = np.full((len(records), samples, ploidy), NOT_CALLED, np.int8)
-    for row, record in enumerate(records):
+    contig, position, names, listed, passed, each = zip(*records, strict=True)
+    calls = np.full((len(records), len(each[0]), max(call.shape[1] for call in each)), NOT_CALLED, np.int8)
+    for row, call in enumerate(each):
         # A dosage depends on the sign of an allele only, so that the cut loses nothing.
-        calls[row, :, : record.calls.shape[1]] = record.calls.clip(NOT_CALLED, np.iinfo(np.int8).max)
-    alleles = np.array([*zip_longest(*(record.alleles for record in records), fillvalue="")], object).T
+        calls[row, :, : call.shape[1]] = call.clip(NOT_CALLED, np.iinfo(np.int8).max)
+    alleles = np.array([*zip_longest(*listed, fillvalue="")], object).T
     path.write_bytes(pa.compress(calls, codec=CODEC, asbytes=True))
-    contig, position, names, _, passed, _ = zip(*records, strict=True)
     table = sites(
         contig=np.array(contig, object),
         position=np.array(position),
@@ -202,7 +194,8 @@ def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
         filter_pass=np.array(passed),
     )
     table.to_parquet(path.with_suffix(".parquet"))
-    return Block(file, path, contig[0], position[0], position[-1], max(2, alleles.shape[1]), calls.shape)
+    most = max(2, alleles.shape[1])
+    return Block(str(file), path, contig[0], position[0], position[-1], most, calls.shape, calls.shape)
 
 
 def _records(opened: Any, file: Path, contig: str, errors: Callable[[], str]) -> Iterator[Record]:
@@ -226,7 +219,7 @@ def _records(opened: Any, file: Path, contig: str, errors: Callable[[], str]) ->
         contig, count, last = contig or record.CHROM, count + 1, f"{record.CHROM}:{record.POS}"
         _check_record(record, contig, declared, filters, file)
         passed = all(name == PASS for name in record.FILTERS)
-        yield Record(contig, record.POS, record.ID or "", [record.REF, *record.ALT], passed, calls)
+        yield contig, record.POS, record.ID or "", [record.REF, *record.ALT], passed, calls
 
 
 def _check_record(record: Any, contig: str, declared: set[str], filters: set[str], file: Path) -> None:
