@@ -37,10 +37,20 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     else the first kept one that it is linked with in any window; else -1, as it is for kept and rejected variants. By
     distance it is the last kept one before the variant.
     """
+    import pandas as pd
+
     folder = open_genotypes(genotypes)
     decisions = read_decisions(variants, folder)
     rows = kept_rows(decisions, variants)
-    kept, partners = _choose(run, decisions.take(rows), rows, folder)
+    candidates, method = decisions.take(rows), run.settings.method
+    kept, partners = np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32)
+    contigs, _ = pd.factorize(candidates["contig"].to_pandas())
+    if method == "r2":
+        kept, partners = _prune(run, candidates, contigs, rows, folder)
+    if method == "distance":
+        positions = candidates["position"].to_numpy()
+        partners = thin(contigs, positions, minimum_distance=run.settings.minimum_distance)
+        kept = partners == NONE
     pq.write_table(_decide(decisions, rows, kept, partners, settings=run.settings), pruned)
     run.note(candidates=len(kept), kept=int(kept.sum()), pruned=int((~kept).sum()))
     logger.info("%d variants of %d are kept", kept.sum(), len(kept))
@@ -70,28 +80,14 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
     return correlated_variants(device, read.on(device), reach, threshold) + np.int32(start)
 
 
-def _choose(
-    run: Run[LdPrune], candidates: pa.Table, rows: npt.NDArray[np.int64], folder: GenotypeFolder
+def _prune(
+    run: Run[LdPrune], candidates: pa.Table, contigs: Array, rows: npt.NDArray[np.int64], folder: GenotypeFolder
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
     """Return which candidates, ``rows`` of the folder, are kept, and the candidate that each other one is linked with.
 
     That is a place among the candidates, or -1.
     """
-    import pandas as pd
-
-    if run.settings.method == "none":
-        return np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32)
-    contigs, _ = pd.factorize(candidates["contig"].to_pandas())
-    if run.settings.method == "r2":
-        return _prune(run, candidates, contigs, rows, folder)
-    partners = thin(contigs, candidates["position"].to_numpy(), minimum_distance=run.settings.minimum_distance)
-    return partners == NONE, partners
-
-
-def _prune(
-    run: Run[LdPrune], candidates: pa.Table, contigs: Array, rows: npt.NDArray[np.int64], folder: GenotypeFolder
-) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    settings = run.settings
+    settings, device = run.settings, run.device
     if folder.samples < FEW_SAMPLES:
         logger.warning("With %d samples, fewer than %d, independent variants look linked by chance and are removed",
                        folder.samples, FEW_SAMPLES)  # fmt: skip
@@ -103,10 +99,12 @@ def _prune(
     laid = [windows(stop - start, size=settings.window, step=settings.step) for start, stop in bounds]
     reach = [each.reach + np.int32(start) for each, (start, _) in zip(laid, bounds, strict=True)]
     shared = {"rows": rows, "stops": np.concatenate(reach)}
-    work = partial(linked, folder=folder, threshold=settings.r2, device=run.device)
+    work = partial(linked, folder=folder, threshold=settings.r2, device=device)
     kept, partners, linked_pairs = np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32), 0
     with run.workers() as workers:
-        size = _task_size(run, folder, len(rows), workers=len(workers.threads))
+        a_worker = -(-len(rows) // len(workers.threads))
+        most = min(TASK_BYTES[device.name] // folder.row_bytes, TASK_PAIRS[device.name] // settings.window, a_worker)
+        size = max(TASK_WINDOWS * settings.window, most)
         tasks = [(first, min(first + size, stop)) for start, stop in bounds for first in range(start, stop, size)]
         blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
         for each, (start, stop) in zip(laid, bounds, strict=True):
@@ -117,12 +115,6 @@ def _prune(
             linked_pairs += len(pairs)
     run.note(linked_pairs=linked_pairs)
     return kept, partners
-
-
-def _task_size(run: Run[LdPrune], folder: GenotypeFolder, variants: int, *, workers: int) -> int:
-    window, device = run.settings.window, run.device.name
-    most = min(TASK_BYTES[device] // folder.row_bytes, TASK_PAIRS[device] // window, -(-variants // workers))
-    return max(TASK_WINDOWS * window, most)
 
 
 def _decide(

@@ -2,7 +2,6 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +14,6 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers
 from whitewater_apps.genomics.decisions import read_samples
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -33,22 +29,16 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
         genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
         for number in range(1, run.settings.iterations + 1):
             components = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
-            if not _take_out(table, components.scores, limit=run.settings.standard_deviations, number=number):
+            component, distance = farthest(components.scores)
+            used, far = np.flatnonzero(table["used"]), np.flatnonzero(distance > run.settings.standard_deviations)
+            reasons = [f"outlier on PC{component[at] + 1} ({distance[at]:.1f} sd, round {number})" for at in far]
+            table.loc[used[far], "used"] = False
+            table.loc[used[far], "reason"] = reasons
+            logger.info("round %d: %d outliers among %d samples", number, len(far), len(used))
+            if not len(far):
                 break
     table.to_parquet(selected, index=False)
     run.note(outliers=int(table["reason"].str.startswith("outlier").sum()))
-
-
-def _take_out(table: "pd.DataFrame", scores: npt.NDArray[np.float64], *, limit: float, number: int) -> int:
-    """Mark the outliers among the samples used in the table; return how many they are."""
-    component, distance = farthest(scores)
-    used = np.flatnonzero(table["used"])
-    far = np.flatnonzero(distance > limit)
-    reasons = [f"outlier on PC{component[at] + 1} ({distance[at]:.1f} sd, round {number})" for at in far]
-    table.loc[used[far], "used"] = False
-    table.loc[used[far], "reason"] = reasons
-    logger.info("round %d: %d outliers among %d samples", number, len(far), len(used))
-    return len(far)
 
 
 def farthest(scores: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:

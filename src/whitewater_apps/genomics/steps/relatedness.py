@@ -57,7 +57,18 @@ def relatedness(
     called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
     chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
     related = pairs_table(pairs, described["sample"])
-    counts = summarize(related, pairs, unrelated=int(chosen["used"].sum()), maximum_kinship=limit) | chance
+    degree = np.searchsorted(-np.array([*DEGREES.values()]), -related["kinship"].to_numpy())
+    counts: dict[str, Any] = {
+        "pairs": len(related),
+        "degrees": dict(zip(DEGREES, np.bincount(degree, minlength=len(DEGREES)).tolist(), strict=True)),
+        # Of all pairs but the undefined ones, in which a sample has no heterozygous call; the first bin holds all
+        # kinship below its end, too.
+        "histogram": {"edges": (np.arange(BINS + 1) / BINS - 0.5).tolist(), "counts": pairs.histogram.tolist()},
+        "undefined": pairs.undefined,
+        "maximum_kinship": limit,
+        "unrelated": int(chosen["used"].sum()),
+        **chance,
+    }
     related.to_parquet(kinship, index=False)
     chosen.to_parquet(samples, index=False)
     write_json(summary, counts)
@@ -126,26 +137,6 @@ def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
     table.insert(0, "sample_1", names.to_numpy()[related[:, 0]])
     table.insert(1, "sample_2", names.to_numpy()[related[:, 1]])
     return table.astype({"sample_1": "str", "sample_2": "str"}).assign(kinship=pairs.kinship[near])
-
-
-def summarize(related: "pd.DataFrame", pairs: Pairs, *, unrelated: int, maximum_kinship: float) -> dict[str, Any]:
-    """Count the pairs by degree, and the kinship of all pairs in bins.
-
-    ``pairs`` counts the related ones, ``undefined`` those in which a sample has no heterozygous call, out of the
-    histogram, whose first bin holds all kinship below its end, too. ``maximum_kinship`` is the limit that was set.
-    """
-    least = np.array([*DEGREES.values()])
-    degree = np.searchsorted(-least, -related["kinship"].to_numpy())
-    counts = np.bincount(degree, minlength=len(least)).tolist()
-    edges = (np.arange(BINS + 1) / BINS - 0.5).tolist()
-    return {
-        "pairs": len(related),
-        "degrees": dict(zip(DEGREES, counts, strict=True)),
-        "histogram": {"edges": edges, "counts": pairs.histogram.tolist()},
-        "undefined": pairs.undefined,
-        "maximum_kinship": maximum_kinship,
-        "unrelated": unrelated,
-    }
 
 
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives

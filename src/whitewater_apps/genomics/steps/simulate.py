@@ -64,13 +64,9 @@ def simulate_chromosome(
     trees = simulate_trees(settings.samples_by_population, length=length, mutation_rate=mutation_rate, random=random)
     made = dirt.merge_neighbors(chromosome_of(trees), share=DIRT.multiallelic, random=random)
     genotypes = inherit(
-        made.genotypes,
-        people,
-        positions=made.positions,
-        recombination_rate=RECOMBINATION_RATE,
-        length=length,
+        made.genotypes, people, positions=made.positions, recombination_rate=RECOMBINATION_RATE, length=length,
         random=random,
-    )
+    )  # fmt: skip
     of_variants = dirt.draw_rates(len(genotypes), mean=mean, concentration=dirt.VARIANT_CONCENTRATION, random=random)
     failed = dirt.low_quality(of_variants, share=DIRT.low_quality, random=random)
     seen = dirt.drop_heterozygotes(
