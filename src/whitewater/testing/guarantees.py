@@ -10,15 +10,19 @@ In ``tests/test_guarantees.py`` of a project::
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from whitewater.testing import checks
-from whitewater.testing.running import MINE, Clone, Ended, leftovers, make_clone, sha256
+from whitewater.testing.running import MINE, Clone, Ended, contents, leftovers, make_clone, sha256, staging
+
+# Worker processes start in seconds, so a step is caught in the middle for sure.
+SLOW_START = "cluster={kind: processes}"
 
 
 def own_files(paths: Sequence[str]) -> dict[str, Any]:
@@ -131,17 +135,17 @@ class Guarantees:
         assert leftovers(finished) == []
 
     def test_a_second_run_does_nothing(self, finished: Clone) -> None:
-        checks.check_nothing_to_do(finished, self.case.application)
+        check_nothing_to_do(finished, self.case.application)
 
     def test_another_run_on_one_core_leaves_the_same_bytes(self, finished: Clone, fresh: Clone) -> None:
         self.case.run(fresh, {}, "--cores", "1")
-        checks.check_same_bytes(fresh, finished, self.case.results)
+        check_same_bytes(fresh, finished, self.case.results)
 
     def test_the_other_engine_leaves_the_same_bytes(self, finished: Clone, copied: Clone) -> None:
         self.case.run(copied, {}, "--config", "engine=dask")
         steps = copied.json(f"{self.case.results}/manifest.json")["steps"].values()
         assert "dask" in {step["engine"] for step in steps}, "no step computes on the device"
-        checks.check_same_bytes(copied, finished, self.case.results)
+        check_same_bytes(copied, finished, self.case.results)
 
     def test_neither_the_order_of_files_nor_what_a_run_left_changes_a_byte(
         self, finished: Clone, copied: Clone
@@ -149,7 +153,7 @@ class Guarantees:
         ended = self.case.run(copied, self.case.section(self.case.raw_files(finished)[::-1]))
         assert f"{self.case.application}_{self.case.step}" in ended.jobs
         of = self.case.tables if self.case.tables_alone else ()
-        checks.check_same_bytes(copied, finished, self.case.results, of=of)
+        check_same_bytes(copied, finished, self.case.results, of=of)
 
     def test_the_partitioning_changes_no_table(self, finished: Clone, copied: Clone) -> None:
         if not self.case.smaller_blocks:
@@ -157,23 +161,103 @@ class Guarantees:
         self.case.run(copied, self.case.smaller_blocks)
         first, second = (len(list((clone / self.case.first_output).rglob("*.parquet"))) for clone in (finished, copied))
         assert first < second, "the data is in as many partitions as before"
-        checks.check_same_bytes(copied, finished, self.case.results, of=self.case.tables)
+        check_same_bytes(copied, finished, self.case.results, of=self.case.tables)
 
     def test_a_killed_step_leaves_nothing_visible_and_the_next_run_is_right(
         self, finished: Clone, copied: Clone
     ) -> None:
         rule = f"{self.case.application}_{self.case.step}"
-        checks.check_killed_step(copied, finished, rule=rule, output=self.case.first_output)
+        check_killed_step(copied, finished, rule=rule, output=self.case.first_output)
 
     def test_a_full_disk_is_named_and_holds_nothing_half_written(self, fresh: Clone) -> None:
         if not self.case.disk:
             pytest.skip("the output that is named is not the first")
         output = self.case.first_output
-        with checks.small_disk(fresh / "results", size=self.case.disk):
-            checks.check_full_disk(fresh, fresh.snakemake("--", output), output=output)
+        with small_disk(fresh / "results", size=self.case.disk):
+            check_full_disk(fresh, fresh.snakemake("--", output), output=output)
             fresh.end()
 
     def test_a_damaged_file_is_named_and_nothing_is_made_of_it(self, finished: Clone, fresh: Clone) -> None:
-        bad = checks.damaged(finished / self.case.raw_files(finished)[-1], fresh.folder)
+        bad = damaged(finished / self.case.raw_files(finished)[-1], fresh.folder)
         ended = fresh.run(self.case.application, self.case.section([bad.name]), self.case.first_output)
-        checks.check_refused(fresh, ended, bad.name, output=self.case.first_output)
+        check_refused(fresh, ended, bad.name, output=self.case.first_output)
+
+
+def check_nothing_to_do(clone: Clone, *targets: str) -> None:
+    """Check that a run which is complete has nothing to do when it is started again."""
+    ended = clone.snakemake("--", *targets)
+    assert ended.status == 0, ended.terminal
+    assert "Nothing to be done" in ended.terminal, ended.terminal
+
+
+def check_killed_step(clone: Clone, undisturbed: Clone, *, rule: str, output: str) -> None:
+    """Kill the step of a rule in the middle, and check that it leaves nothing visible and that the next run is right.
+
+    ``clone`` is a copy of ``undisturbed``, in which the run is complete; ``output`` is the first that the step writes,
+    a folder.
+    """
+    run = clone.start_snakemake("--config", SLOW_START, "--forcerun", rule, "--", output)
+    begun = staging(clone, output)
+    run.step(rule.partition("_")[2]).kill()
+    ended = run.ended()
+    assert ended.status == 1, ended.terminal
+    assert f"Error in rule {rule}" in ended.terminal, ended.terminal
+    assert begun.exists()
+    assert not (clone / output).exists(), f"{output} of a killed step is visible"
+
+    again = clone.snakemake("--", output)
+    assert again.status == 0, again.terminal
+    assert contents(clone / output) == contents(undisturbed / output)
+    assert leftovers(clone) == []
+
+
+def check_refused(clone: Clone, ended: Ended, *parts: str, output: str, error: str = "InputError") -> None:
+    """Check that a run failed with one message that has these parts, and that nothing half-written is left."""
+    assert ended.message.startswith(f"{error}: "), ended.message
+    for part in parts:
+        assert part in ended.message, ended.message
+    assert not (clone / output).exists(), f"{output} of a refused input is visible"
+    assert leftovers(clone) == []
+
+
+def check_full_disk(clone: Clone, ended: Ended, *, output: str) -> None:
+    """Check that a run whose ``results`` are on a full disk says so, and leaves nothing half-written."""
+    parts = (output, "the disk is full", "bytes free in results", "Free space")
+    check_refused(clone, ended, *parts, output=output, error="ResourceError")
+
+
+def check_same_bytes(one: Clone, other: Clone, results: str, *, of: Sequence[str] = ()) -> None:
+    """Check that two clones have the same results, or the same of some files, but for what tells of the run itself."""
+
+    def found(clone: Clone) -> dict[str, bytes]:
+        files = contents(clone / results)
+        names = of or [name for name in files if name != "manifest.json" and not name.split("/")[-1].startswith(".")]
+        return {name: files[name] for name in names}
+
+    first, second = found(one), found(other)
+    assert first, f"{results} is empty"
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+@contextmanager
+def small_disk(folder: Path, *, size: str) -> Iterator[None]:
+    """Put a small disk in memory at a folder, or skip the test where that is not allowed."""
+    folder.mkdir(parents=True)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        pytest.skip(f"needs the right to mount a small disk: {error}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def damaged(path: Path, folder: Path) -> Path:
+    """Return a copy of a file that no reader may accept: the first half of it, or of text nothing."""
+    data = path.read_bytes()
+    copy = folder / f"damaged{path.suffix}"
+    copy.write_bytes(data[: len(data) // 2] if b"\0" in data else b"")
+    return copy

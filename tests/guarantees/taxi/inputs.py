@@ -7,7 +7,7 @@ import pandas as pd
 
 from tests.guarantees.running import Clone, Ended
 from tests.helpers.raw_files import write_csv, write_parquet
-from whitewater.testing.checks import check_refused
+from whitewater.testing.guarantees import check_refused
 
 RESULTS = "results/taxi/cpu"
 STANDARDIZED, QUALITY = f"{RESULTS}/standardized", f"{RESULTS}/quality.json"

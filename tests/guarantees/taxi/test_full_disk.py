@@ -7,7 +7,7 @@ import pytest
 
 from tests.guarantees.running import MINE, Clone, Ended
 from tests.helpers.raw_files import write_parquet, yellow_frame
-from whitewater.testing import checks
+from whitewater.testing import guarantees as checks
 
 STANDARDIZED = "results/taxi/cpu/standardized"
 

@@ -22,7 +22,7 @@ from tests.guarantees.running import (
     workers,
 )  # fmt: skip
 from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
-from whitewater.testing.checks import SLOW_START, check_killed_step
+from whitewater.testing.guarantees import SLOW_START, check_killed_step
 
 STANDARDIZED = "results/taxi/cpu/standardized"
 QUALITY = "results/taxi/cpu/quality.json"

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 
 from tests.guarantees.running import REMOTE, Clone, Ended, contents, leftovers, sha256
-from whitewater.testing.checks import check_nothing_to_do
+from whitewater.testing.guarantees import check_nothing_to_do
 
 RESULTS = "results/taxi/cpu"
 TABLES = ("hour", "weekday_hour", "month", "payment_type", "passenger_count", "borough", "zone")

@@ -11,8 +11,7 @@ from whitewater.application import applications
 from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.names import Renaming, check_free, check_name, class_name
-from whitewater.template.pyproject import pyproject
-from whitewater.template.render import Project, render_application, tidy
+from whitewater.template.render import Project, pyproject, render_application, tidy
 from whitewater.template.source import files_below, root
 
 
