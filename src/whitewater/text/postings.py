@@ -20,8 +20,7 @@ import pyarrow.compute as pc
 from whitewater.engines import memory
 from whitewater.errors import InputError
 from whitewater.tables.arrow_arrays import to_arrow
-from whitewater.text.terms import Terms
-from whitewater.text.tokens import characters
+from whitewater.text.tokens import Terms, characters
 
 if TYPE_CHECKING:
     from whitewater.text.config import Index
@@ -61,7 +60,7 @@ class Postings:
     frequencies: Int32s  # (postings,)
     positions: pa.Array | None  # list of int32 (postings,): ascending; None where they are not stored
     lengths: Int32s  # (documents,): words that are terms, those of titles as often as they count
-    too_long: int  # words that are not indexed because they are longer than `whitewater.text.terms.LONGEST`
+    too_long: int  # words that are not indexed because they are longer than `whitewater.text.tokens.LONGEST`
 
 
 def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:

@@ -22,8 +22,7 @@ import numpy.typing as npt
 from whitewater.errors import InputError
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder, TermPostings
-from whitewater.text.terms import GAP, Terms
-from whitewater.text.tokens import words
+from whitewater.text.tokens import GAP, Terms, words
 
 QUOTE = '"'
 Floats = npt.NDArray[np.float64]

@@ -9,8 +9,7 @@ import numpy as np
 
 from whitewater.engines.device import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.text.terms import GAP, LONGEST
-from whitewater.text.tokens import LETTER, MARK
+from whitewater.text.tokens import GAP, LETTER, LONGEST, MARK
 
 TOO_LONG = -1
 # A word is kept in chunks: eight bytes, the first one highest, fewer in the last. No byte is 0, so that chunks tell

@@ -5,8 +5,10 @@ marks (general categories M). Lower case is Unicode's simple mapping, a code poi
 locale: that of `str.lower`, except that U+0130 (capital I with dot above) becomes i. There is no normalization: one
 accented letter and a letter with a combining accent are different words.
 
-Source: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general category), in the version of Python's
-module `unicodedata`, which an index records.
+The terms of an index are the words without stop words and too long ones, stemmed where that is set.
+
+Sources: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general category), in the version of Python's
+module `unicodedata`, which an index records. M. F. Porter, "Snowball: a language for stemming algorithms" (2001).
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from whitewater.text.config import Index
+
 UNICODE = unicodedata.unidata_version
 LETTER, MARK = 1, 2
 CODE_POINTS = 0x110000
@@ -28,6 +32,17 @@ CODE_POINTS = 0x110000
 _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
 _DOTTED_I = "\u0130"
+
+# Longer words are encoded data or text without spaces. Bytes of UTF-8.
+LONGEST = 64
+# Positions of the text begin so many behind those of the title, so that no phrase goes from one into the other.
+GAP = 100
+# Source: Apache Lucene, EnglishAnalyzer, its default set.
+_ENGLISH = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with"
+)
+_STOP_WORDS = {"none": frozenset[str](), "english": frozenset(_ENGLISH.split())}
 
 
 class Word(NamedTuple):
@@ -79,3 +94,21 @@ def characters() -> Characters:
 
 def _is_mark(letter: str) -> bool:
     return unicodedata.category(letter)[0] == "M"
+
+
+class Terms:
+    """What an index makes of words; each distinct word is stemmed once."""
+
+    def __init__(self, settings: Index) -> None:
+        self.stop_words = _STOP_WORDS[settings.stop_words]
+        self.are_words = settings.stemmer == "none"  # a word and its term are the same
+        if not self.are_words:
+            import snowballstemmer
+
+            self._stem = cache(snowballstemmer.stemmer(settings.stemmer).stemWord)
+
+    def of(self, word: str) -> str | None:
+        """Return the term of a word in lower case, or None for a stop word."""
+        if word in self.stop_words:
+            return None
+        return word if self.are_words else self._stem(word) or word

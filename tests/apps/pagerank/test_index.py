@@ -24,7 +24,7 @@ from whitewater.text import postings as postings_module
 from whitewater.text.config import Index
 from whitewater.text.index_folder import open_index
 from whitewater.text.postings import Postings
-from whitewater.text.terms import Terms
+from whitewater.text.tokens import Terms
 from whitewater_apps.pagerank.steps import index as module
 from whitewater_apps.pagerank.steps.index import index
 

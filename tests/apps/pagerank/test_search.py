@@ -20,7 +20,7 @@ from whitewater.io.terminal_text import fold_text, printable
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Index, Search
 from whitewater.text.index_folder import IndexFolder
-from whitewater.text.terms import Terms
+from whitewater.text.tokens import Terms
 from whitewater_apps.pagerank.steps.search import SCANNED, WINDOW, Searcher, measures, read_judgments, search, snippet
 
 CPU = resolve("cpu")

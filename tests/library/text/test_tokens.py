@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.helpers.pagerank_search_oracle import words_of
 from whitewater.text.config import Index
 from whitewater.text.postings import tokenize_block
-from whitewater.text.terms import Terms
-from whitewater.text.tokens import LETTER, MARK, characters, lower, words
+from whitewater.text.tokens import LETTER, MARK, Terms, characters, lower, words
 
 # Marks without a letter, capitals whose lower case depends on more or is of other length, digits outside ASCII.
 DIFFICULT = [

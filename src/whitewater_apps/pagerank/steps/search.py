@@ -20,8 +20,7 @@ from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder, open_index
 from whitewater.text.ranking import Ranking, parse_query, rank
-from whitewater.text.terms import Terms
-from whitewater.text.tokens import Word, words
+from whitewater.text.tokens import Terms, Word, words
 from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
