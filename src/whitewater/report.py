@@ -122,8 +122,8 @@ def _value(settings: Mapping[str, Any], key: str) -> str:
 def _results(results: Sequence[Result]) -> str:
     lines = []
     for result in results:
-        counts = [number for number in map(rows, result.paths) if number is not None]
-        cells = (result.step, result.where, f"{counts[0]:,}" if counts else "", f"{sum(map(size_of, result.paths)):,}")
+        number = "" if result.rows is None else f"{result.rows:,}"
+        cells = (result.step, result.where, number, f"{sum(map(size_of, result.paths)):,}")
         lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
     head = "<th>step</th><th>where</th><th>rows</th><th>bytes</th>"
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, rows, terminal
+from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
@@ -68,7 +68,7 @@ def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
 def _of(place: Path) -> dict[str, dict[str, Any]]:
     manifest = read_manifest(place / "manifest.json")
     counts = {
-        str(result.paths[0].relative_to(place)): next((n for n in map(rows, result.paths) if n is not None), None)
+        str(result.paths[0].relative_to(place)): result.rows
         for result in results_by_step(manifest["outputs"], place)
         if all(path.exists() for path in result.paths)
     }

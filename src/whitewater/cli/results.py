@@ -46,6 +46,11 @@ class Result:
             return f"{first}/" if first.is_dir() else str(first)
         return f"{first.with_suffix('')}.{{{','.join(path.suffix[1:] for path in self.paths)}}}"
 
+    @property
+    def rows(self) -> int | None:
+        """The rows of the first format that has some."""
+        return next((number for number in map(rows, self.paths) if number is not None), None)
+
 
 def main(arguments: list[str]) -> int:
     """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
@@ -138,15 +143,11 @@ def _table(place: Path) -> Table:
     table.add_column("size", no_wrap=True, justify="right")
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
-    reports = [Result(step, (path,)) for step, path in read_performance_reports(manifest).items()]
-    for result in (
-        *results_by_step(read_manifest(manifest)["outputs"], place),
-        Result("manifest", (manifest,)),
-        *reports,
-    ):
+    reports = {"manifest": manifest, **read_performance_reports(manifest)}
+    others = [Result(step, (path,)) for step, path in reports.items()]
+    for result in [*results_by_step(read_manifest(manifest)["outputs"], place), *others]:
         if all(path.exists() for path in result.paths):
-            counts = [count for count in map(rows, result.paths) if count is not None]
-            number = f"{counts[0]:,}" if counts else ""
+            number = "" if result.rows is None else f"{result.rows:,}"
             table.add_row(result.step, number, decimal(sum(map(size_of, result.paths))), result.where)
         else:
             table.add_row(result.step, "", "", f"{result.where}  {NOT_MADE}")
