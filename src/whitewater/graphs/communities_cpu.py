@@ -42,7 +42,7 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
         waiting[vertex] = False
         old = labels[vertex]
         totals[old] -= strength[vertex]
-        count = _add_common(graph, labels, vertex, common, touched)
+        count = _add_common(graph, labels, None, vertex, (common, touched))
         best = _best(common, touched[:count], totals, share * strength[vertex], old)
         stays = common[old] - share * strength[vertex] * totals[old]
         gain = common[best] - share * strength[vertex] * totals[best]
@@ -65,14 +65,20 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
 
 
 @part
-def _add_common(graph: Rows, labels: Array, vertex: int, common: Array, touched: Array) -> int:
-    """Add up the weights between a vertex and each community near it, but for loops; return how many there are."""
+def _add_common(graph: Rows, labels: Array, within: Array | None, vertex: int, sums: tuple[Array, Array]) -> int:
+    """Add up the weights between a vertex and each label near it, but for loops; return how many labels there are.
+
+    ``within``, if given, are communities: only neighbors of the vertex's own count. ``sums`` are those of each label,
+    and the labels that have one.
+    """
     offsets, neighbors, weights = graph
+    common, touched = sums
     count = 0
     for entry in range(offsets[vertex], offsets[vertex + 1]):
         neighbor = neighbors[entry]
         label = labels[neighbor]
-        if neighbor != vertex:
+        # Numba resolves whether there are communities when it compiles: there are two versions.
+        if neighbor != vertex and (within is None or within[neighbor] == within[vertex]):
             # Weights are above 0, so that 0 says that the community is new here.
             if common[label] == 0:
                 touched[count] = label
@@ -135,7 +141,7 @@ def refine(graph: Rows, found: tuple[Array, Array], share: float, order: Array, 
         own, community = parts[vertex], communities[vertex]
         whole = of_communities[community]
         if sizes[own] == 1 and outward[own] >= share * totals[own] * (whole - totals[own]):
-            count = _add_common_inside(graph, (communities, parts), vertex, common, touched)
+            count = _add_common(graph, parts, communities, vertex, (common, touched))
             best, most = own, _LEAST_GAIN * strength[vertex]
             for near in range(count):
                 label = touched[near]
@@ -161,23 +167,6 @@ def _inside(graph: Rows, communities: Array, vertex: int) -> float:
         if neighbor != vertex and communities[neighbor] == communities[vertex]:
             total += weights[entry]
     return total
-
-
-@part
-def _add_common_inside(graph: Rows, found: tuple[Array, Array], vertex: int, common: Array, touched: Array) -> int:
-    """Do what `_add_common` does for the parts of the vertex's own community."""
-    offsets, neighbors, weights = graph
-    communities, parts = found
-    count = 0
-    for entry in range(offsets[vertex], offsets[vertex + 1]):
-        neighbor = neighbors[entry]
-        if neighbor != vertex and communities[neighbor] == communities[vertex]:
-            label = parts[neighbor]
-            if common[label] == 0:
-                touched[count] = label
-                count += 1
-            common[label] += weights[entry]
-    return count
 
 
 @kernel

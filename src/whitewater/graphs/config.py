@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from whitewater.config.base import Section
 
 
-class Edges(Section):
+class EdgeFiles(Section):
     """Files of edges, and of vertices: text (also gzip) with a line an edge, or Parquet."""
 
     files: tuple[str, ...] = Field(

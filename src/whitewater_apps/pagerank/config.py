@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from whitewater.config.base import Section, Sourced
-from whitewater.graphs.config import EdgeRules, Edges, Pagerank
+from whitewater.graphs.config import EdgeFiles, EdgeRules, Pagerank
 from whitewater.text.config import Index, Search
 from whitewater.web.config import Crawl, Html, Parse
 
@@ -54,7 +54,7 @@ class Fetch(Sourced):
     html: Html = Html()
     crawl: Crawl = Crawl()
     warc: Warc = Warc()
-    edges: Edges = Edges()
+    edges: EdgeFiles = EdgeFiles()
 
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "html": ("html.folder",), "crawl": ("crawl.start_urls",), "warc": ("warc.files",), "edges": ("edges.files",)

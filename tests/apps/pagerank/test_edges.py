@@ -21,7 +21,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.graphs.config import EdgeRules, Edges
+from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import text
 from whitewater.graphs.edges_folder import EdgesFolder, open_edges
 from whitewater.graphs.vertex_ids import places_of, vertex_id
@@ -83,7 +83,9 @@ def from_files(tmp_path: Path, rules: EdgeRules = DROP, threads: int = 1, **opti
     """Run the step on the files ``e*`` and ``v*`` of a folder."""
     files = {role: sorted(map(str, tmp_path.glob(f"{role[0]}*"))) for role in ("edges", "vertices")}
     described = {"format": 1, "source": "edges", "pages": 0, "counts": {}, "files": files}
-    write_json(tmp_path / "fetched" / "source.json", described | {"settings": Edges(**options).model_dump(mode="json")})
+    write_json(
+        tmp_path / "fetched" / "source.json", described | {"settings": EdgeFiles(**options).model_dump(mode="json")}
+    )
     output = Path(tempfile.mkdtemp(dir=tmp_path)) / "edges"
     edges(
         run_of(rules, threads),

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.graphs.config import Edges
+from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edge_files import parquet, text
 from whitewater.graphs.edge_files.names import Batch, Merging, merged, vertices_of
 from whitewater.graphs.vertex_ids import vertex_id
@@ -32,7 +32,7 @@ SEPARATORS = {"whitespace": None, "tab": "\t", "comma": ",", "space": " "}
 WHOLE = 1 << 40
 
 
-def units_of(path: Path, options: Edges, size: int = WHOLE) -> list[text.Unit]:
+def units_of(path: Path, options: EdgeFiles, size: int = WHOLE) -> list[text.Unit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "RANGE_BYTES", size)
         return text.units(text.open_file(path, options))
@@ -40,7 +40,7 @@ def units_of(path: Path, options: Edges, size: int = WHOLE) -> list[text.Unit]:
 
 def pairs(path: Path, size: int = WHOLE, **options: Any) -> list[tuple[Any, ...]]:
     """Return the rows of a file of pairs; ids of text as names."""
-    chosen = Edges(**options)
+    chosen = EdgeFiles(**options)
     batches = [batch for unit in units_of(path, chosen, size) for batch in text.read_edges(unit, chosen)]
     return [row for batch in batches for row in rows_of(batch)]
 
@@ -228,7 +228,7 @@ def test_files_that_are_absent_or_have_no_line_end_are_named(tmp_path: Path, mon
 
 
 def adjacency(path: Path, size: int = WHOLE, **options: Any) -> tuple[list[Any], list[tuple[Any, ...]]]:
-    chosen = Edges(layout="adjacency", **options)
+    chosen = EdgeFiles(layout="adjacency", **options)
     batches = [batch for unit in units_of(path, chosen, size) for batch in text.read_edges(unit, chosen)]
     firsts = [name for batch in batches if batch.firsts is not None for name in named(batch, batch.firsts)]
     return firsts, [row for batch in batches for row in rows_of(batch)]
@@ -244,7 +244,7 @@ def test_adjacency_has_a_vertex_and_all_its_targets_a_line(tmp_path: Path) -> No
 
 
 def vertices(path: Path, **options: Any) -> tuple[Counter[str], pa.Table]:
-    chosen = Edges(**options)
+    chosen = EdgeFiles(**options)
     [unit] = units_of(path, chosen)
     counts, [table] = text.read_vertices(unit, chosen)
     return counts, table
@@ -272,7 +272,7 @@ def test_vertices_are_ids_or_ids_and_names(tmp_path: Path) -> None:
 
 
 def parquet_rows(path: Path, **options: Any) -> list[tuple[Any, ...]]:
-    chosen = Edges(**options)
+    chosen = EdgeFiles(**options)
     batches = [batch for unit in parquet.units(path) for batch in parquet.read_edges(unit, chosen)]
     return [row for batch in batches for row in rows_of(batch)]
 
@@ -321,7 +321,7 @@ def test_vertices_of_parquet_are_its_first_column_and_names_its_second(tmp_path:
     def read(columns: dict[str, list[Any]], **options: Any) -> tuple[int, dict[str, list[Any]]]:
         pq.write_table(pa.table(columns), tmp_path / "v.parquet")
         [unit] = parquet.units(tmp_path / "v.parquet")
-        counts, [table] = parquet.read_vertices(unit, Edges(**options))
+        counts, [table] = parquet.read_vertices(unit, EdgeFiles(**options))
         return counts["rows"], table.to_pydict()
 
     assert read({"id": [3, 1], "name": ["c", "a"], "n": [1, 2]}) == (2, {"vertex": [1, 3], "name": ["a", "c"]})

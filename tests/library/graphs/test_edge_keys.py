@@ -14,7 +14,7 @@ from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.engines import Rule
 from whitewater.graphs.build.kernels import KeyedEdges, sort_keys
-from whitewater.graphs.build.tasks import Encoding, IdCodes, bucket_edges, encode_edges, merge_edges
+from whitewater.graphs.build.tasks import Encoding, IdCodes, Piece, TargetRange, bucket_edges, encode_edges, merge
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdCodes(-400, 1001)
@@ -85,14 +85,17 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
     ids = np.sort(random.choice(2**20, 40, replace=False))
     codes = IdCodes(0, 2**20)
     _, numbers = codes.number(codes.empty_marks(), ids)
-    target, source = np.sort(random.integers(10, 30, 6000)), random.integers(0, 40, 6000)
+    target, source = random.integers(10, 30, 6000), random.integers(0, 40, 6000)
     source[:100] = 3
     weights = random.choice([0.1, 0.2, 0.7, 1e-12, 1e12], 6000)
     keys = ids[target].astype(np.uint64) << np.uint64(32) | ids[source].astype(np.uint64)
-    cuts = [0, *np.searchsorted(target, [15, 15, 22]).tolist(), 6000]
-    pieces: list[KeyedEdges] = [(keys[a:b], weights[a:b] if weighted else NO_WEIGHTS) for a, b in pairwise(cuts)]
-    buckets = [pieces[:1], pieces[1:3], pieces[3:]]
-    merged = merge_edges(buckets, numbers, range(10, 30), rule, "int32", weighted=True, edges=6000)
+    pieces = []
+    for start, stop in pairwise([0, 1500, 1500, 4000, 6000]):
+        edges: KeyedEdges = (keys[start:stop], weights[start:stop] if weighted else NO_WEIGHTS)
+        (of_piece, values), ends = bucket_edges(edges, (17, 3))
+        pieces.append(Piece(of_piece, values, ends))
+    task = TargetRange(range(8), range(10, 30), 6000)
+    merged = merge(task, pieces=pieces, numbers=numbers, rule=rule, index="int32", weighted=True)
     dense = np.zeros((40, 40))
     if rule == "sum":
         order = np.argsort(weights, kind="stable")
@@ -128,7 +131,7 @@ def test_vertices_are_what_is_known_and_the_ends_of_edges(known: set[int], ends:
     keys, _ = encode_edges((source, source, None), encoding_of(codes), marks)
     ids, numbers = codes.number(marks, np.array(sorted(known), np.int64) - 7)
     assert ids.tolist() == [each - 7 for each in sorted(known | ends)]
-    merged = merge_edges([[(keys, NO_WEIGHTS)]], numbers, range(len(ids)), "drop", "int64", weighted=False,
-                         edges=len(keys))  # fmt: skip
+    task, piece = TargetRange(range(1), range(len(ids)), len(keys)), Piece(keys, NO_WEIGHTS, np.array([len(keys)]))
+    merged = merge(task, pieces=[piece], numbers=numbers, rule="drop", index="int64", weighted=False)
     assert np.array_equal(merged.sources, np.searchsorted(ids, source))
     assert np.array_equal(np.flatnonzero(merged.counts), merged.sources)

@@ -12,7 +12,7 @@ cache of a core (Polychroniou, Ross: A comprehensive study of main-memory partit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -168,27 +168,18 @@ def bucket_edges(edges: KeyedEdges, bucket_bits: tuple[int, int]) -> tuple[Keyed
 
 def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule: Rule, index: str,
           weighted: bool) -> MergedEdges:  # fmt: skip
-    """Sort the edges of a range of targets, and make one of those with the same ends."""
-    buckets = zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True)
-    return merge_edges(buckets, numbers, task.vertices, rule, index, weighted=weighted, edges=task.edges)
+    """Sort the edges of a range by target, then source, bucket by bucket, and make one of those with the same ends.
 
-
-def merge_edges(
-    buckets: Iterable[Sequence[KeyedEdges]], numbers: Numbers, vertices: range, rule: Rule, index: str, *,
-    weighted: bool, edges: int
-) -> MergedEdges:  # fmt: skip
-    """Sort edges by target, then source, bucket by bucket, and make one of those with the same ends.
-
-    ``buckets`` are the pieces of each bucket, in ascending order, ``edges`` in all; ``numbers`` are those of the codes,
-    and ``vertices`` those of the targets. By ``rule`` edges with the same ends get the sum of their weights (in
-    ascending order), or else the maximum; edges without any count 1 each. ``index`` is the dtype of the sources, and
-    ``weighted`` says whether the result has weights.
+    ``numbers`` are those of the codes. By ``rule`` edges with the same ends get the sum of their weights (in ascending
+    order), or else the maximum; edges without any count 1 each. ``index`` is the dtype of the sources, and ``weighted``
+    says whether the result has weights.
     """
+    vertices = task.vertices
     counts = np.zeros(len(vertices), np.int64)
-    sources, merged = empty(edges, np.dtype(index)), empty(edges if weighted else 0, _FLOAT64)
+    sources, merged = empty(task.edges, np.dtype(index)), empty(task.edges if weighted else 0, _FLOAT64)
     filled, loops, repeated = 0, 0, -1
-    for pieces in buckets:
-        all_keys, all_weights = zip(*pieces, strict=True)
+    for bucket_of_pieces in zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True):
+        all_keys, all_weights = zip(*bucket_of_pieces, strict=True)
         keys, weights = bucket = _room(sum(map(len, all_keys)), weighted=any(map(len, all_weights)))
         np.concatenate(all_keys, out=keys)
         np.concatenate(all_weights, out=weights)

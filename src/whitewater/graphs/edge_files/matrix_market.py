@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from whitewater.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from whitewater.graphs.config import Edges
+    from whitewater.graphs.config import EdgeFiles
 
 BANNER = b"%%matrixmarket"
 # Words of the first line, and why a matrix of them cannot be read.
@@ -34,7 +34,7 @@ class Matrix(NamedTuple):
     entries: int
 
 
-def read_matrix(path: Path, banner: bytes, sizes: bytes, settings: Edges) -> Matrix:
+def read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> Matrix:
     """Return what the line of the sizes declares; ``banner`` is the first line of the file.
 
     Raises InputError if the matrix is not a list of real weights, or a line is not of the format, and ConfigError if
@@ -58,11 +58,7 @@ def read_matrix(path: Path, banner: bytes, sizes: bytes, settings: Edges) -> Mat
     wanted |= dict.fromkeys(["directed"] * ("symmetric" in words) + ["weighted"] * ("pattern" in words), False)
     for name, value in wanted.items():
         if getattr(settings, name) != value:
-            kind, setting = " ".join(words), f"pagerank.fetch.edges.{name}"
-            raise ConfigError(f"{path} is a {kind} matrix, but {setting} is {_shown(getattr(settings, name))}. Set it "
-                              f"to {_shown(value)}.")  # fmt: skip
+            found, wanted_value = (str(each).lower() for each in (getattr(settings, name), value))
+            raise ConfigError(f"{path} is a {' '.join(words)} matrix, but pagerank.fetch.edges.{name} is {found}. Set "
+                              f"it to {wanted_value}.")  # fmt: skip
     return Matrix(rows, columns, entries)
-
-
-def _shown(value: str | bool) -> str:
-    return str(value).lower()

@@ -19,7 +19,7 @@ from whitewater.io.terminal_text import shorten
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.graphs.config import Edges
+    from whitewater.graphs.config import EdgeFiles
 
 # Columns of a list of names in an error.
 _LONGEST_LIST = 300
@@ -62,7 +62,7 @@ def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
 
 
-def edge_columns(path: Path, columns: Sequence[str], settings: Edges) -> list[str]:
+def edge_columns(path: Path, columns: Sequence[str], settings: EdgeFiles) -> list[str]:
     """Return the columns of source, target and, where edges have one, weight.
 
     Raises ConfigError if one is not among the ``columns`` of a file, or more than once.

@@ -20,7 +20,7 @@ from whitewater.io.folder import RowGroup
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
-    from whitewater.graphs.config import Edges
+    from whitewater.graphs.config import EdgeFiles
 
 BLOCK_ROWS = 1 << 20
 _MAGIC = b"PAR1"
@@ -47,7 +47,7 @@ def column_names(path: Path) -> list[str]:
         return list(file.schema_arrow.names)
 
 
-def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
+def read_edges(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
     """Yield the edges of a row group.
 
     Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
@@ -61,7 +61,7 @@ def read_edges(group: RowGroup, settings: Edges) -> Iterator[Batch]:
             yield Batch(source, target, weights[0] if weights else None, names=named)
 
 
-def read_vertices(group: RowGroup, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
+def read_vertices(group: RowGroup, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
     """Return the count of ``rows`` of a row group, and its vertices as tables of vertex and, if any, name.
 
     The first column holds the ids, whatever its name; the second one, if it is text and ids are not, the names.
@@ -80,7 +80,7 @@ def _where(group: RowGroup, column: str) -> str:
     return f"{group.path}, row group {group.number}: column {column!r}"
 
 
-def _ids(column: pa.Array, where: str, settings: Edges) -> pa.Array:
+def _ids(column: pa.Array, where: str, settings: EdgeFiles) -> pa.Array:
     """Return numbers as int64, or names."""
     if _is_text(column.type) != (settings.ids == "text"):
         kind, other = ("integers", "text") if settings.ids == "integer" else ("text", "integer")

@@ -10,17 +10,16 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, InputError, WhitewaterError
-from whitewater.graphs.config import EdgeRules, Edges
+from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import parquet, text
 from whitewater.graphs.edge_files.names import Batch, Merging, merged
 from whitewater.graphs.edge_files.text import TextFile, Unit
@@ -46,32 +45,12 @@ Result = TypeVar("Result")
 Mask = npt.NDArray[np.bool_]
 # By path; None where a file is Parquet.
 Opened = dict[Path, TextFile | None]
-
-
-class Part(NamedTuple):
-    """A part of the folder that one task writes: its number, and what of which file it reads."""
-
-    number: int
-    path: Path
-    unit: Unit | RowGroup
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How parts are read: settings, rules, the folder that is written, and the vertices where a table gave them."""
-
-    settings: Edges
-    rules: EdgeRules
-    folder: Path
-    known: Ids | None
-
-    def knows(self, ids: Ids) -> Mask:
-        """Return which ids the table of vertices has, bool (ids,); all, if there is none."""
-        return np.ones(len(ids), bool) if self.known is None else places_of(ids, self.known) >= 0
+# The number of a part of the folder that one task writes, and what it reads.
+Part = tuple[int, Unit | RowGroup]
 
 
 def edges_of_files(
-    run: Run[EdgeRules], files: Mapping[str, Sequence[str]], folder: Path, *, settings: Edges
+    run: Run[EdgeRules], files: Mapping[str, Sequence[str]], folder: Path, *, settings: EdgeFiles
 ) -> EdgesFolder:
     """Write the edges of files, ``edges`` and maybe ``vertices``, and their vertices where they are known.
 
@@ -85,8 +64,9 @@ def edges_of_files(
     folder.mkdir(parents=True, exist_ok=True)
     with run.workers() as workers:
         of_table, table = _read_table(_opened(files.get("vertices", []), settings), settings, workers)
-        reading = Reading(settings, run.settings, folder, None if table is None else table["vertex"].to_numpy())
-        counts, vertices = _read_edges(_opened(files["edges"], settings), reading, table, workers)
+        known = None if table is None else table["vertex"].to_numpy()
+        read = partial(read_part, settings=settings, rules=run.settings, folder=folder, known=known)
+        counts, vertices = _read_edges(_opened(files["edges"], settings), read, settings, table, workers)
     counts += of_table
     if counts["lines"]:
         logger.info("%d lines, of which %d are comments, %d empty and %d headers", *(counts[name] for name in LINES))
@@ -104,13 +84,13 @@ def edges_of_files(
 
 
 def _read_edges(
-    files: Opened, reading: Reading, table: pa.Table | None, workers: Workers
+    files: Opened, read: Callable[[Part], Any], settings: EdgeFiles, table: pa.Table | None, workers: Workers
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
     vertices = Merging(*[] if table is None else [table])
     named = table is not None and "name" in table.column_names
-    for path, (counted, found) in _read(files, partial(read_part, reading=reading), workers, label="edges"):
+    for path, (counted, found) in _read(files, read, workers, label="edges"):
         counts[path].update(counted)
         if found is not None and found.num_rows:
             # A vertex that a table of names lacks is named by its id.
@@ -118,11 +98,11 @@ def _read_edges(
             ids = found["vertex"]
             vertices.add(found.append_column("name", ids.cast(pa.large_string())) if is_nameless else found)
     _check_declared(files, counts)
-    _warn_of_unread(files, counts, reading.settings)
+    _warn_of_unread(files, counts, settings)
     return sum(counts.values(), Counter[str]()), vertices.table()
 
 
-def _read_table(files: Opened, settings: Edges, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
+def _read_table(files: Opened, settings: EdgeFiles, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
     """Read files of vertices; return counts of rows that repeat a vertex and of lines, and the table, if any."""
     if not files:
         return Counter(), None
@@ -141,7 +121,7 @@ def _read_table(files: Opened, settings: Edges, workers: Workers) -> tuple[Count
     return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
 
 
-def _opened(paths: Sequence[str], settings: Edges) -> Opened:
+def _opened(paths: Sequence[str], settings: EdgeFiles) -> Opened:
     """Recognize files, and read what is ahead of their rows."""
 
     def opened(path: Path) -> TextFile | None:
@@ -157,9 +137,9 @@ def _read(
     units = [
         (path, unit) for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path))
     ]
-    parts = [Part(number, *each) for number, each in enumerate(units)]
+    parts = list(enumerate(unit for _, unit in units))
     outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
-    return _without_faults((part.path, outcome) for part, outcome in zip(parts, outcomes, strict=True))
+    return _without_faults((path, outcome) for (path, _), outcome in zip(units, outcomes, strict=True))
 
 
 def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
@@ -202,7 +182,7 @@ def _check_declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> None:
     _raise(faults)
 
 
-def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: Edges) -> None:
+def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: EdgeFiles) -> None:
     """Warn of weights that are not read, and of comments that might be edges."""
     columns = {path: file.header if file else parquet.column_names(path) for path, file in files.items()}
     unread = [path for path, names in columns.items()
@@ -220,48 +200,45 @@ def _shortened(paths: Sequence[Path]) -> str:
     return f"{paths[0]} and {len(paths) - 1} more files" if len(paths) > 1 else str(paths[0])
 
 
-def read_part(part: Part, *, reading: Reading) -> tuple[Counter[str], pa.Table | None]:
+def read_part(
+    part: Part, *, settings: EdgeFiles, rules: EdgeRules, folder: Path, known: Ids | None
+) -> tuple[Counter[str], pa.Table | None]:
     """Write the edges of a part; the same part leaves the same file whenever it runs.
 
-    Return counts, and the vertices that the table must have besides the ends of edges, or for a name.
+    ``known`` are the vertices, where a table gave them. Return counts, and the vertices that the table must have
+    besides the ends of edges, or for a name.
     """
     counts, vertices = Counter[str](), list[pa.Table]()
-    unit, settings = part.unit, reading.settings
+    number, unit = part
     batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
-    with EdgesWriter(reading.folder, part.number, weighted=settings.weighted) as writer:
+    with EdgesWriter(folder, number, weighted=settings.weighted) as writer:
         for batch in batches:
-            broken = ~(reading.knows(batch.source) & reading.knows(batch.target))
-            judged = judge(batch.source, batch.target, broken, reading.rules)
+            judged = judge(batch.source, batch.target, known, rules)
             counts += judged.counts + batch.counts
             arrays = [batch.source, batch.target, *([] if batch.weight is None else [batch.weight])]
             writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
-            if reading.known is None or reading.rules.broken == "keep":
-                vertices.append(_vertices(batch, judged, reading))
+            if known is None:
+                vertices.append(_vertices(batch, [batch.source[judged.loops & ~judged.kept]]))
+            elif rules.broken == "keep":
+                table = _vertices(batch, [batch.source, batch.target])
+                vertices.append(table.filter(pa.array(places_of(table["vertex"].to_numpy(), known) < 0)))
     return counts, merged(vertices) if vertices else None
 
 
-def _vertices(batch: Batch, judged: Judged, reading: Reading) -> pa.Table:
-    """Return the vertices that the table lacks, if there is one.
-
-    Else those that have names, or that lines begin with, or that are ends of loops that are dropped.
-    """
-    table = batch.names
-    if table is None:
-        lost = judged.loops & ~judged.kept
-        ends = [batch.source[lost]] if reading.known is None else [batch.source, batch.target]
-        firsts = [] if batch.firsts is None else [batch.firsts]
-        table = pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
-    return table if reading.known is None else table.filter(pa.array(~reading.knows(table["vertex"].to_numpy())))
+def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:
+    """Return the vertices that have names, or else those that lines begin with and some ends."""
+    if batch.names is not None:
+        return batch.names
+    firsts = [] if batch.firsts is None else [batch.firsts]
+    return pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
 
 
-def _read_vertices(part: Part, *, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
-    if isinstance(part.unit, RowGroup):
-        return parquet.read_vertices(part.unit, settings)
-    return text.read_vertices(part.unit, settings)
+def _read_vertices(part: Part, *, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
+    _, unit = part
+    return parquet.read_vertices(unit, settings) if isinstance(unit, RowGroup) else text.read_vertices(unit, settings)
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """What the rules say of rows, bool (rows,): which are edges, which are broken, which are loops; and the counts."""
 
     kept: Mask
@@ -270,11 +247,14 @@ class Judged:
     counts: Counter[str]
 
 
-def judge(source: Ids, target: Ids, broken: Mask, rules: EdgeRules) -> Judged:
-    """Apply the rules to rows, some of which have an end that is not a known vertex.
+def judge(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> Judged:
+    """Apply the rules to rows; one is broken if an end is not among the vertices, where these are known.
 
     A broken row that is dropped is not a self-loop any more.
     """
+    broken = np.zeros(len(source), bool)
+    if known is not None:
+        broken = (places_of(source, known) < 0) | (places_of(target, known) < 0)
     drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
     loops = (source == target) & ~(broken & drop_broken)
     kept = ~((broken & drop_broken) | (loops & drop_loops))

@@ -28,7 +28,7 @@ from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks,
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.graphs.config import Edges
+    from whitewater.graphs.config import EdgeFiles
 
 # Bytes of a part that one task reads: some seconds of work.
 RANGE_BYTES = 64 << 20
@@ -104,7 +104,7 @@ class Unit(NamedTuple):
     stop: int | None
 
 
-def open_file(path: Path, settings: Edges) -> TextFile:
+def open_file(path: Path, settings: EdgeFiles) -> TextFile:
     """Read the lines of a file ahead of its first row.
 
     Raises InputError if it cannot be read as text, has no header where it should have one, or is a matrix that is not
@@ -150,14 +150,14 @@ def units(file: TextFile) -> list[Unit]:
     return [Unit(file, start, stop) for start, stop in ranges(file.path, file.body, RANGE_BYTES)]
 
 
-def may_be_edge(comment: bytes, settings: Edges) -> bool:
+def may_be_edge(comment: bytes, settings: EdgeFiles) -> bool:
     """Return whether a comment at the head of a file reads as an edge between names, such as ``%41`` and ``Java``."""
     first, *others = comment.split(_SEPARATORS[settings.delimiter]) or [b""]
     names = settings.ids == "text" and settings.comment == "head"
     return names and len(first.strip()) > 1 and 1 <= len(others) < _FIELDS
 
 
-def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
+def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
     """Yield the edges of a unit, and of adjacency the vertices that its lines begin with.
 
     Raises InputError if a line lacks a field or has too many, an id is not a 64-bit integer or not UTF-8, a weight is
@@ -184,7 +184,7 @@ def read_edges(unit: Unit, settings: Edges) -> Iterator[Batch]:
             yield Batch(source, target, weight, None, names, block.counts(len(places)))
 
 
-def read_vertices(unit: Unit, settings: Edges) -> tuple[Counter[str], list[pa.Table]]:
+def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
     """Return counts of the ``rows`` and lines of a unit, and its vertices as tables of vertex and, if any, name.
 
     Raises
@@ -213,7 +213,7 @@ def _blanks(separator: bytes | None) -> bytes:
     return b" \t\r".replace(separator or b"\n", b"")
 
 
-def _blocks(unit: Unit, settings: Edges) -> Iterator[_Block]:
+def _blocks(unit: Unit, settings: EdgeFiles) -> Iterator[_Block]:
     offset = unit.start
     for data in line_blocks(unit.file.path, unit.start, unit.stop):
         yield _Block(unit.file, settings, offset, data)
@@ -227,7 +227,7 @@ class _Block:
     ``sizes`` where the fields of each begin and how many it has, all int64 (rows,); ``fields`` are those of all rows.
     """
 
-    def __init__(self, file: TextFile, settings: Edges, offset: int, data: bytes) -> None:
+    def __init__(self, file: TextFile, settings: EdgeFiles, offset: int, data: bytes) -> None:
         self._file, self._settings, self._offset, self._data = file, settings, offset, data
         self._separator = _SEPARATORS[settings.delimiter]
         self._check_text()

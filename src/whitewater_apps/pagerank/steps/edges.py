@@ -2,8 +2,6 @@
 
 import logging
 from collections import Counter
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.graphs.config import EdgeRules, Edges
+from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files.names import SCHEMA, Merging, merged
 from whitewater.graphs.edge_files.reading import edges_of_files, judge, total
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
@@ -45,28 +43,10 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     else:
         with check_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
             pages = open_pages(fetched)
-            settings = Edges.model_validate(pages.settings)
+            settings = EdgeFiles.model_validate(pages.settings)
             folder = edges_of_files(run, pages.files, edges, settings=settings)
     run.note(**folder.counts, vertices=folder.vertex_rows)
     logger.info("%d rows read, %d edges kept", folder.counts["read"], folder.edges)
-
-
-@dataclass(frozen=True)
-class LinkResolver:
-    """Replaces aliases by documents; ``alias_documents`` is the document of each alias, ``folder`` is for the edges."""
-
-    documents: Ids  # ascending, like the aliases
-    aliases: Ids
-    alias_documents: Ids
-    rules: EdgeRules
-    folder: Path
-
-    def resolve(self, ids: Ids) -> Ids:
-        """Return ids with each alias replaced by its document."""
-        places = places_of(ids, self.aliases)
-        resolved = ids.copy()
-        resolved[places >= 0] = self.alias_documents[places[places >= 0]]
-        return resolved
 
 
 def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Path) -> EdgesFolder:
@@ -84,33 +64,45 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
-    resolver = LinkResolver(ids, *_aliases(documents, ids), run.settings, folder)
+    shared = {"documents": ids, "aliases": _aliases(documents, ids), "rules": run.settings, "folder": folder}
     counts, merging = Counter[str](redirected=0), Merging(vertices)
     groups = LINKS.parts(links)
     parts = [groups[start : start + _GROUPS_PER_PART] for start in range(0, len(groups), _GROUPS_PER_PART)]
     with run.workers() as workers:
-        read = partial(read_links, resolver=resolver)
-        for part_counts, targets in workers.map(read, list(enumerate(parts)), label="edges", ordered=True):
+        tasks = list(enumerate(parts))
+        for part_counts, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
             counts.update(part_counts)
             merging.add(targets)
     finish_edges(folder, weighted=False, directed=True, vertices=merging.table(), counts=total(counts))
     return open_edges(folder)
 
 
-def read_links(part: "tuple[int, list[RowGroup]]", *, resolver: LinkResolver) -> tuple[Counter[str], pa.Table]:
-    """Write the edges of row groups of links; return the counts, and id and URL of broken targets that are kept."""
+def read_links(
+    part: "tuple[int, list[RowGroup]]", *, documents: Ids, aliases: tuple[Ids, Ids], rules: EdgeRules, folder: Path
+) -> tuple[Counter[str], pa.Table]:
+    """Write the edges of row groups of links; return the counts, and id and URL of broken targets that are kept.
+
+    The ids of ``documents``, and of ``aliases``, with the document of each, ascend.
+    """
+
+    def resolve(ids: Ids) -> Ids:
+        places = places_of(ids, aliases[0])
+        resolved = ids.copy()
+        resolved[places >= 0] = aliases[1][places[places >= 0]]
+        return resolved
+
     number, groups = part
     counts, names = Counter[str](), [SCHEMA.empty_table()]
-    keep = resolver.rules.broken == "keep"
-    with EdgesWriter(resolver.folder, number, weighted=False) as writer:
+    keep = rules.broken == "keep"
+    with EdgesWriter(folder, number, weighted=False) as writer:
         for group in groups:
             table = LINKS.read_group(group, ["source", "target", *(["target_url"] if keep else [])])
             original = np.array(table["target"])
-            source, target = resolver.resolve(np.array(table["source"])), resolver.resolve(original)
-            unknown_sources = source[places_of(source, resolver.documents) < 0]
+            source, target = resolve(np.array(table["source"])), resolve(original)
+            unknown_sources = source[places_of(source, documents) < 0]
             if len(unknown_sources):
                 raise IntegrityError(f"a link comes from page {unknown_sources[0]}, which is not a document. {_REMEDY}")
-            links = judge(source, target, places_of(target, resolver.documents) < 0, resolver.rules)
+            links = judge(source, target, documents, rules)
             counts.update(links.counts, redirected=int((target != original).sum()))
             writer.add(source[links.kept], target[links.kept])
             if keep:
