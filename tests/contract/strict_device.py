@@ -124,7 +124,7 @@ class StrictInEdges:
     """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_kernels`)."""
 
     def __init__(self, edges: Edges) -> None:
-        self._on_cpu = CpuInEdges(edges_on_host(edges), out_degree=np.empty(0), threads=1, keep=False)
+        self._on_cpu = CpuInEdges(edges_on_host(edges), threads=1)
 
     def pull(self, shares: Array, out: Array) -> None:
         self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))

@@ -93,7 +93,7 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
     def sums_on(device: Device) -> Any:
         out = device.xp.empty(VERTICES)
         there = edges_to_device(device, edges)
-        in_edges = prepare_in_edges(device, there, out_degree=larger.out_degree, threads=1, keep=True)
+        in_edges = prepare_in_edges(device, there, threads=1)
         in_edges.pull(device.to_device(shares), out)
         return device.to_host(out)
 

@@ -31,11 +31,8 @@ def edges_of(
     return Edges(np.concatenate([[0], np.cumsum(counts)]), sources, weights)
 
 
-def pull(
-    edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1, keep: bool = True
-) -> npt.NDArray[np.float64]:
-    out_degree = np.bincount(edges.sources, minlength=len(shares))
-    held = prepare_in_edges(Device(), edges, out_degree=out_degree, threads=threads, keep=keep)
+def pull(edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1) -> npt.NDArray[np.float64]:
+    held = prepare_in_edges(Device(), edges, threads=threads)
     sums = np.full(edges.target_count, np.nan)
     held.pull(shares, sums)
     return sums
@@ -72,14 +69,11 @@ def row_sums(edges: Edges, shares: npt.NDArray[np.float64]) -> list[float]:
     vertices=st.integers(1, 50),
     weighted=st.booleans(),
     dtype=st.sampled_from([np.int32, np.int64]),
-    keep=st.booleans(),
 )
-def test_sums_have_the_bits_of_the_stated_order(
-    counts: list[int], vertices: int, weighted: bool, dtype: type, keep: bool
-) -> None:
+def test_sums_have_the_bits_of_the_stated_order(counts: list[int], vertices: int, weighted: bool, dtype: type) -> None:
     edges = edges_of(np.array(counts, np.int64), vertices, weighted=weighted, seed=vertices, dtype=dtype)
     shares = np.random.default_rng(1).random(vertices)
-    assert pull(edges, shares, keep=keep).tolist() == row_sums(edges, shares)
+    assert pull(edges, shares).tolist() == row_sums(edges, shares)
 
 
 @settings(max_examples=25, deadline=None)
@@ -89,42 +83,27 @@ def test_ranges_and_threads_give_the_same_bits(counts: list[int], data: st.DataO
     shares = np.random.default_rng(1).random(40)
     expected = pull(edges, shares)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(counts)), max_size=4)))
-    threads, keep = data.draw(st.integers(1, 5)), data.draw(st.booleans())
+    threads = data.draw(st.integers(1, 5))
     parts = [
-        pull(edges.between(start, stop), shares, threads=threads, keep=keep)
-        for start, stop in pairwise([0, *cuts, len(counts)])
+        pull(edges.between(start, stop), shares, threads=threads) for start, stop in pairwise([0, *cuts, len(counts)])
     ]
     assert np.concatenate(parts).tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("keep", [True, False])
-def test_large_graphs_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, threads: int, keep: bool) -> None:
+def test_large_graphs_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
     monkeypatch.setattr(in_edges_cpu, "_PART_EDGES", 1000)
     counts = np.random.default_rng(4).zipf(1.6, 5000).clip(max=20_000) - 1
     edges = edges_of(counts, 3000, weighted=True, seed=5)
     shares = np.random.default_rng(6).random(3000)
     matrix = sparse.csr_array((edges.weights, edges.sources, edges.offsets), shape=(5000, 3000))
-    found = pull(edges, shares, threads=threads, keep=keep)
+    found = pull(edges, shares, threads=threads)
     np.testing.assert_allclose(found, matrix @ shares, rtol=1e-12)
     monkeypatch.undo()
     assert found.tobytes() == pull(edges, shares).tobytes()
 
 
-def test_kept_edges_need_no_memory_of_those_that_are_mapped() -> None:
-    edges = edges_of(np.array([3, 0, 5]), 6, weighted=False, seed=0)
-    shares = np.arange(6.0)
-    out_degree = np.bincount(edges.sources, minlength=6)
-    held = prepare_in_edges(Device(), edges, out_degree=out_degree, threads=1, keep=True)
-    expected = row_sums(edges, shares)
-    edges.sources[:] = 0
-    sums = np.empty(3)
-    held.pull(shares, sums)
-    assert sums.tolist() == expected
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path, keep: bool) -> None:
+def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path) -> None:
     edges = edges_of(np.array([9, 0, 5000]), 600, weighted=True, seed=0)
     assert edges.weights is not None
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -134,8 +113,8 @@ def test_edges_in_mapped_files_are_pulled_along_where_they_are(tmp_path: Path, k
         np.save(tmp_path / f"{name}.npy", array)
     mapped = Edges(*(np.asarray(np.load(tmp_path / f"{name}.npy", mmap_mode="r")) for name in arrays))
     shares = np.random.default_rng(1).random(600)
-    assert pull(mapped, shares, keep=keep).tolist() == row_sums(edges, shares)
-    assert pull(mapped.between(1, 3), shares, keep=keep).tolist() == row_sums(edges, shares)[1:]
+    assert pull(mapped, shares).tolist() == row_sums(edges, shares)
+    assert pull(mapped.between(1, 3), shares).tolist() == row_sums(edges, shares)[1:]
 
 
 def test_the_memory_of_the_cpu_is_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:

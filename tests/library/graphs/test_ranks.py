@@ -148,7 +148,7 @@ def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
 def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
     edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
     sums = np.empty(1)
-    in_edges = prepare_in_edges(Device(), edges, out_degree=np.array([1_000_003]), threads=1, keep=False)
+    in_edges = prepare_in_edges(Device(), edges, threads=1)
     in_edges.pull(np.array([0.1]), sums)
     assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
 
@@ -191,8 +191,8 @@ solving.SMALL_EDGES = 2**62
 rank(open_graph(few), out, tolerance=1e-3, threads=1)
 allocated = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmData"))
 resource.setrlimit(resource.RLIMIT_DATA, (allocated + int(sys.argv[4]),) * 2)
-if sys.argv[5:] == ["keep"]:
-    solving.kept_bytes = lambda *_: 0
+if sys.argv[5:] == ["copied"]:
+    open_graph(graph).sources.copy()
 rank(open_graph(graph), out, tolerance=1e-3, threads=1)
 """
 
@@ -216,14 +216,14 @@ def test_edges_that_memory_cannot_hold_stream_from_the_disk(tmp_path: Path) -> N
         writer.finish()
     streamed = limited(few.path, tmp_path / "graph", tmp_path / "streamed", 36_000_000)
     assert streamed.returncode == 0, streamed.stderr
-    kept = limited(few.path, tmp_path / "graph", tmp_path / "kept", 36_000_000, "keep")
-    assert "MemoryError" in kept.stderr
+    copied = limited(few.path, tmp_path / "graph", tmp_path / "copied", 36_000_000, "copied")
+    assert "MemoryError" in copied.stderr
     ranks = rank(open_graph(tmp_path / "graph"), tmp_path, tolerance=1e-3).ranks
     assert pd.read_parquet(tmp_path / "streamed/ranks.parquet")["rank"].to_numpy().tobytes() == ranks.tobytes()
 
 
 @pytest.mark.parametrize(("weighted", "threads", "kind"), [(False, 5, "threads"), (True, 2, "processes")])
-def test_ranks_are_the_same_bits_for_threads_processes_and_edges_that_are_not_kept(
+def test_ranks_are_the_same_bits_for_threads_and_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, weighted: bool, threads: int, kind: Literal["threads", "processes"]
 ) -> None:
     # Large enough for several parts of threads, and for more than one slice of vertices.
@@ -240,8 +240,6 @@ def test_ranks_are_the_same_bits_for_threads_processes_and_edges_that_are_not_ke
     assert spread.ranks.tobytes() == alone.ranks.tobytes()
     assert spread.convergence == alone.convergence
     assert spread.facts["workers"]["count"] == 1
-    monkeypatch.setattr(solving, "kept_bytes", lambda *_: 2**62)
-    assert rank(folder, tmp_path, tolerance=1e-3).ranks.tobytes() == alone.ranks.tobytes()
 
 
 @settings(max_examples=20, deadline=None)

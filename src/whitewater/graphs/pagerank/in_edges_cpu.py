@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -18,53 +17,21 @@ _RUN_EDGES = 128
 # Minimum edges of a part, and parts per thread: several, so that a slow thread delays the others little.
 _PART_EDGES = 1 << 18
 _PARTS_PER_THREAD = 8
-# Groups by out-degree: the lowest is 2**-2 times the mean and less, the highest 2**5 times and more.
-_LOWEST, _HIGHEST = -2, 5
 
 
 class CpuInEdges:
     """In-edges that Numba kernels pull shares along, with several threads."""
 
-    def __init__(self, edges: Edges, *, out_degree: Array, threads: int, keep: bool) -> None:
+    def __init__(self, edges: Edges, *, threads: int) -> None:
         self._edges, self._threads = edges, threads
-        self._order: Array | None = None
         self._cuts = _equal_parts(edges.offsets, threads)
-        if keep:
-            self._keep(out_degree)
 
     def pull(self, shares: Array, out: Array) -> None:
         """Fill ``out`` with the sums."""
-        edges, values = self._edges, shares
-        if self._order is not None:
-            values = np.empty(len(self._order))
-            cuts = np.linspace(0, len(values), self._threads + 1).astype(np.int64).tolist()
-            _in_parallel(partial(take, shares, self._order, values), cuts, self._threads)
-        add_part = partial(add_up, (edges.offsets, edges.sources, edges.weights), values, out)
-        _in_parallel(add_part, self._cuts, self._threads)
-
-    def _keep(self, out_degree: Array) -> None:
-        order = _by_out_degree(out_degree)
-        dtype = np.int32 if len(order) <= np.iinfo(np.int32).max else np.int64
-        numbers = np.empty(len(out_degree), dtype)
-        numbers[order] = np.arange(len(order), dtype=dtype)
-        sources = np.empty(len(self._edges.sources), dtype)
-        cuts = (self._edges.offsets[self._cuts] - self._edges.offsets[0]).tolist()
-        _in_parallel(partial(take, numbers, self._edges.sources, sources), cuts, self._threads)
-        self._order = order
-        self._edges = Edges(self._edges.offsets, sources, self._edges.weights)
-
-
-def _by_out_degree(out_degree: Array) -> Array:
-    """Return the numbers of the vertices that have out-edges, int64, groups of high degree first."""
-    # NumPy sorts int8 with a radix sort, in linear time.
-    groups = np.full(len(out_degree), _HIGHEST - _LOWEST + 1, np.int8)
-    sources = np.flatnonzero(out_degree)
-    if not len(sources):
-        return sources
-    degrees = out_degree[sources]
-    levels = np.floor(np.log2(degrees / degrees.mean()))
-    groups[sources] = _HIGHEST - np.clip(levels, _LOWEST, _HIGHEST).astype(np.int8)
-    return np.argsort(groups, kind="stable")[: len(sources)]
+        rows = self._edges.offsets, self._edges.sources, self._edges.weights
+        # Kernels release the GIL.
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(partial(add_up, rows, shares, out), self._cuts[:-1], self._cuts[1:]))
 
 
 def _equal_parts(offsets: npt.NDArray[np.int64], threads: int) -> list[int]:
@@ -73,12 +40,6 @@ def _equal_parts(offsets: npt.NDArray[np.int64], threads: int) -> list[int]:
     parts = max(1, min(_PARTS_PER_THREAD * threads, edges // _PART_EDGES))
     cuts = np.searchsorted(offsets, offsets[0] + np.arange(1, parts) * edges // parts).tolist()
     return sorted({0, *cuts, len(offsets) - 1})
-
-
-def _in_parallel(function: Callable[[int, int], object], cuts: Sequence[int], threads: int) -> None:
-    """Call a kernel for each part between two cuts, in threads: kernels release the GIL."""
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(function, cuts[:-1], cuts[1:]))
 
 
 @kernel
@@ -131,10 +92,3 @@ def _term(sources: Array, weights: Array | None, values: Array, edge: int) -> fl
         return value
     weighted: float = weights[edge] * value
     return weighted
-
-
-@kernel
-def take(values: Array, indices: Array, out: Array, start: int, stop: int) -> None:
-    """Fill ``out`` from ``start`` to before ``stop`` with the values at ``indices``."""
-    for row in range(start, stop):
-        out[row] = values[uint64(indices[row])]

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array, Device, memory
+from whitewater.engines import Array, Device
 from whitewater.errors import InputError, ResourceError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
-from whitewater.graphs.pagerank.in_edges import edges_to_device, kept_bytes, prepare_in_edges
+from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
 from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
 from whitewater.step import Run
 
@@ -108,9 +108,7 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
     device, edges = problem.device, _load(problem)
     ranks = device.to_device(start) if start is not None else _cugraph_ranks(problem, edges)
     from_cugraph = ranks is not None
-    # Half of the memory is left to other processes of this machine, which may keep edges, too.
-    keep = kept_bytes(problem.folder.edges, problem.folder.vertices) < memory.available() // 2
-    in_edges = prepare_in_edges(device, edges, out_degree=problem.folder.out_degree, threads=problem.threads, keep=keep)
+    in_edges = prepare_in_edges(device, edges, threads=problem.threads)
     ranks, iterations = power_iteration(in_edges.pull, problem.vectors(device), problem.settings, ranks)
     return Solution(device.to_host(ranks), iterations, from_cugraph)
 
