@@ -9,17 +9,13 @@ of threads.
 """
 
 import logging
-from pathlib import Path
 
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Simulate
-from whitewater_apps.recsys.synthetic.days import Plan, day, plan, rows_of_days, schema
+from whitewater_apps.recsys.synthetic.days import plan, rows_of_days, write_day
 
 logger = logging.getLogger(__name__)
-
-# Dictionaries of texts larger than this would be written out row by row.
-DICTIONARY_BYTES = 64 << 20
 
 
 def simulate(run: Run[Simulate], *, simulated: Output) -> None:
@@ -35,22 +31,6 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     roles = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
     run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=roles)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)
-
-
-def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
-    """Write the file of a day, given its number, rows and path; return its clicks. Memory is that of a block."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    number, rows, path = task
-    clicks = 0
-    # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
-    with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
-                          dictionary_pagesize_limit=DICTIONARY_BYTES) as writer:  # fmt: skip
-        for block in day(of, number, rows=rows).blocks():
-            writer.write_table(block, row_group_size=len(block))
-            clicks += pc.sum(block["label"]).as_py()
-    return clicks
 
 
 if __name__ == "__main__":

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from whitewater_apps.recsys.config import Simulate
 from whitewater_apps.recsys.synthetic.categories import Integers, cardinalities, draw, log_places, popularity, texts_of
@@ -30,6 +33,8 @@ WEEKEND = 0.8
 HOURS = (3, 2, 1, 1, 1, 2, 3, 5, 7, 8, 8, 8, 9, 9, 8, 8, 8, 9, 10, 11, 12, 11, 8, 5)
 NULLS = (0.0, 0.0, 0.03, 0.0, 0.0, 0.12, 0.0, 0.44)
 PILOT_ROWS = 1 << 14
+# Dictionaries of texts larger than this would be written out row by row.
+DICTIONARY_BYTES = 64 << 20
 # Standard deviations of the effects of values and of pairs, and the effect of popularity, on the logit.
 OF_VALUES, OF_PAIR, OF_POPULARITY = 0.3, 0.5, 1.5
 LEAST_FOR_PAIR = 6  # columns without effects of their values
@@ -158,6 +163,19 @@ def day(of: Plan, number: int, *, rows: int) -> Day:
         categories=tuple(_categories(of, column, number) for column in range(settings.categorical)),
         pairs=_effects_of_pairs(of),
     )
+
+
+def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
+    """Write the file of a day, given its number, rows and path; return its clicks. Memory is that of a block."""
+    number, rows, path = task
+    clicks = 0
+    # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
+    with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
+                          dictionary_pagesize_limit=DICTIONARY_BYTES) as writer:  # fmt: skip
+        for block in day(of, number, rows=rows).blocks():
+            writer.write_table(block, row_group_size=len(block))
+            clicks += pc.sum(block["label"]).as_py()
+    return clicks
 
 
 def schema(settings: Simulate) -> pa.Schema:
