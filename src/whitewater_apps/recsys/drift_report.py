@@ -104,8 +104,8 @@ def drift_report(log: Log, columns: list[dict[str, Any]], settings: Drift) -> di
     """Return the report as JSON values, given what it has of the columns; see `column_report`."""
     days = []
     for day, files in _days(log):
-        labels = [LOG_FORMAT.table(log.path / file.name, [log.label]).column(0) for file in files]
-        rows, clicks = sum(map(len, labels)), sum(pc.sum(label).as_py() for label in labels)
+        rows = sum(file.rows for file in files)
+        clicks = sum(pc.sum(LOG_FORMAT.table(log.path / file.name, [log.label]).column(0)).as_py() for file in files)
         days.append({"day": day, "rows": rows, "label_rate": _share(clicks, rows)})
     return {
         "format": FORMAT,

@@ -69,7 +69,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
     parts, begins = {}, {}
     with run.workers() as workers:
         for (name, folder), share, (begin, end) in zip(folders.items(), shares, pairwise(boundaries), strict=True):
-            folder.mkdir()
+            folder.mkdir(parents=True, exist_ok=True)
             shared = {"log": log, "folder": folder, "begin": begin, "end": end}
             placed = workers.map(place_file, log.files, label=f"files for {name}", ordered=True, shared=shared)
             part = like(log, folder).finish([file for file in placed if file])
