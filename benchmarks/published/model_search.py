@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
-from whitewater.learn.estimators import Regressor
 
+Regressor = Any  # an estimator of scikit-learn or cuML
 Setting = Mapping[str, Any]
 Factory = Callable[..., Regressor]
 Scorer = Callable[[Array, Array], Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -25,13 +25,6 @@ ROWS_PER_LEAF = 5
 _ITERATIONS = 1000
 # Rounds without a better log loss on the validation rows, after which no tree is added.
 _PATIENCE = 10
-
-
-class Regressor(Protocol):
-    """An estimator of scikit-learn or cuML."""
-
-    def fit(self, X: Array, y: Array) -> Any: ...
-    def predict(self, X: Array) -> Array: ...
 
 
 def ridge(device: Device, *, alpha: float) -> Any:
@@ -148,22 +141,16 @@ def fit_boosted_trees(
             "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
             "xgboost, not xgboost-cpu: both have the same files."
         )
-    parameters = {
-        "objective": "binary:logistic",
-        "eval_metric": "logloss",
-        "tree_method": "hist",
-        "device": "cuda" if device.name == "gpu" else "cpu",
-        "max_depth": depth,
-        "learning_rate": learning_rate,
-        "seed": seed,
-        "nthread": threads,
-        "verbosity": 1,
-    }
-    known = xgboost.QuantileDMatrix(rows[0], label=rows[1], nthread=threads)
-    watched: dict[str, Any] = {}
-    if len(later[1]):
-        judge = xgboost.QuantileDMatrix(later[0], label=later[1], ref=known, nthread=threads)
-        watched = {"evals": [(judge, "later")], "early_stopping_rounds": _PATIENCE}
-    model = xgboost.train(parameters, known, trees, verbose_eval=False, **watched)
-    used = model.best_iteration + 1 if watched else trees
-    return partial(model.inplace_predict, iteration_range=(0, used)), used
+    watch = len(later[1]) > 0
+    model = xgboost.XGBClassifier(
+        n_estimators=trees,
+        max_depth=depth,
+        learning_rate=learning_rate,
+        tree_method="hist",
+        device="cuda" if device.name == "gpu" else "cpu",
+        early_stopping_rounds=_PATIENCE if watch else None,
+        random_state=seed,
+        n_jobs=threads,
+    )
+    model.fit(*rows, eval_set=[later] if watch else None, verbose=False)
+    return lambda X: model.predict_proba(X)[:, 1], model.best_iteration + 1 if watch else trees

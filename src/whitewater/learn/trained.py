@@ -23,10 +23,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from threading import Lock
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,7 +36,7 @@ from whitewater.engines.workers import Workers
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.config import Search
-from whitewater.learn.estimators import Regressor, forest_as_treelite, forest_from_treelite, random_forest, ridge
+from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge
 from whitewater.learn.evaluate import Scores, evaluate, scores
 from whitewater.learn.features import Features
 from whitewater.learn.sample import Split
@@ -54,16 +55,8 @@ Group = TypeVar("Group", bound=str)
 Rows = tuple[Array, Array, Array]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A model of the grid: a ridge regression with its ``alpha``, or a forest with its ``trees`` and ``depth``."""
-
-    model: Literal["ridge", "forest"]
-    parameters: tuple[tuple[str, Any], ...]
-
-
-# The scores of each candidate on each fold, in the order of the grid.
-GridScores = Mapping[Candidate, Sequence[Scores]]
+# A model of the grid, "ridge" or "forest", and its parameters.
+Candidate = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -144,25 +137,47 @@ def grid(settings: Search) -> list[Candidate]:
     """Return the candidates, from the most to the least regular, which is also from the cheapest to the dearest."""
     depths, trees = sorted(settings.forest.depths), sorted(settings.forest.trees)
     return [
-        *(Candidate("ridge", (("alpha", alpha),)) for alpha in sorted(settings.ridge_alphas, reverse=True)),
-        *(Candidate("forest", (("trees", count), ("depth", depth))) for depth, count in product(depths, trees)),
+        *(("ridge", {"alpha": alpha}) for alpha in sorted(settings.ridge_alphas, reverse=True)),
+        *(("forest", {"trees": count, "depth": depth}) for depth, count in product(depths, trees)),
     ]
 
 
 def search(
     training: Mapping[Group, Rows], *, forms: Features, settings: Search, device: Device, workers: Workers
-) -> dict[Group, GridScores]:
-    """Score each candidate of the grid on each fold, for each group of rows.
+) -> dict[Group, list[dict[str, Any]]]:
+    """Return each candidate of the grid with its scores on each fold and over all, for each group of rows.
 
     ``training`` are the rows of each group, in random order, or what stands for them in a task. The most expensive
     tasks come first, so that no worker is left with one at the end.
     """
-    candidates, folds = grid(settings), range(settings.folds)
-    keys = [*product(reversed(candidates), folds, training)]
-    tasks = [(candidate, fold, training[group]) for candidate, fold, group in keys]
+    candidates, folds = [*enumerate(grid(settings))], range(settings.folds)
+    keys = [(number, fold, group) for number, _ in reversed(candidates) for fold in folds for group in training]
+    tasks = [(candidates[number][1], fold, training[group]) for number, fold, group in keys]
     work = partial(score_fold, forms=forms, settings=settings, device=device)
     found = dict(zip(keys, workers.map(work, tasks, label="search", ordered=True), strict=True))
-    return {group: {each: [found[each, fold, group] for fold in folds] for each in candidates} for group in training}
+    return {
+        group: [summarize(each, [found[number, fold, group] for fold in folds]) for number, each in candidates]
+        for group in training
+    }
+
+
+def summarize(candidate: Candidate, folds: Sequence[Scores]) -> dict[str, Any]:
+    """Return a candidate with its scores, as in `metrics.json`."""
+    return {
+        "model": candidate[0],
+        "parameters": candidate[1],
+        "folds": [{"r2": fold.r2, "mae": fold.mae} for fold in folds],
+        "rmse": math.sqrt(fmean(fold.squared_error for fold in folds)),
+        "mae": fmean(fold.mae for fold in folds),
+    }
+
+
+def choose(results: Sequence[Mapping[str, Any]], model: str) -> dict[str, Any]:
+    """Return the parameters of a model with the smallest error over the folds; of equals, the most regular."""
+    parameters: dict[str, Any] = min((each for each in results if each["model"] == model), key=itemgetter("rmse"))[
+        "parameters"
+    ]
+    return parameters
 
 
 def score_fold(task: tuple[Candidate, int, Rows], *, forms: Features, settings: Search, device: Device) -> Scores:
@@ -170,43 +185,21 @@ def score_fold(task: tuple[Candidate, int, Rows], *, forms: Features, settings: 
 
     Rows are in a random order, such as that of their hash, so folds of consecutive rows are random, too.
     """
-    candidate, fold, rows = task
+    (model, parameters), fold, rows = task
     features, target, _ = map(device.to_device, rows)
     first, last = (len(target) * each // settings.folds for each in (fold, fold + 1))
     inside, observed = features[first:last], target[first:last]
     features, target = (device.xp.concatenate([each[:first], each[last:]]) for each in (features, target))
-    if candidate.model == "ridge":
-        linear, _ = fit_ridge(features, target, **dict(candidate.parameters), forms=forms, device=device)
+    if model == "ridge":
+        linear, _ = fit_ridge(features, target, **parameters, forms=forms, device=device)
         return scores(observed, linear.predict(inside, forms, device))
-    forest = fit_forest(features, target, **dict(candidate.parameters), forms=forms, settings=settings, device=device)
+    forest = fit_forest(features, target, **parameters, forms=forms, settings=settings, device=device)
     return scores(observed, forest.predict(forms.tree(inside, device)))
 
 
-def choose(results: GridScores, model: str) -> dict[str, Any]:
-    """Return the parameters of a model with the smallest squared error over the folds; of equals, the most regular."""
-    candidates = [each for each in results if each.model == model]
-    return dict(min(candidates, key=lambda each: _squared_error(results[each])).parameters)
-
-
-def report(results: GridScores) -> list[dict[str, Any]]:
-    """Return the scores of every candidate and fold, for `metrics.json`."""
-    return [
-        {
-            "model": candidate.model,
-            "parameters": dict(candidate.parameters),
-            "folds": [{"r2": fold.r2, "mae": fold.mae} for fold in folds],
-            "rmse": math.sqrt(_squared_error(folds)),
-            "mae": fmean(fold.mae for fold in folds),
-        }
-        for candidate, folds in results.items()
-    ]
-
-
-def _squared_error(folds: Sequence[Scores]) -> float:
-    return fmean(fold.squared_error for fold in folds)
-
-
-def train(task: tuple[GridScores, Rows, Rows], *, forms: Features, settings: Search, device: Device) -> Trained:
+def train(
+    task: tuple[list[dict[str, Any]], Rows, Rows], *, forms: Features, settings: Search, device: Device
+) -> Trained:
     """Fit the best candidates on all training rows of a group, and test them on its held-out rows.
 
     The scores are those of the models as they are stored.
@@ -225,7 +218,7 @@ def train(task: tuple[GridScores, Rows, Rows], *, forms: Features, settings: Sea
     }
     importances = device.to_host(fitted.feature_importances_).tolist()
     metrics = {
-        "search": {"candidates": report(results), "best": best},
+        "search": {"candidates": results, "best": best},
         "held_out": evaluate(
             observed, predictions, reference=REFERENCE, replicates=settings.bootstrap, seed=settings.seed, device=device
         ),
@@ -259,10 +252,10 @@ def fit_ridge(
 
 def fit_forest(
     features: Array, target: Array, *, trees: int, depth: int, forms: Features, settings: Search, device: Device
-) -> Regressor:
+) -> Any:
     """Fit a random forest of which each tree sees ``rows_per_tree`` rows at most, drawn with replacement."""
     fraction = min(1.0, settings.forest.rows_per_tree / len(target))
-    forest: Regressor = random_forest(device, trees=trees, depth=depth, sample_fraction=fraction, seed=settings.seed)
+    forest = random_forest(device, trees=trees, depth=depth, sample_fraction=fraction, seed=settings.seed)
     forest.fit(forms.tree(features, device), target.astype(device.xp.float32))
     return forest
 

@@ -132,42 +132,28 @@ def summarize(sums: pa.Table, by: Sequence[str]) -> pa.Table:
 
 
 def _merge(parts: Sequence[Sequence[pa.Table]]) -> list[pa.Table]:
-    return [_limit(pa.concat_tables(tables)) for tables in zip(*parts, strict=True)]
-
-
-def _limit(sums: pa.Table) -> pa.Table:
     """Return the sums with each key and bin once, in bins so wide that they are few enough."""
-    keys = [name for name in sums.column_names if name not in COLUMNS]
-    merged = _add_up(sums, [*keys, "bin"])
-    while len(merged) > LARGEST and (width := _width(merged)) < LIMIT * BINS:
-        merged = _add_up(_widen(merged, 2 * width), [*keys, "bin"])
+    merged = []
+    for tables in zip(*parts, strict=True):
+        sums = pa.concat_tables(tables)
+        keys = [name for name in sums.column_names if name not in COLUMNS]
+        sums = _add_up(sums, [*keys, "bin"])
+        while len(sums) > LARGEST and sums["bin_width"][0].as_py() < LIMIT * BINS:
+            sums = _add_up(sums, [*keys, "bin"], wider=2)
+        merged.append(sums)
     return merged
 
 
-def _add_up(sums: pa.Table, by: Sequence[str]) -> pa.Table:
-    """Return one row for each group, in bins of the greatest width."""
-    added = [("bin_width", "max"), *((name, "sum") for name in ADDED)]
-    groups = _copy(_widen(sums, _width(sums))).group_by(list(by)).aggregate(added)
-    return groups.rename_columns([*by, "bin_width", *ADDED])
-
-
-def _copy(table: pa.Table) -> pa.Table:
-    """Return a table in memory of its own: Arrow warns where what another process sent is not aligned."""
-    return pa.concat_tables([table.schema.empty_table(), table]).combine_chunks()
-
-
-def _width(sums: pa.Table) -> int:
-    widest: int = pc.max(sums["bin_width"]).as_py() or 1
-    return widest
-
-
-def _widen(sums: pa.Table, width: int) -> pa.Table:
-    if pc.all(pc.equal(sums["bin_width"], width)).as_py():
-        return sums
+def _add_up(sums: pa.Table, by: Sequence[str], *, wider: int = 1) -> pa.Table:
+    """Return one row for each group, in bins that are so many times as wide as the widest."""
+    width = wider * (pc.max(sums["bin_width"]).as_py() or 1)
     bins = {"bin": -(-sums["bin"].to_numpy() // width) * width, "bin_width": np.full(len(sums), width)}
     for name, values in bins.items():
         sums = sums.set_column(sums.column_names.index(name), name, pa.array(values))
-    return sums
+    # In memory of its own: Arrow warns where what another process sent is not aligned.
+    own = pa.concat_tables([sums.schema.empty_table(), sums]).combine_chunks()
+    added = [("bin_width", "max"), *((name, "sum") for name in ADDED)]
+    return own.group_by(list(by)).aggregate(added).rename_columns([*by, "bin_width", *ADDED])
 
 
 def _medians(cells: pa.Table, count: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

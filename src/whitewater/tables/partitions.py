@@ -100,9 +100,3 @@ def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) 
         write_statistics=times,
     )
     write_whole(path, write)
-
-
-def write_lines(lines: Sequence[str], path: Path) -> None:
-    """Write lines of text, which cannot be parsed, to a column ``raw_line``."""
-    texts = pa.Table.from_pylist([{"raw_line": line} for line in lines], pa.schema({"raw_line": pa.string()}))
-    write_table(texts, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -72,27 +72,34 @@ class Split:
         groups = Counter[tuple[int | None, ...]]({(int(value),): int(count) for value, count in counts.items()})
         return UnitCounts(len(malformed), next(iter(malformed), None), groups)
 
-    def describe(self, counts: UnitCounts) -> dict[str, Any]:
-        """Return how many rows were read, kept and quarantined, and how many have each reason."""
-        masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
-        summary = count_reasons(masks, self.reasons)
-        return {**summary, "quarantined": summary["rows_in"] - summary["rows_out"]}
-
 
 def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
     """Split the rows of an application's raw files; return what became of the rows of each file, and of all.
 
     Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
+    options: dict[str, Any] = {"schema": into.schema, "rules": into.rules, "write": into.write}
+    split: Callable[[Unit], UnitCounts]
     if run.engine == "local":
-        from whitewater.tables.with_polars import split_units
+        from whitewater.tables import with_polars
+
+        split = partial(with_polars.split_unit, rows=run.settings.block_rows, **options)
     else:
-        from whitewater.tables.with_dask import split_units
+        from whitewater.tables import with_dask
+
+        backend = run.device.frames
+        split = partial(with_dask.split_unit, rows=run.settings.block_rows, backend=backend, **options)
     into.kept.mkdir()
     into.quarantine.mkdir()
-    split = partial(split_units, schema=into.schema, rules=into.rules, write=into.write, rows=run.settings.block_rows)
-    files, by_file = read_files(run, inputs, source, split)
-    described = [{"path": file.name, **into.describe(counts)} for file, counts in zip(files, by_file, strict=True)]
+    files, by_file = read_files(
+        run, inputs, source, lambda units, workers: workers.map(split, units, label="read", ordered=True)
+    )
+    described = []
+    for file, counts in zip(files, by_file, strict=True):
+        masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
+        summary = count_reasons(masks, into.reasons)
+        rejected = summary["rows_in"] - summary["rows_out"]
+        described.append({"path": file.name, **summary, "quarantined": rejected})
     totals = total_rows(described)
     finish_data_sets(into.kept, into.quarantine, into.schema, totals)
     return {"totals": totals, "files": described}

@@ -330,15 +330,13 @@ def _without_rows(where: str, source: Source) -> InputError:
 
 def _fault_of_header(header: bytes, source: Source) -> str | None:
     """Say why the first line of a file cannot be a header of comma-separated text."""
-    if not header.strip():
-        return f"is empty. Remove it from {source.setting} or download it again."
-    if header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "is text in UTF-16. Save it as UTF-8."
-    if header.startswith((PARQUET, *ZIP, GZIP)):
-        return "is packed once more. Unpack the file that holds it."
-    if b"\0" in header:
-        return "is neither Parquet nor text. Check the file."
-    if b"\r" in header.rstrip(b"\r\n"):
-        return "ends its lines with CR alone. Convert the line ends to LF."
-    separator = next((name for mark, name in SEPARATORS.items() if mark in header and b"," not in header), None)
-    return separator and f"separates its fields by {separator}. Separate them by commas."
+    faults = {
+        f"is empty. Remove it from {source.setting} or download it again.": not header.strip(),
+        "is text in UTF-16. Save it as UTF-8.": header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
+        "is packed once more. Unpack the file that holds it.": header.startswith((PARQUET, *ZIP, GZIP)),
+        "is neither Parquet nor text. Check the file.": b"\0" in header,
+        "ends its lines with CR alone. Convert the line ends to LF.": b"\r" in header.rstrip(b"\r\n"),
+    }
+    for mark, name in SEPARATORS.items():
+        faults[f"separates its fields by {name}. Separate them by commas."] = mark in header and b"," not in header
+    return next((fault for fault, is_there in faults.items() if is_there), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
 from operator import methodcaller
@@ -19,12 +19,11 @@ import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
 
 from whitewater.engines import Array, Device
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
 from whitewater.tables.eras import Codes, Era, Rule
 from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, check, integers, merge
-from whitewater.tables.partitions import COMPRESSION, Partition, write_lines, write_table
+from whitewater.tables.partitions import COMPRESSION, Partition, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
@@ -67,19 +66,13 @@ def write_unit(
     for piece, (raw, malformed) in enumerate(_pieces(unit, rows, backend)):
         name = f"{unit.stem(piece)}.parquet"
         if malformed:
-            write_lines(malformed, folder / f"malformed-{name}")
+            write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")
         frame = in_schema(raw, unit.file.era, codes)
         if len(frame):
             present = pa.schema([field for field in schema if field.name in frame.columns])
             write_frame(frame, folder / f"part-{name}", present)
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
     return counts
-
-
-def split_units(units: Sequence[Unit], workers: Workers, **options: Any) -> Iterable[UnitCounts]:
-    """Split the rows of raw files by rules; return the counts of each unit, in order; see `split_unit`."""
-    split = partial(split_unit, backend=dask.config.get("dataframe.backend"), **options)
-    return workers.compute(*map(delayed(split), units))
 
 
 def split_unit(

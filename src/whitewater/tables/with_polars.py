@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, check, integers
-from whitewater.tables.partitions import Partition, write_lines, write_table
+from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
@@ -42,18 +39,13 @@ def write_unit(
     for piece, (raw, malformed) in enumerate(pieces(unit, rows)):
         name = f"{unit.stem(piece)}.parquet"
         if malformed:
-            write_lines(malformed, folder / f"malformed-{name}")
+            write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")
         frame = collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name)
         if len(frame):
             present = pa.schema([schema.field(column) for column in frame.columns])
             write_table(frame.to_arrow().cast(present), folder / f"part-{name}")
         counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
     return counts
-
-
-def split_units(units: Sequence[Unit], workers: Workers, **options: Any) -> Iterable[UnitCounts]:
-    """Split the rows of raw files by rules; yield the counts of each unit, in order; see `split_unit`."""
-    return workers.map(partial(split_unit, **options), units, label="read", ordered=True)
 
 
 def split_unit(

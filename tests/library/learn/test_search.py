@@ -14,7 +14,7 @@ from whitewater.engines.workers import thread_workers
 from whitewater.learn.config import Forest, Search
 from whitewater.learn.evaluate import Scores, evaluate
 from whitewater.learn.sample import Sample, split_by_time
-from whitewater.learn.trained import HOUR, REFERENCE, Candidate, choose, grid, hour_mean, report, score_fold, search
+from whitewater.learn.trained import HOUR, REFERENCE, choose, grid, hour_mean, score_fold, search, summarize
 
 DEVICE = resolve("cpu")
 SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
@@ -52,7 +52,7 @@ class TestSearch:
             cv=PredefinedSplit(fold),
             scoring=("r2", "neg_mean_absolute_error"),
         )
-        candidate, rows = Candidate("ridge", (("alpha", alpha),)), (sample.features, sample.target, sample.time)
+        candidate, rows = ("ridge", {"alpha": alpha}), (sample.features, sample.target, sample.time)
         found = [
             score_fold((candidate, number, rows), forms=FORMS, settings=SETTINGS, device=DEVICE) for number in range(5)
         ]
@@ -64,15 +64,15 @@ class TestSearch:
         training = {"bikes": (sample.features, sample.target, sample.time)}
         with thread_workers(2) as workers:
             found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, workers=workers)["bikes"]
-        assert [(each.model, len(folds)) for each, folds in found.items()] == [("ridge", 5)] * 2 + [("forest", 5)] * 2
+        assert [(each["model"], len(each["folds"])) for each in found] == [("ridge", 5)] * 2 + [("forest", 5)] * 2
         assert choose(found, "ridge") == {"alpha": 1.0}
         assert choose(found, "forest") == {"trees": 5, "depth": 6}
 
     def test_of_equal_candidates_the_most_regular_is_chosen(self) -> None:
-        equal: dict[Candidate, list[Scores]] = {each: [Scores(0.2, None, 0.1)] * 5 for each in grid(SETTINGS)}
+        equal = [summarize(each, [Scores(0.2, None, 0.1)] * 5) for each in grid(SETTINGS)]
         assert choose(equal, "ridge") == {"alpha": 1e6}
         assert choose(equal, "forest") == {"trees": 5, "depth": 2}
-        assert [each["parameters"] for each in report(equal)[:2]] == [{"alpha": 1e6}, {"alpha": 1.0}]
+        assert [each["parameters"] for each in equal[:2]] == [{"alpha": 1e6}, {"alpha": 1.0}]
 
 
 class TestEvaluation:
