@@ -174,10 +174,8 @@ def summarize(candidate: Candidate, folds: Sequence[Scores]) -> dict[str, Any]:
 
 def choose(results: Sequence[Mapping[str, Any]], model: str) -> dict[str, Any]:
     """Return the parameters of a model with the smallest error over the folds; of equals, the most regular."""
-    parameters: dict[str, Any] = min((each for each in results if each["model"] == model), key=itemgetter("rmse"))[
-        "parameters"
-    ]
-    return parameters
+    best = min((each for each in results if each["model"] == model), key=itemgetter("rmse"))
+    return dict(best["parameters"])
 
 
 def score_fold(task: tuple[Candidate, int, Rows], *, forms: Features, settings: Search, device: Device) -> Scores:
