@@ -66,13 +66,13 @@ def _settings(given: argparse.Namespace) -> Search:
 
 
 def _place(given: Path | None) -> Path:
-    for place in [given] if given else PLACES:
-        if (place / "index.json").exists() and (given or is_of_last_run(place)):
+    found = [place for place in ([given] if given else PLACES) if (place / "index.json").exists()]
+    for place in found:
+        if given or is_of_last_run(place):
             return place
-    for place in PLACES if given is None else ():
-        if (place / "index.json").exists():
-            raise InputError(f"{place} is of an earlier run; the last one made no index, as plain edges have no text. "
-                             f"--index {place} asks it nevertheless.")  # fmt: skip
+    if found:
+        raise InputError(f"{found[0]} is of an earlier run; the last one made no index, as plain edges have no text. "
+                         f"--index {found[0]} asks it nevertheless.")  # fmt: skip
     raise InputError(f"there is no index at {given or ' or '.join(map(str, PLACES))}. `snakemake pagerank` "
                      "makes one; --index names another place.")  # fmt: skip
 

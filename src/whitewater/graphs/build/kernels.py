@@ -28,11 +28,6 @@ def _mark(marks: Array, code: int) -> None:
         marks[word] |= bit
 
 
-@part
-def _key(target: int, source: int) -> int:
-    return target << uint64(32) | source
-
-
 @kernel
 def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int, bool], output: Output3) -> int:
     """Fill in the keys of edges, and mark the codes that occur.
@@ -51,12 +46,12 @@ def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int,
             return -1
         _mark(marks, first)
         _mark(marks, second)
-        keys[filled] = _key(second, first)
+        keys[filled] = second << uint64(32) | first
         if len(weights):
             weights[filled] = weight[row]
         filled += 1
         if symmetric and first != second:
-            keys[filled] = _key(first, second)
+            keys[filled] = first << uint64(32) | second
             if len(weights):
                 weights[filled] = weight[row]
             filled += 1
@@ -137,7 +132,9 @@ def merge_equal(
     previous, target = uint64(_NO_CODE), 0
     while edge < len(keys):
         key = keys[edge]
-        stop = _end_of_run(keys, edge)
+        stop = edge + 1
+        while stop < len(keys) and keys[stop] == key:
+            stop += 1
         if stop - edge > 1 and repeated < 0:
             repeated = filled
         if key >> uint64(32) != previous:
@@ -151,14 +148,6 @@ def merge_equal(
         filled += 1
         edge = stop
     return filled, loops, repeated
-
-
-@part
-def _end_of_run(keys: Array, edge: int) -> int:
-    stop = edge + 1
-    while stop < len(keys) and keys[stop] == keys[edge]:
-        stop += 1
-    return stop
 
 
 @part

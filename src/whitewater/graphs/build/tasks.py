@@ -67,22 +67,6 @@ class IdCodes:
 
 
 @dataclass(frozen=True)
-class Encoding:
-    """How edges are encoded, ``rows`` at once.
-
-    ``bucket_bits`` are the bits of a target's code that its bucket has in common, and those that number the buckets;
-    pieces go to files in ``spool``, if that is given.
-    """
-
-    codes: IdCodes
-    bucket_bits: tuple[int, int]
-    rows: int
-    weighted: bool
-    symmetric: bool
-    spool: Path | None
-
-
-@dataclass(frozen=True)
 class Piece:
     """Edges ordered by bucket, in memory or, where that is too small, in files.
 
@@ -124,26 +108,32 @@ def union_of_ids(*arrays: Ids) -> Ids:
     return np.sort(pd.unique(np.concatenate(arrays)))
 
 
-def encode(task: tuple[int, Sequence[RowGroup]], *, encoding: Encoding) -> tuple[list[Piece], Array]:
-    """Encode the edges of row groups, ordered by bucket; return the marks of their codes, too."""
+def encode(
+    task: tuple[int, Sequence[RowGroup]], *, codes: IdCodes, bucket_bits: tuple[int, int], rows: int, weighted: bool,
+    symmetric: bool, spool: Path | None
+) -> tuple[list[Piece], Array]:  # fmt: skip
+    """Encode the edges of row groups, ``rows`` at once, ordered by bucket; return the marks of their codes, too.
+
+    ``bucket_bits`` are the bits of a target's code that its bucket has in common, and those that number the buckets.
+    Pieces go to files in ``spool``, if that is given.
+    """
     number, groups = task
-    pieces, marks = list[Piece](), encoding.codes.empty_marks()
+    pieces, marks = list[Piece](), codes.empty_marks()
     for group in groups:
-        for block in edge_blocks(group, weighted=encoding.weighted, rows=encoding.rows):
-            edges, ends = bucket_edges(encode_edges(block, encoding, marks), encoding.bucket_bits)
+        for block in edge_blocks(group, weighted=weighted, rows=rows):
+            edges, ends = bucket_edges(encode_edges(block, codes, marks, symmetric=symmetric), bucket_bits)
             files = (f"{name}-{number}-{len(pieces)}.npy" for name in ("keys", "weights"))
-            keys, weights = (_save(array, encoding.spool, name) for array, name in zip(edges, files, strict=True))
+            keys, weights = (_save(array, spool, name) for array, name in zip(edges, files, strict=True))
             pieces.append(Piece(keys, weights, ends))
     return pieces, marks
 
 
-def encode_edges(block: Block, encoding: Encoding, marks: Array) -> KeyedEdges:
-    """Return the keys of edges, with the opposite of each that is not a self-loop if they are symmetric.
+def encode_edges(block: Block, codes: IdCodes, marks: Array, *, symmetric: bool) -> KeyedEdges:
+    """Return the keys of edges; ``symmetric`` adds the opposite of each that is not a self-loop.
 
     The codes that occur are marked, see `IdCodes.empty_marks`. Raises IntegrityError if an id has no code.
     """
     source, target, weight = block
-    codes, symmetric = encoding.codes, encoding.symmetric
     keys, weights = _room(len(source) << symmetric, weighted=weight is not None)
     edges = encode_block(
         (codes.shifted_codes(source), codes.shifted_codes(target)),

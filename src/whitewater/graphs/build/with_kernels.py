@@ -17,7 +17,6 @@ from whitewater.errors import ResourceError
 from whitewater.graphs.build.engines import MergedEdges, NumberedEdges, Rule
 from whitewater.graphs.build.tasks import (
     CODE_BITS,
-    Encoding,
     IdCodes,
     Piece,
     TargetRange,
@@ -118,14 +117,15 @@ def number_edges(
     codes = codes or _places(tasks, known, sizes, workers, hashed=hashed)
     vertices = min(codes.size, 2 * folder.edges + len(known))
     run.note(memory_forecast_bytes=_check_memory(sizes, codes, hashed=hashed, vertices=vertices))
-    encoding = Encoding(codes, sizes.bucket_bits(codes.size), sizes.piece_rows, folder.weighted, not folder.directed,
-                        spool if sizes.spills else None)  # fmt: skip
+    bucket_bits = sizes.bucket_bits(codes.size)
+    shared = {"codes": codes, "bucket_bits": bucket_bits, "rows": sizes.piece_rows, "weighted": folder.weighted,
+              "symmetric": not folder.directed, "spool": spool if sizes.spills else None}  # fmt: skip
     marks, pieces = codes.empty_marks(), list[Piece]()
-    for encoded, marked in workers.map(encode, list(enumerate(tasks)), label="encode", shared={"encoding": encoding}):
+    for encoded, marked in workers.map(encode, list(enumerate(tasks)), label="encode", shared=shared):
         marks |= marked
         pieces += encoded
     ids, numbers = codes.number(marks, known)
-    ranges = _target_ranges(pieces, encoding, ids, sizes.range_edges)
+    ranges = _target_ranges(pieces, codes, bucket_bits, ids, range_edges=sizes.range_edges)
     if sizes.spills:
         most = max((each.edges for each in ranges), default=0)
         memory.forecast(
@@ -187,18 +187,20 @@ def _check_memory(sizes: Sizes, codes: IdCodes, *, hashed: int, vertices: int) -
     return needed
 
 
-def _target_ranges(pieces: Sequence[Piece], encoding: Encoding, ids: Ids, range_edges: int) -> list[TargetRange]:
+def _target_ranges(
+    pieces: Sequence[Piece], codes: IdCodes, bucket_bits: tuple[int, int], ids: Ids, *, range_edges: int
+) -> list[TargetRange]:
     """Cut the buckets into ranges of about ``range_edges`` edges, and leave out empty ones."""
-    shift, width = encoding.bucket_bits
+    shift, width = bucket_bits
     counts = sum((np.diff(piece.ends, prepend=0) for piece in pieces), np.zeros(1 << width, np.int64))
-    counts = counts[: ((encoding.codes.size - 1) >> shift) + 1]
+    counts = counts[: ((codes.size - 1) >> shift) + 1]
     before = np.cumsum(counts) - counts
     inner = np.flatnonzero(np.diff(before // range_edges)) + 1
     cuts = [0, *inner.tolist(), len(counts)]
     # Where codes are places, each is the number of its id.
     firsts = inner << shift
-    if encoding.codes.ids is None:
-        firsts = np.searchsorted(ids, firsts + encoding.codes.minimum)
+    if codes.ids is None:
+        firsts = np.searchsorted(ids, firsts + codes.minimum)
     ranges = [
         TargetRange(range(start, stop), range(first, last), int(counts[start:stop].sum()))
         for (start, stop), (first, last) in zip(pairwise(cuts), pairwise([0, *firsts.tolist(), len(ids)]), strict=True)

@@ -70,9 +70,15 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
         return Groups(_components(folder), np.full(folder.vertices, -1), None)
     edges = folder.in_edges()
     if device.name == "gpu":
-        from whitewater.graphs.library_gpu import cugraph_groups
+        from whitewater.graphs.library_gpu import MAXIMUM_EDGES, cugraph_bytes, cugraph_groups, fits_cugraph
 
-        _check_gpu_memory(device.free_memory(), edges)
+        needed, free = cugraph_bytes(edges, symmetric=True), device.free_memory()
+        if not fits_cugraph(edges, free, symmetric=True):
+            raise ResourceError(
+                f"communities of {len(edges.sources):,} edges need about {needed / 1e9:.1f} GB of GPU memory, but "
+                f"{free / 1e9:.1f} GB are free, and cuGraph takes {MAXIMUM_EDGES // 2:,} edges at most on one GPU. "
+                "Use more GPUs, set communities.method to none, or device=cpu."
+            )
         return _groups_by_size(*cugraph_groups(edges, **_options(settings)))
     labels = numbered_by_size(find_communities(edges, **_options(settings)))
     return Groups(_components(folder), labels, modularity(edges, labels, resolution=settings.resolution))
@@ -97,18 +103,6 @@ def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device,
 
 def _options(settings: Communities) -> dict[str, Any]:
     return settings.model_dump(include={"method", "resolution", "seed"})
-
-
-def _check_gpu_memory(free: int, edges: Edges) -> None:
-    from whitewater.graphs.library_gpu import MAXIMUM_EDGES, cugraph_bytes, fits_cugraph
-
-    needed = cugraph_bytes(edges, symmetric=True)
-    if not fits_cugraph(edges, free, symmetric=True):
-        raise ResourceError(
-            f"communities of {len(edges.sources):,} edges need about {needed / 1e9:.1f} GB of GPU memory, but "
-            f"{free / 1e9:.1f} GB are free, and cuGraph takes {MAXIMUM_EDGES // 2:,} edges at most on one GPU. "
-            "Use more GPUs, set communities.method to none, or device=cpu."
-        )
 
 
 def _groups_by_size(components: Labels, communities: Labels, modularity: float) -> Groups:
