@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,10 @@ def read_source(file: Path) -> Source:
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         text = file.read_text("utf-8")
-        values = _json(text) or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
+        values = None
+        with suppress(ValueError):  # as which Snakemake reads a file first: JSON may be indented with tabs
+            values = json.loads(text)
+        values = values or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
@@ -52,14 +56,6 @@ def read_source(file: Path) -> Source:
     if not isinstance(values, dict):
         raise ConfigError(f"{file} has no keys. Write them as in config/.")
     return Source(str(file), values)
-
-
-def _json(text: str) -> Any:
-    """Return what is JSON, as which Snakemake reads a file first: it may be indented with tabs, and YAML may not."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 def _place(error: Any) -> str:

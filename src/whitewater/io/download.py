@@ -86,10 +86,6 @@ class Downloads:
     def folder(self) -> Path:
         return self.directory / "downloads"
 
-    @property
-    def pins(self) -> Path:
-        return self.directory / "registry.json"
-
     def get(self, urls: Sequence[str]) -> list[Input]:
         """Download files, four at once; one that is there already is not downloaded again without ``refresh``.
 
@@ -101,13 +97,15 @@ class Downloads:
         disk is too small.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        known: dict[str, Any] = read_json(self.pins) if self.pins.exists() else {}
+        pins = self.directory / "registry.json"
+        known: dict[str, Any] = read_json(pins) if pins.exists() else {}
+        by_name = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}
         done: dict[str, Input] = {}
         faults: list[WhitewaterError] = []
         trusted = 0
         stopped = threading.Event()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            downloads = [_Download(url, self, _pin(known, url, self.pins), stopped) for url in dict.fromkeys(urls)]
+            downloads = [_Download(url, self, by_name.get(local_name(url)), stopped) for url in dict.fromkeys(urls)]
             futures = {pool.submit(download.run): download for download in downloads}
             try:
                 for future in as_completed(futures):
@@ -121,13 +119,13 @@ class Downloads:
                     trusted += not any(expected.sha256 for expected in (download.pin, download.registered) if expected)
                     pinned = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
                     known[local_name(download.url)] = pinned
-                    write_json(self.pins, known)
+                    write_json(pins, known)
             except BaseException:
                 stopped.set()
                 pool.shutdown(cancel_futures=True)
                 raise
         if trusted:
-            logger.info("%s: noted SHA-256 of %d new downloads (trust on first use)", self.pins, trusted)
+            logger.info("%s: noted SHA-256 of %d new downloads (trust on first use)", pins, trusted)
         if faults:
             raise type(faults[0])("\n".join(map(str, faults)))
         return [done[url] for url in urls]
@@ -159,11 +157,6 @@ def local_name(url: str) -> str:
     location = url.replace(parts.netloc, parts.netloc.rpartition("@")[2], 1)
     name = re.sub(r"[^\w.-]", "_", unquote(parts.path).rpartition("/")[2])[-100:]
     return f"{hashlib.sha256(location.encode()).hexdigest()[:12]}-{name}"
-
-
-def _pin(known: Mapping[str, Any], url: str, pins: Path) -> Expected | None:
-    pin = known.get(local_name(url))
-    return Expected(pins, pin["sha256"], pin["size"]) if pin else None
 
 
 class _Download:
