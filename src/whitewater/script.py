@@ -75,7 +75,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
     early.add_argument("--log", type=Path)
     # The log is there before anything heavy is imported, so that a failed import is in it.
     log: Path | None = early.parse_known_args(list(arguments))[0].log
-    with logged(log, name=f"{application} {name}", package=_top(module)):
+    with logged(log, name=f"{application} {name}", package=module.partition(".")[0]):
         function = load(location)
         paths = parameters(function)
         options = _parse_flags(_parser(f"{application} {name}", function.__doc__ or "", paths), arguments)
@@ -89,7 +89,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
             threads=options.threads,
             cluster_settings=cluster,
             refresh=options.refresh,
-            report=_report(log),
+            report=log and log.with_suffix(".dask.html"),
         )
         _execute(run, function, {path.name: getattr(options, path.name) for path in paths}, options.record)
     return 0
@@ -98,7 +98,7 @@ def run_by_hand(location: str, arguments: Sequence[str]) -> int:
 def _run_job(job: Any, module: str) -> int:
     application, name = _names(module)
     log = Path(job.log[0]) if job.log else None
-    with logged(log, name=f"{application} {name}", package=_top(module)):
+    with logged(log, name=f"{application} {name}", package=module.partition(".")[0]):
         function = load(f"{module}:{name}")
         known = {path.name for path in parameters(function)}
         named = {name: value for name, value in job.params.items() if name in known}
@@ -115,7 +115,7 @@ def _run_job(job: Any, module: str) -> int:
             threads=job.threads,
             cluster_settings=cluster,
             refresh=job.config["refresh"],
-            report=_report(log),
+            report=log and log.with_suffix(".dask.html"),
         )
         _check_names(function, named, rule=job.rule)
         paths = {name: [value] if isinstance(value, str) else list(value) for name, value in named.items()}
@@ -151,10 +151,6 @@ def _value(path: Parameter, given: list[Path]) -> Path | dict[str, Path]:
     return {each.name: each for each in given} if path.many else given[0]
 
 
-def _report(log: Path | None) -> Path | None:
-    return log.with_suffix(".dask.html") if log else None
-
-
 def _module(path: str) -> str:
     """Return the name of the module at a path below a folder ``src``, or at the URL of one in a repository."""
     # After @ is a tag, a branch or a commit.
@@ -165,10 +161,6 @@ def _names(module: str) -> tuple[str, str]:
     """Return the names of application and step of the module ``<package>.<application>.steps.<step>``."""
     application, _, step = module.split(".")[-3:]
     return application, step
-
-
-def _top(module: str) -> str:
-    return module.partition(".")[0]
 
 
 def _parser(command: str, description: str, paths: Sequence[Parameter]) -> argparse.ArgumentParser:

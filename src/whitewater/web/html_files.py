@@ -5,7 +5,6 @@ Symbolic links are not followed, so that nothing outside of the folder is read; 
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -78,10 +77,7 @@ def _read(path: Path) -> tuple[bytes | None, Input]:
         # A pipe would be waited for.
         if not path.is_file():
             raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
-        with path.open("rb") as file:
-            body = file.read(LARGEST_BODY + 1)
-        if len(body) > LARGEST_BODY:
-            return None, Input(name, name, path.stat().st_size, sha256(path))
+        size = path.stat().st_size
+        return path.read_bytes() if size <= LARGEST_BODY else None, Input(name, name, size, sha256(path))
     except OSError as error:
         _refuse(error)
-    return body, Input(name, name, len(body), hashlib.sha256(body).hexdigest())
