@@ -81,12 +81,8 @@ class SharedGenotypes:
         size = self.folder.variants * self.folder.row_bytes
         per_worker, room = -(-size // len(self.workers.threads)), self.workers.room_for_a_task(self.device, tasks=1)
         if per_worker + beside > room:
-            logger.info(
-                "the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB more",
-                size / 1e9,
-                room / 1e9,
-                beside / 1e9,
-            )
+            logger.info("the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB "
+                        "more", size / 1e9, room / 1e9, beside / 1e9)  # fmt: skip
             return
         self._kept = self.workers.hold(
             _kept_share, [(self.folder, *bounds, self.device) for bounds in self.ranges(at_most=KEPT_SHARES)]

@@ -428,10 +428,9 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
 def _beyond_chance(number: int, compared: int, least: float, error: float | None) -> str:
     """Return a number of relatives, and that it is noise where as many pairs of strangers come out above ``least``."""
     by_chance = compared * erfc(least / error / sqrt(2)) / 2 if error else 0.0
-    noise = (
-        f", no more than the {style.count(round(by_chance))} that chance may bring" if 0 < number <= by_chance else ""
-    )
-    return style.count(number) + noise
+    if not 0 < number <= by_chance:
+        return style.count(number)
+    return f"{style.count(number)}, no more than the {style.count(round(by_chance))} that chance may bring"
 
 
 def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:

@@ -33,11 +33,7 @@ def windows(variants: int, *, size: int, step: int) -> Windows:
 
 
 def prune(
-    pairs: npt.NDArray[np.int32],
-    windows: Windows,
-    *,
-    rarer: npt.NDArray[np.int64],
-    called: npt.NDArray[np.int64],
+    pairs: npt.NDArray[np.int32], windows: Windows, *, rarer: Array, called: Array
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
     """Choose among the variants of a contig.
 

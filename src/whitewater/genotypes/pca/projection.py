@@ -49,14 +49,12 @@ def sums(
         variants; x'x; and the number of variants with a call, of those that have a scale.
     """
     size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, len(chosen))), MOST_ROWS)
-    slabs = ((start, start + size) for start in range(0, max(1, len(rows)), size))
-    return reduce(
-        add,
-        (
-            _sums_of_slab(genotypes.between(start, stop), chosen, rows[start:stop], loadings=loadings, device=device)
-            for start, stop in slabs
-        ),
+    slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
+    parts = (
+        _sums_of_slab(genotypes.between(slab.start, slab.stop), chosen, rows[slab], loadings=loadings, device=device)
+        for slab in slabs
     )
+    return reduce(add, parts)
 
 
 def _sums_of_slab(

@@ -11,7 +11,7 @@ import numpy as np
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
+from whitewater.genotypes.folder import Encoding, GenotypeFolder, create_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
 from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
 from whitewater.genotypes.sources.sites import only_seen
@@ -113,23 +113,19 @@ def forecast(source: Source, *, threads: int) -> int:
 
 def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolder, Tally]:
     """Write the calls of all variants, and check that each was counted."""
-    folder = create_genotypes(
-        path,
-        encoding="two_bit" if source.ploidy == DIPLOID else "int8",
-        ploidy=source.ploidy,
-        variants=source.variants,
-        samples=len(source.samples),
-    )
+    encoding: Encoding = "two_bit" if source.ploidy == DIPLOID else "int8"
+    ploidy, variants, samples = source.ploidy, source.variants, len(source.samples)
+    folder = create_genotypes(path, encoding=encoding, ploidy=ploidy, variants=variants, samples=samples)
     shared, ranges = {"source": source, "folder": folder}, source.ranges()
     # Each range takes milliseconds where chunks are small, which is less than a task of its own would cost.
     size = -(-len(ranges) // TASKS)
     tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
     with run.workers() as workers:
         tallies = workers.map(encode_ranges, tasks, label="ingest", shared=shared)
-        tally = source.tally(0, source.variants)
+        tally = source.tally(0, variants)
         for part in chain.from_iterable(tallies):
             tally.add(part)
-    check_counts(tally, samples=len(source.samples))
+    check_counts(tally, samples=samples)
     return folder, tally
 
 

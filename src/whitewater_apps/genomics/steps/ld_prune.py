@@ -117,14 +117,7 @@ def _prune(
     return kept, partners
 
 
-def _decide(
-    decisions: pa.Table,
-    rows: npt.NDArray[np.int64],
-    kept: npt.NDArray[np.bool_],
-    partners: npt.NDArray[np.int32],
-    *,
-    settings: LdPrune,
-) -> pa.Table:
+def _decide(decisions: pa.Table, rows: Array, kept: Array, partners: Array, *, settings: LdPrune) -> pa.Table:
     """Return the decisions with those on the candidates, and column ld_partner: rows of the table, or -1."""
     import pyarrow.compute as pc
 

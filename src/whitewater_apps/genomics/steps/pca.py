@@ -39,9 +39,8 @@ def pca(
     used.assign(**scores).to_parquet(pcs, index=False)
     table.to_parquet(selected, index=False)
     write_json(eigenvalues, described)
-    run.note(
-        **{name: described[name] for name in ("samples", "variants", "solver", "passes", "significant_components")}
-    )
+    noted = ("samples", "variants", "solver", "passes", "significant_components")
+    run.note(**{name: described[name] for name in noted})
     logger.info("%d of %d components are significant", described["significant_components"], run.settings.components)
 
 

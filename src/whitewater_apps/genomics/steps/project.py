@@ -76,15 +76,10 @@ def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", l
 def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadings) -> Array:
     """Sum over the variants of a share for the samples at ``chosen``; see `sums`."""
     columns = share.device.to_device(chosen)
+    rows = np.arange(share.start, share.stop)
     parts = (
-        sums(
-            genotypes,
-            columns,
-            np.arange(genotypes.variants) + share.start + first,
-            loadings=loadings,
-            device=share.device,
-        )
-        for first, genotypes in share.pieces()
+        sums(part, columns, rows[first : first + part.variants], loadings=loadings, device=share.device)
+        for first, part in share.pieces()
     )
     return reduce(add, parts)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_list
-from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.folder import open_genotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
@@ -37,7 +37,15 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
             f"{folder.ploidy}: set it to 0."
         )
     table = folder.variants_table()
-    measured = measure(_counts(table, folder), ploidy=folder.ploidy)
+    names = [*(f"count_{dosage}" for dosage in range(folder.ploidy + 1)), "count_missing"]
+    counts: npt.NDArray[np.int64] = table[names].to_numpy(np.int64)
+    wrong = np.flatnonzero(counts.sum(axis=1) != folder.samples)
+    if len(wrong):
+        raise IntegrityError(
+            f"{folder.path}/variants.parquet: the counts of {len(wrong)} variants, first in row {wrong[0]}, are not "
+            f"those of {folder.samples} samples. Run ingest again."
+        )
+    measured = measure(counts, ploidy=folder.ploidy)
     rules = broken_rules(table, measured, run.settings)
     broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
     kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
@@ -126,18 +134,6 @@ def reason_lists(broken: npt.NDArray[np.bool_], reasons: Sequence[str]) -> pa.Li
     names = pa.DictionaryArray.from_arrays(places.astype(np.int32), reasons).dictionary_decode()
     offsets = np.concatenate([[0], broken.sum(axis=1).cumsum()]).astype(np.int32)
     return pa.ListArray.from_arrays(offsets, names)
-
-
-def _counts(table: "pd.DataFrame", folder: GenotypeFolder) -> npt.NDArray[np.int64]:
-    names = [*(f"count_{dosage}" for dosage in range(folder.ploidy + 1)), "count_missing"]
-    counts: npt.NDArray[np.int64] = table[names].to_numpy(np.int64)
-    wrong = np.flatnonzero(counts.sum(axis=1) != folder.samples)
-    if len(wrong):
-        raise IntegrityError(
-            f"{folder.path}/variants.parquet: the counts of {len(wrong)} variants, first in row {wrong[0]}, are not "
-            f"those of {folder.samples} samples. Run ingest again."
-        )
-    return counts
 
 
 def _within(
