@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-DOCTOR = ("src/whitewater/cli/doctor.py", "src/whitewater/cli/profile.py")
+DOCTOR = "src/whitewater/cli/doctor.py"
 WITH_FIX = 4  # arguments of a check that names one
 UNKNOWN = "…"
 ERRORS = "src/whitewater/errors.py"
@@ -35,7 +35,7 @@ Each message says what is wrong, where, and what to do. Its first word is its ki
 
 def troubleshooting(root: Path) -> str:
     """Return the page as Markdown."""
-    checks = "".join(text for file in DOCTOR for text in _checks(ast.parse((root / file).read_text())))
+    checks = "".join(_checks(ast.parse((root / DOCTOR).read_text())))
     errors = (node for node in ast.parse((root / ERRORS).read_text()).body if isinstance(node, ast.ClassDef))
     rows = "".join(f"| `{each.name}` | {ast.get_docstring(each)} |\n" for each in errors if "told" not in _names(each))
     return START + checks + KINDS + rows

@@ -61,7 +61,7 @@ def test_the_reference_has_what_the_packages_export(site: Path) -> None:
 
 def test_the_doctor_s_fixes_are_told_in_its_own_words(site: Path) -> None:
     page = (site / "troubleshooting.html").read_text()
-    assert "See whether its controller runs: scontrol ping" in (ROOT / "src/whitewater/cli/profile.py").read_text()
+    assert "See whether its controller runs: scontrol ping" in (ROOT / "src/whitewater/cli/doctor.py").read_text()
     assert "See whether its controller runs: scontrol ping" in page
 
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from whitewater.cli import doctor, profile
-from whitewater.cli.profile import Check
+from whitewater.cli import doctor
+from whitewater.cli.doctor import Check
 from whitewater.config.resolve import resolve
 
 ROOT = Path(__file__).parents[3]
-SLURM = dict.fromkeys(profile.SLURM_COMMANDS, "")
+SLURM = dict.fromkeys(doctor.SLURM_COMMANDS, "")
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def install(folder: Path, **scripts: str) -> None:
 
 def checks_of(folder: Path, options: str, *, device: str = "cpu") -> dict[str, Check]:
     (folder / "config.yaml").write_text(options)
-    found = profile.check_profile(folder, profile.read_profile(folder), device=device)
+    found = doctor.check_profile(folder, doctor.read_profile(folder), device=device)
     return {check.name: check for check in found}
 
 
 def test_the_profile_that_runs_here_asks_for_nothing() -> None:
     default = ROOT / "profiles/default"
-    assert list(profile.check_profile(default, profile.read_profile(default), device="gpu")) == []
+    assert list(doctor.check_profile(default, doctor.read_profile(default), device="gpu")) == []
 
 
 def test_an_absent_plugin_is_told_with_what_installs_it(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_slurm_is_asked_for_its_partitions(
 def test_a_slurm_that_does_not_answer_is_not_waited_for(
     tmp_path: Path, commands: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(profile, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(doctor, "ANSWER_SECONDS", 0.5)
     install(commands, **SLURM | {"sinfo": "exec /bin/sleep 60"})
     check = checks_of(tmp_path, "executor: slurm")["SLURM"]
     assert check.status == "fail"
