@@ -8,8 +8,8 @@
             step(batch["continuous"], batch["categorical"], batch["label"])
 
 The arrays are NumPy's, or CuPy's with ``device``, and support DLPack, by which frameworks take them without a copy:
-``torch.from_dlpack(batch["continuous"])``, ``jax.dlpack.from_dlpack(batch["continuous"])``. Each of several processes
-that train makes its own `Batches` with ``shard=(rank, processes)``; no ``DataLoader`` is needed.
+``torch.from_dlpack(batch["continuous"])``. Each of several processes that train makes its own `Batches` with
+``shard=(rank, processes)``; no ``DataLoader`` is needed.
 
 The order: the rows of each file are cut into blocks of 16,384. The blocks of all files are shuffled, and cut into as
 many spans of rows as there are shards; a span is cut into windows, the rows of a window are shuffled, and the window is
@@ -20,20 +20,22 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from whitewater.engines import Device, memory
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.feature_folder import FORMAT, KEY, Matrix, matrices, number_type
+from whitewater.features.feature_folder import FORMAT, KEY, matrices, number_type
 from whitewater.features.schema import Field, Schema
 from whitewater.tables.arrow_arrays import empty
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from whitewater.engines.device import Array
     from whitewater.features.feature_folder import FeatureFolder
 
@@ -47,21 +49,16 @@ Batch = dict[str, "Array"]
 class Batches:
     """The batches of a folder of features, or of one shard of it; epoch after epoch, each in an order of its own.
 
-    A batch is a dict of arrays, all with one row for each of its rows:
+    A batch is a dict of arrays with one row for each of its rows; those that would have no column are left out:
 
-    - ``continuous``, float32 (rows, columns): the columns of numbers and booleans that are neither ids nor label;
-    - ``categorical``, int32 (rows, columns), or int64 where one of them is: the columns of integers with the property
-      ``cardinality``, which their ids are below;
+    - ``continuous``, float32 (rows, columns): numbers and booleans that are neither ids nor label; null is NaN;
+    - ``categorical``, int32 (rows, columns), or int64 if one is: ids, below the property ``cardinality``;
     - ``label``, float32 (rows,): the column with the tag ``label``;
-    - each column of lists that have one length (`ListSlice` with ``pad``), by its name, (rows, length): int32 or int64
-      of ids, or else float32. Lists of many lengths are refused;
+    - each column of lists of one length (`ListSlice` with ``pad``), by its name, (rows, length): ids, or float32;
     - each key that is asked for by its name, as ``row_id``: int64 (rows,).
 
-    Those that have no column are not there. Which column is where in a matrix, `columns` tells. A null is NaN in
-    ``continuous``; nulls of other columns are refused, but NaN in lists of floats. What an integer of 64 bits, or a
-    float64, loses as a float32 is lost.
-
-    Equal folders, seeds, epochs, shards and sizes give equal batches on every machine; ``threads`` change nothing.
+    What an integer of 64 bits, or a float64, loses as a float32 is lost. Equal folders, seeds, epochs, shards and sizes
+    give equal batches on every machine, whatever ``threads`` are.
 
     Parameters
     ----------
@@ -76,7 +73,7 @@ class Batches:
     shuffle
         Whether the order is random; else it is that of the folder.
     shard
-        Which part of the rows, from 0, and of how many. The numbers of their rows differ by 1 at most.
+        Which part of the rows, from 0, and of how many; their numbers of rows differ by 1 at most.
     threads
         Threads, each of which prepares a window ahead of the one in use.
     window_rows
@@ -85,16 +82,9 @@ class Batches:
     device
         Where the arrays are to be; on the host if None.
 
-    Raises
-    ------
-    ConfigError
-        If a parameter is out of its range, or a column cannot be loaded.
-    InputError
-        If a column or file is missing, a file is cut or is not an array, or a column has nulls.
-    IntegrityError
-        If a file has other rows than it should have.
-    ResourceError
-        If the windows do not fit into memory.
+    Raises ConfigError if a parameter is out of its range or a column cannot be loaded, InputError if a column or file
+    is missing, damaged or has nulls, IntegrityError if a file has other rows than it should have, and ResourceError if
+    the windows do not fit into memory.
 
     Examples
     --------
@@ -125,38 +115,53 @@ class Batches:
         window_rows: int = 262_144,
         device: Device | None = None,
     ) -> None:
-        if min(batch_rows, threads, window_rows) < 1 or seed < 0:
-            raise ConfigError("batch_rows, threads and window_rows must be at least 1, and the seed at least 0.")
-        if not 0 <= shard[0] < shard[1]:
-            raise ConfigError(f"there is no shard {shard[0]} of {shard[1]}.")
-        self._device, self._folder = device or Device(), folder
-        fields = _fields(folder, columns)
-        folder.refuse_nulls(field.name for field in fields)
-        self._arrays = matrices(Schema(tuple(fields)))
-        _refuse_alike(self._arrays)
-        self._sources = [_source(folder, array) for array in self._arrays]
+        if min(batch_rows, threads, window_rows) < 1 or seed < 0 or not 0 <= shard[0] < shard[1]:
+            raise ConfigError(
+                f"batch_rows, threads and window_rows must be at least 1, the seed at least 0, and the shard one of "
+                f"them: there is no shard {shard[0]} of {shard[1]}."
+            )
+        self._folder, self._device = folder, device or Device()
         self._seed, self._shuffle, self._threads = seed, shuffle, threads
         self._batch_rows, self._window_rows = batch_rows, -(-window_rows // batch_rows) * batch_rows
+        self._arrays = matrices(Schema(tuple(_fields(folder, columns))))
+        names = [array.name for array in self._arrays]
+        if alike := [array for array in self._arrays if names.count(array.name) > 1]:
+            raise ConfigError(
+                f"{', '.join(name for array in alike for name in array.columns)} would all be the array "
+                f"{alike[0].name!r} of a batch. Rename or leave out all but one."
+            )
+        # Of each array, which one of a file has its columns
+        self._stored = [
+            next(number for number, each in enumerate(folder.matrices) if array.columns[0] in each.columns)
+            for array in self._arrays
+        ]
         index, shards = shard
         # The places of the shard in the order of all rows.
         self._rows = range(folder.rows * index // shards, folder.rows * (index + 1) // shards)
-        self._forecast()
-        # No file may change as long as this is used.
-        numbers = [(file, matrix) for file in range(len(folder.files)) for matrix, _ in self._sources]
-        self._states = {each: _state(folder, *each) for each in numbers}
-        self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
-        for each in numbers:
-            self._mapped(*each)
-
-    def _forecast(self) -> None:
         row_bytes = sum(math.prod(each.row) * each.dtype.itemsize for each in self._arrays)
-        for device in {self._device, Device()}:
+        for place in {self._device, Device()}:
             memory.forecast(
-                min(self.rows, (self._threads + 1) * self._window_rows) * row_bytes,
-                what=f"loading batches of {self._batch_rows:,} rows",
+                min(self.rows, (threads + 1) * self._window_rows) * row_bytes,
+                what=f"loading batches of {batch_rows:,} rows",
                 remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
-                device=device,
+                device=place,
             )
+        # No file may change as long as this is used.
+        self._states = self._file_states()
+        self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
+        for file in range(len(folder.files)):
+            for number in self._stored:
+                self._mapped(file, number)
+
+    def _file_states(self) -> dict[Path, tuple[int, int]]:
+        """Return the size and the time of the last change of each file. Raises InputError if one is missing."""
+        states = {}
+        for file in range(len(self._folder.files)):
+            for path in (self._folder.array_path(file, number) for number in self._stored):
+                with FORMAT.explained(path):
+                    status = path.stat()
+                states[path] = status.st_size, status.st_mtime_ns
+        return states
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -170,26 +175,35 @@ class Batches:
 
     def __len__(self) -> int:
         """Batches of an epoch."""
-        return (self.rows + self._batch_rows - 1) // self._batch_rows
+        return -(-self.rows // self._batch_rows)
 
     def epoch(self, number: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch, prepared ahead by threads, which end with the iterator.
 
         Raises InputError if a file is missing or damaged, and IntegrityError if one was changed since this was made.
         """
-        for each, state in self._states.items():
-            if _state(self._folder, *each) != state:
-                path = self._folder.array_path(*each)
+        for path, state in self._file_states().items():
+            if state != self._states[path]:
                 raise IntegrityError(f"{path} was changed while it was loaded. Open the folder again.")
         blocks = _blocks([file.rows for file in self._folder.files])
         if self._shuffle:
             blocks = blocks[self._permutation(len(blocks), number, 0)]
-        starts = range(self._rows.start, self._rows.stop, self._window_rows)
-        spans = [range(start, min(start + self._window_rows, self._rows.stop)) for start in starts]
-        for window in _ahead(partial(self._window, number, blocks), spans, threads=self._threads):
-            rows = len(next(iter(window.values())))
-            for start in range(0, rows, self._batch_rows):
+        for window in self._windows(number, blocks):
+            for start in range(0, len(next(iter(window.values()))), self._batch_rows):
                 yield {name: array[start : start + self._batch_rows] for name, array in window.items()}
+
+    def _windows(self, epoch: int, blocks: Array) -> Iterator[Batch]:
+        """Yield the windows of an epoch in order, while each thread makes another one."""
+        starts = range(self._rows.start, self._rows.stop, self._window_rows)
+        pending: deque[Future[Batch]] = deque()
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="batches") as pool:
+            for start in starts:
+                span = range(start, min(start + self._window_rows, self._rows.stop))
+                pending.append(pool.submit(self._window, epoch, blocks, span))
+                if len(pending) > self._threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
 
     def _permutation(self, length: int, epoch: int, part: int) -> Array:
         """Return the numbers below ``length`` in an order that depends on the seed, the epoch and the part of it.
@@ -206,25 +220,18 @@ class Batches:
         # Where each row of the pieces comes to be.
         order = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
         window = {}
-        for array, (matrix, places) in zip(self._arrays, self._sources, strict=True):
+        for array, number in zip(self._arrays, self._stored, strict=True):
             rows = empty(len(span) * math.prod(array.row), array.dtype).reshape(len(span), *array.row)
-            whole, done = _whole_rows(rows), 0
+            whole, done, stored = _whole_rows(rows), 0, self._folder.matrices[number].columns
             for file, first, count in pieces:
-                values = self._mapped(file, matrix)[first : first + count]
-                if places is not None:
+                values = self._mapped(file, number)[first : first + count]
+                if array.columns != stored:
+                    places = [stored.index(name) for name in array.columns]
                     values = np.ascontiguousarray(values[:, places], array.dtype)
                 whole[order[done : done + count]] = _whole_rows(values)
                 done += count
             window[array.name] = self._device.to_device(rows)
         return window
-
-
-def _state(folder: FeatureFolder, file: int, matrix: int) -> tuple[int, int]:
-    """Return the size and the time of the last change of an array's file. Raises InputError if there is none."""
-    path = folder.array_path(file, matrix)
-    with FORMAT.explained(path):
-        status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _whole_rows(rows: Array) -> Array:
@@ -233,7 +240,7 @@ def _whole_rows(rows: Array) -> Array:
 
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:
-    """Return the columns to load; raises ConfigError if there is none, one is there twice, or cannot be loaded."""
+    """Return the columns to load; raises ConfigError or InputError if one cannot be loaded, or is there twice."""
     if columns is None:
         fields = [field for field in folder.schema if KEY not in field.tags]
     else:
@@ -242,23 +249,8 @@ def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]
         raise ConfigError(f"columns are {[field.name for field in fields]}; name at least one, and none twice.")
     for field in fields:
         number_type(field)
+    folder.refuse_nulls(field.name for field in fields)
     return fields
-
-
-def _refuse_alike(arrays: Sequence[Matrix]) -> None:
-    names = [array.name for array in arrays]
-    if alike := [array for array in arrays if names.count(array.name) > 1]:
-        columns = ", ".join(name for array in alike for name in array.columns)
-        raise ConfigError(
-            f"{columns} would all be the array {alike[0].name!r} of a batch. Rename or leave out all but one."
-        )
-
-
-def _source(folder: FeatureFolder, array: Matrix) -> tuple[int, list[int] | None]:
-    """Return which array of a file has the columns, and their places in it, None for all of them in order."""
-    number = next(place for place, each in enumerate(folder.matrices) if array.columns[0] in each.columns)
-    stored = folder.matrices[number].columns
-    return number, None if array.columns == stored else [stored.index(name) for name in array.columns]
 
 
 def _blocks(file_rows: Sequence[int]) -> Array:
@@ -278,15 +270,3 @@ def _pieces(blocks: Array, span: range) -> Iterator[tuple[int, int, int]]:
     for (file, row, rows), stop in zip(blocks[which].tolist(), stops[which].tolist(), strict=True):
         begin, end = max(span.start, stop - rows), min(span.stop, stop)
         yield file, row + begin - (stop - rows), end - begin
-
-
-def _ahead(make: Callable[[range], Batch], spans: Sequence[range], *, threads: int) -> Iterator[Batch]:
-    """Yield what is made of each span, in order, while each thread makes another one."""
-    pending: deque[Future[Batch]] = deque()
-    with ThreadPoolExecutor(threads, thread_name_prefix="batches") as pool:
-        for span in spans:
-            pending.append(pool.submit(make, span))
-            if len(pending) > threads:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
