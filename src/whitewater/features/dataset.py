@@ -113,19 +113,6 @@ class Dataset:
             return blocks[0]
         return _block(pa.concat_tables([as_table(block, types) for block in blocks]), names)
 
-    def stored_bytes(self, names: Sequence[str]) -> dict[str, int]:
-        """Return the bytes of columns as stored, an estimate of how long it takes to read them."""
-        if self._table is not None:
-            return {name: self._table.column(name).nbytes for name in names}
-        sizes = dict.fromkeys(names, 0)
-        for footer in self._footers.values():
-            for group in map(footer.row_group, range(footer.num_row_groups)):
-                for chunk in map(group.column, range(group.num_columns)):
-                    name = chunk.path_in_schema.partition(".")[0]
-                    if name in sizes:
-                        sizes[name] += chunk.total_uncompressed_size
-        return sizes
-
     @cached_property
     def _parts(self) -> tuple[Part, ...]:
         if self._table is not None:

@@ -72,7 +72,7 @@ def _learn_phase(lessons: Sequence[Lesson], state: FitState, workers: Workers) -
     """Learn the statistics of a phase, in as many passes over the data as they need."""
     while lessons:
         logger.info("a pass over the data learns %d statistics", len(lessons))
-        results = _learn(_longest_first(lessons, state), state, workers)
+        results = _learn(lessons, state, workers)
         yield from ((lesson, result) for lesson, result in results if isinstance(result, Fitted))
         lessons = [replace(lesson, statistic=result) for lesson, result in results if isinstance(result, Statistic)]
 
@@ -116,13 +116,6 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 
     summaries = (lesson.statistic.observe(blocks(span), resources) for span in task_spans)
     return lesson.statistic.combine(summaries, resources) if is_complete else next(summaries)
-
-
-def _longest_first(lessons: Sequence[Lesson], state: FitState) -> list[Lesson]:
-    """Sort lessons by the bytes that they read, the largest first, so that no long one starts last."""
-    names = {name for lesson in lessons for name in state.columns(lesson)}
-    sizes = state.dataset.stored_bytes(sorted(names))
-    return sorted(lessons, key=lambda lesson: -sum(sizes[name] for name in state.columns(lesson)))
 
 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:

@@ -175,7 +175,7 @@ class Batches:
 
     def __len__(self) -> int:
         """Batches of an epoch."""
-        return -(-self.rows // self._batch_rows)
+        return math.ceil(self.rows / self._batch_rows)
 
     def epoch(self, number: int = 0) -> Iterator[Batch]:
         """Yield the batches of an epoch, prepared ahead by threads, which end with the iterator.

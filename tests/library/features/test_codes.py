@@ -18,7 +18,7 @@ from whitewater.features.categories import values as categories
 from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.values import CategoryCounter, CategoryTable, order_by_frequency
 from whitewater.features.columns.codes import count_codes, sum_by_code
-from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.features.columns.column import Column, Lists, Numbers
 
 CPU = Device()
 WORDS = st.sampled_from(["", "\0", "a", "a\0", "a\0\0\0\0\0\0\0\0b", "naïve", "68fd1e64", "68fd1e65", "x" * 300])
@@ -183,20 +183,12 @@ def test_what_is_not_a_category_is_refused() -> None:
         (Numbers(np.array([1, 2], np.int8), np.array([True, False])), [1, np.nan]),
         (Numbers(np.array([0.5, np.nan], np.float32)), [0.5, np.nan]),
         (Numbers(np.array([True, False])), [1, 0]),
-        (Categories(np.array([0, -1], np.int32), pa.array([5])), [5, np.nan]),
     ],
 )
 def test_numbers_are_floats_with_nan_for_null(column: Column, expected: list[float]) -> None:
     found = categories.as_floats(column)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
-
-
-def test_text_and_lists_are_not_floats() -> None:
-    text = Categories(np.array([0], np.int32), pa.array(["1"]))
-    for column in (text, Lists(np.array([0, 1]), Numbers(np.array([1])))):
-        with pytest.raises(InputError, match="where numbers are needed"):
-            categories.as_floats(column)
 
 
 @settings(max_examples=50, deadline=None)

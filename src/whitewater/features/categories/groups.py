@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.combinations import combine, combine_one
-from whitewater.features.categories.ids import category_type, is_list, scalar
+from whitewater.features.categories.ids import category_type, scalar
 from whitewater.features.categories.values import CategoryTable, as_categories, as_integers
 from whitewater.features.columns.arrow import column_of
 from whitewater.features.columns.codes import count_codes
@@ -59,7 +59,7 @@ class Grouping:
         Raises ConfigError if a column is neither of text nor of integers.
         """
         for column in columns_of(each):
-            if is_list(fields[column].type):
+            if pa.types.is_list(fields[column].type):
                 raise ConfigError(
                     f"{operator} groups rows by the column {column!r}, which is one of lists: a row would be in "
                     "several groups. Give it another column."
@@ -86,7 +86,7 @@ class Grouping:
 
     def category(self, row: Row) -> str | int | bytes | None:
         """Return the category of one row."""
-        values = [scalar(row[column], column, kind) for column, kind in zip(self.columns, self.kinds, strict=True)]
+        values = [scalar(row[column], column) for column in self.columns]
         return values[0] if isinstance(self.of, str) else combine_one(values)
 
     def facts(self) -> dict[str, Any]:

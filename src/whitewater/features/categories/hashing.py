@@ -8,7 +8,7 @@ Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,34 +84,23 @@ def row_hash(columns: Sequence[Column | Text], seed: int, device: Device) -> Arr
 
     Raises ConfigError if a column is of floats or lists.
     """
-    hashes = [value_hashes(column, seed, device) for column in columns]
-    rows, xp = len(columns[0]), device.xp
-    combined: Array = xp.empty(rows, np.uint64)
-    for start in range(0, rows, device.slice_rows):
-        stop = min(start + device.slice_rows, rows)
-        state = xp.full(stop - start, np.uint64(mix_one(seed + _GOLDEN & _WORD)))
-        for of_slice in hashes:
-            state = mix((state ^ of_slice(start, stop)) + np.uint64(_GOLDEN))
-        combined[start:stop] = state
-    return combined
+    state: Array = device.xp.full(len(columns[0]), np.uint64(mix_one(seed + _GOLDEN & _WORD)))
+    for column in columns:
+        state = mix((state ^ value_hashes(column, seed, device)) + np.uint64(_GOLDEN))
+    return state
 
 
-def value_hashes(column: Column | Text, seed: int, device: Device) -> Callable[[int, int], Array]:
-    """Return a function from a slice of rows to the hashes of their values."""
+def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
+    """Return the hashes of the rows' values, uint64 (rows,), on the device."""
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Text):
-        of_rows = column.hashes(seed, int(null), device)
-        return lambda start, stop: of_rows[start:stop]
+        return column.hashes(seed, int(null), device)
     if isinstance(column, Categories):
-        table = device.to_device(np.append(hash_values(column.dictionary, seed), null))
-        return lambda start, stop: xp.take(table, column.codes[start:stop])
+        hashes: Array = np.append(hash_values(column.dictionary, seed), null)[column.codes]
+        return device.to_device(hashes)
     integers = as_integers(column)
-
-    def hashes(start: int, stop: int) -> Array:
-        known = hash_int64(xp, integers.values[start:stop], seed=seed)
-        return known if integers.valid is None else xp.where(integers.valid[start:stop], known, null)
-
-    return hashes
+    known = hash_int64(xp, integers.values, seed=seed)
+    return known if integers.valid is None else xp.where(integers.valid, known, null)
 
 
 def _null(seed: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -20,20 +19,7 @@ if TYPE_CHECKING:
     from whitewater.features.operator import Value
 
 TAG = "categorical"
-_LEAST, _MOST = -(2**63), 2**63 - 1
-_KINDS = (
-    (pa.types.is_integer, pa.int64()),
-    (pa.types.is_boolean, pa.int64()),
-    (pa.types.is_string, pa.string()),
-    (pa.types.is_large_string, pa.string()),
-    # Nothing is known of a column of nulls, and nothing will be learned from it.
-    (pa.types.is_null, pa.string()),
-)
-
-
-def is_list(type_: pa.DataType) -> bool:
-    """Whether a column is one of lists."""
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+_MOST = 2**63 - 1
 
 
 def category_type(field: Field) -> pa.DataType:
@@ -41,11 +27,14 @@ def category_type(field: Field) -> pa.DataType:
 
     Raises ConfigError if the column has other values.
     """
-    type_ = field.type.value_type if is_list(field.type) else field.type
-    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
-    for belongs, kind in _KINDS:
-        if belongs(type_):
-            return kind
+    types, type_ = pa.types, field.type
+    if types.is_list(type_) or types.is_dictionary(type_):
+        type_ = type_.value_type
+    if types.is_integer(type_) or types.is_boolean(type_):
+        return pa.int64()
+    # Nothing is known of a column of nulls, and nothing will be learned from it.
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_null(type_):
+        return pa.string()
     raise ConfigError(
         f"column {field.name} is of type {field.type}, but categories are text or integers. "
         "Cut numbers into categories by Bucketize, or leave the column out."
@@ -70,7 +59,7 @@ def with_cardinality(field: Field, cardinality: int) -> Field:
     """Return a column, or one of lists, as one of ids below ``cardinality``."""
     type_ = pa.from_numpy_dtype(id_type(cardinality))
     properties = {**field.properties, "cardinality": cardinality}
-    return replace(field, type=pa.list_(type_) if is_list(field.type) else type_, properties=properties)
+    return replace(field, type=pa.list_(type_) if pa.types.is_list(field.type) else type_, properties=properties)
 
 
 def ids_of_rows(
@@ -90,21 +79,11 @@ def ids_of_rows(
     return Numbers(np.take(ids, categories.codes))
 
 
-def scalar(value: Value, name: str, kind: pa.DataType | None = None) -> str | int | None:
-    """Return a value of one row as text or integer, and None for None and NaN.
-
-    Raises InputError if it is of another type than ``kind``, string or int64, or, without that, is neither.
-    """
+def scalar(value: Value, name: str) -> Any:
+    """Return a text or an integer of one row, and None for None and NaN; raises InputError if it is above 2**63 - 1."""
     # NaN alone is not equal to itself.
     if value is None or value != value:  # noqa: PLR0124
         return None
-    if isinstance(value, str):
-        if kind is None or pa.types.is_string(kind):
-            return value
-    elif hasattr(value, "__index__") and (kind is None or pa.types.is_integer(kind)):
-        integer = operator.index(value)
-        if _LEAST <= integer <= _MOST:
-            return integer
-    wanted = "text" if kind is not None and pa.types.is_string(kind) else "an integer of 64 bits with sign"
-    wanted = f"text or {wanted}" if kind is None else wanted
-    raise InputError(f"column {name}: {value!r} is not {wanted}, as in the data that was fitted on. Give such values.")
+    if isinstance(value, int) and value > _MOST:
+        raise InputError(f"column {name}: {value} is above 2**63 - 1, and so no category. Store it as text.")
+    return value

@@ -6,7 +6,7 @@ All of it happens on dictionaries, on the host; rows are codes.
 from __future__ import annotations
 
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.byte_strings import ByteStrings, find, place_slots
 from whitewater.features.categories.combinations import split
 from whitewater.features.columns.arrow import arrow_of, categories_of
-from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.features.columns.column import Categories, Column, Numbers
 from whitewater.features.frames import frame_of, is_integer, look_up
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -62,18 +62,10 @@ def as_integers(column: Column) -> Numbers:
 
 
 def as_floats(column: Column, xp: ModuleType = np) -> Array:
-    """Return a column as float64 (rows,) of NumPy or CuPy, NaN where it is null; numbers are not copied needlessly.
-
-    Raises InputError if it is of text or lists.
-    """
-    if isinstance(column, Numbers):
-        floats = column.values.astype(np.float64, copy=False)
-        return floats if column.valid is None else xp.where(column.valid, floats, np.nan)
-    if isinstance(column, Categories) and pa.types.is_int64(column.dictionary.type):
-        table = np.append(np.from_dlpack(column.dictionary).astype(np.float64), np.nan)
-        return np.take(table, column.codes)
-    kind = "lists" if isinstance(column, Lists) else "text"
-    raise InputError(f"a column of {kind} is where numbers are needed. Convert it, or give another column.")
+    """Return numbers as float64 (rows,) of NumPy or CuPy, NaN where they are null; they are not copied needlessly."""
+    numbers = cast("Numbers", column)
+    floats = numbers.values.astype(np.float64, copy=False)
+    return floats if numbers.valid is None else xp.where(numbers.valid, floats, np.nan)
 
 
 class CategoryCounter:

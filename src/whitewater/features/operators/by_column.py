@@ -10,12 +10,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
@@ -77,7 +77,7 @@ class ByNumber(ByColumn):
         return number_fields(self, inputs, fields)
 
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Numbers:
-        return self.numbers(name, numbers_of(self, name, column), fitted, device)
+        return self.numbers(name, cast("Numbers", column), fitted, device)
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         compute = self.number(name, fitted)
@@ -127,16 +127,6 @@ def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field
                 "Leave it out, or convert it in the data."
             )
     return input_fields
-
-
-def numbers_of(operator: Operator, name: str, column: Column) -> Numbers:
-    """Return a column as `Numbers`; raises InputError if it is not one of numbers."""
-    if not isinstance(column, Numbers):
-        raise InputError(
-            f"{type(operator).__name__} takes numbers, but the column {name!r} is of {type(column).__name__.lower()}. "
-            "Give it the column as it was when the workflow was fitted."
-        )
-    return column
 
 
 def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:

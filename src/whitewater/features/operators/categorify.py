@@ -20,7 +20,6 @@ from whitewater.features.categories.ids import (
     id_field,
     id_type,
     ids_of_rows,
-    is_list,
     scalar,
     with_cardinality,
 )
@@ -187,7 +186,7 @@ def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
     """Return the type of a group's values: string, int64, or binary for combinations."""
     kinds = [category_type(fields[name]) for name in group.columns]
     if group.combined:
-        if lists := [name for name in group.columns if is_list(fields[name].type)]:
+        if lists := [name for name in group.columns if pa.types.is_list(fields[name].type)]:
             raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
         return pa.binary()
     if len(set(kinds)) > 1:
@@ -203,15 +202,13 @@ def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str
     id_of = vocabulary.id_of()
     if group.combined:
         return [(group.name, lambda row: id_of(combine_one([scalar(row[name], name) for name in group.columns])))]
-    # Without any values to learn from, the type is not known either.
-    kind = vocabulary.kind if vocabulary.about.values else None
 
     def function_of(name: str) -> Callable[[Row], Value]:
         def ids(row: Row) -> Value:
             value = row[name]
             if isinstance(value, list | tuple):
-                return [id_of(scalar(element, name, kind)) for element in value]
-            return id_of(scalar(value, name, kind))
+                return [id_of(scalar(element, name)) for element in value]
+            return id_of(scalar(value, name))
 
         return ids
 
@@ -232,7 +229,7 @@ def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Array:
 def _hashes_of_keys(keys: Frame, device: Device) -> Array:
     """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
     if len(keys.columns) == 1:
-        return value_hashes(column_of(keys["key_0"]), SEED, device)(0, len(keys))
+        return value_hashes(column_of(keys["key_0"]), SEED, device)
     categories = categories_of_keys(table_of(keys), len(keys.columns))
     hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
     return device.to_device(hashes[categories.codes])

@@ -28,7 +28,6 @@ from whitewater.features.operators.by_column import (
     column_names,
     finite_facts,
     number_fields,
-    numbers_of,
     plain_number,
     type_holding,
 )
@@ -74,7 +73,7 @@ class _Fill(Operator):
         xp = mode.device.xp
         made = {}
         for name in column_names(inputs):
-            column = numbers_of(self, name, block[name])
+            column = cast("Numbers", block[name])
             values = column.values
             dtype = np.dtype(self.filled_type(pa.from_numpy_dtype(values.dtype)).to_pandas_dtype())
             missing = xp.zeros(len(column), bool) if column.valid is None else ~column.valid

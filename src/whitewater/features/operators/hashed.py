@@ -12,7 +12,7 @@ from pydantic import Field as Setting
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError
 from whitewater.features.categories.hashing import hash_value, row_hash, row_hash_one, value_hashes
-from whitewater.features.categories.ids import TAG, category_type, id_field, id_type, is_list, scalar
+from whitewater.features.categories.ids import TAG, category_type, id_field, id_type, scalar
 from whitewater.features.categories.values import as_categories
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.operator import Operator
@@ -49,7 +49,7 @@ class HashBucket(ByColumn):
 
     def _buckets(self, column: Numbers | Categories | Text, device: Device) -> Numbers:
         column = _hashable(column)
-        buckets = value_hashes(column, SEED, device)(0, len(column)) % np.uint64(self.num_buckets)
+        buckets = value_hashes(column, SEED, device) % np.uint64(self.num_buckets)
         known = column.codes >= 0 if isinstance(column, Categories) else column.valid
         if known is not None:
             buckets = device.xp.where(known, buckets, np.uint64(self.num_buckets))
@@ -84,7 +84,7 @@ class HashedCross(Operator):
         crosses = _crosses(inputs)
         for name in (name for cross in crosses.values() for name in cross):
             category_type(fields[name])
-            if is_list(fields[name].type):
+            if pa.types.is_list(fields[name].type):
                 raise ConfigError(f"column {name} has lists, which HashedCross cannot cross. Leave it out.")
         return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
 
