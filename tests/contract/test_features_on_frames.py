@@ -21,6 +21,7 @@ from tests.contract.signatures import Call
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.recsys_logs import clicks, write_log
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, assert_equal, cut, files, fitted
+from whitewater.features import with_dask
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import ApplyMode, Node
 from whitewater.features.operators import JoinExternal
@@ -77,7 +78,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
                 if name in EXACT and files(by_frames, folder / name) != files(local[name], folder / f"{name} local"):
                     different.append(name)
                 if name == "lists":
-                    lazy = by_frames.transformation.frames(Dataset(rows), ApplyMode(DEVICE))
+                    lazy = with_dask.frames(by_frames.transformation, Dataset(rows), ApplyMode(DEVICE))
                     assert list(lazy.compute(scheduler="synchronous")) == made.column_names
             log = write_log(rows, folder / "log")
             made = on_frames(EXACT["past"], log).transform(log, device=DEVICE, engine="dask")

@@ -21,9 +21,8 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
-from whitewater.features.plan import Plan, Stage, stage_operator
+from whitewater.features.plan import Plan, Stage, Transformation, stage_operator
 from whitewater.features.schema import Schema, column_from_json, column_json
-from whitewater.features.transform import Transformation
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import check_replaceable, staged
 

@@ -18,8 +18,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import ApplyMode, Fitted, Node, Resources, Statistic
-from whitewater.features.plan import FitState, Lesson, Plan, bind, evaluate
-from whitewater.features.transform import Transformation
+from whitewater.features.plan import FitState, Lesson, Plan, Transformation, bind, evaluate
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whitewater.errors import ConfigError, IntegrityError
+from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.operator import Concatenation, Inputs, Node, Operator, OperatorCall, Source, Subset
-from whitewater.features.schema import Field, Schema
+from whitewater.features.schema import Field, Schema, kind
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from whitewater.features.columns.column import Column
     from whitewater.features.dataset import Dataset
     from whitewater.features.operator import ApplyMode, Fitted, Resources, Statistic
@@ -133,6 +135,55 @@ class Plan:
                 outputs = tuple(stage.operator.describe(outputs, fitted))
             plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
         return replace(plan, outputs=self.outputs)
+
+
+@dataclass(frozen=True)
+class Transformation:
+    """A fitted plan, and the columns that are copied unchanged to the results if the data have them.
+
+    ``seconds`` names the columns of the data that hold seconds since 1970; times in other units are refused there.
+    """
+
+    plan: Plan
+    learned: Learned
+    carried: tuple[str, ...] = ()
+    seconds: tuple[str, ...] = ()
+
+    def columns(self, *, training: bool) -> list[str]:
+        """Return the columns that the data must have."""
+        return self.plan.data_columns(self.plan.outputs, training=training)
+
+    def origins(self, schema: Schema) -> dict[str, Origin]:
+        """Return the columns of the results for data with this schema, and where they come from."""
+        return {**self.plan.outputs, **{name: None for name in self.carried if name in schema.names}}
+
+    def fields(self, schema: Schema) -> tuple[Field, ...]:
+        """Return the columns of the results for data with this schema."""
+        carried = (schema[name] for name in self.carried if name in schema.names)
+        return (*self.plan.output_fields(), *carried)
+
+    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
+        """Return the columns to read from data with this schema, with their types as in the data fitted on."""
+        carried = {name: schema[name].type for name in self.carried if name in schema.names}
+        return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
+
+    def check(self, schema: Schema, *, training: bool) -> None:
+        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
+
+        Raises InputError, naming every column that is missing or of another kind.
+        """
+        faults = []
+        for name in self.columns(training=training):
+            if name not in schema.types:
+                faults.append(schema.fault(name) if name in schema.unusable else f"column {name!r} is missing")
+                continue
+            kinds = kind(schema[name].type), kind(self.plan.schema[name].type)
+            if kinds[0] != kinds[1] and "nulls" not in kinds:
+                faults.append(f"column {name!r} is of {kinds[0]}, but was of {kinds[1]} when it was fitted")
+        if faults:
+            raise InputError(
+                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
+            )
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
     from whitewater.features.operator import Inputs, Row, RowFunction, Value
-    from whitewater.features.plan import Origin, Stage
-    from whitewater.features.transform import Transformation
+    from whitewater.features.plan import Origin, Stage, Transformation
     from whitewater.features.workflow import Workflow
 
 # Up to it a float of 64 bits is every integer.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -14,19 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.engines.device import Device
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import IntegrityError
 from whitewater.features.categories.hashing import row_hash
 from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import ApplyMode
-from whitewater.features.plan import Learned, Plan, evaluate
-from whitewater.features.schema import Field, Schema, kind
+from whitewater.features.plan import Transformation, evaluate
+from whitewater.features.schema import Schema
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    import dask.dataframe as dd
-
     from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block
@@ -41,113 +38,59 @@ SHUFFLED_ROW_BYTES = 24
 _HASH = "hash"
 
 
-@dataclass(frozen=True)
-class Transformation:
-    """A fitted plan, and the columns that are copied unchanged to the results if the data have them.
+def tables(
+    transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
+) -> Iterator[pa.Table]:
+    """Yield the results part by part, in order; a few parts are in memory at a time."""
+    shared = _prepare(transformation, dataset, run=run, workers=workers, training=training)
+    parts, batch_size = dataset.parts(), 2 * sum(workers.threads)
+    for first in range(0, len(parts), batch_size):
+        batch = parts[first : first + batch_size]
+        yield from workers.map(_table, batch, label="transform", ordered=True, shared=shared)
 
-    ``seconds`` names the columns of the data that hold seconds since 1970; times in other units are refused there.
-    """
 
-    plan: Plan
-    learned: Learned
-    carried: tuple[str, ...] = ()
-    seconds: tuple[str, ...] = ()
+def _prepare(
+    transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
+) -> dict[str, Any]:
+    """Check a dataset, and that its parts fit into memory; return what `_part_block` needs besides a part."""
+    transformation.check(dataset.schema, training=training)
+    parts = dataset.parts()
+    rows = max((part.rows for part in parts), default=0)
+    columns = max(len(transformation.columns(training=True)), len(transformation.plan.outputs))
+    workers.forecast(
+        run.device,
+        a_task=rows * columns * ROW_BYTES,
+        tasks=len(parts),
+        what=f"transforming parts of up to {rows:,} rows",
+        remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
+    )
+    mode = ApplyMode(run.device, training, run.engine)
+    return {"transformation": transformation, "dataset": dataset, "mode": mode}
 
-    def columns(self, *, training: bool) -> list[str]:
-        """Return the columns that the data must have."""
-        return self.plan.data_columns(self.plan.outputs, training=training)
 
-    def fields(self, schema: Schema) -> tuple[Field, ...]:
-        """Return the columns of the results for data with this schema."""
-        return (*self.plan.output_fields(), *(schema[name] for name in self._carried(schema)))
-
-    def check(self, schema: Schema, *, training: bool) -> None:
-        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
-
-        Raises InputError, naming every column that is missing or of another kind.
-        """
-        if faults := list(_faults(self.plan.schema, schema, self.columns(training=training))):
-            raise InputError(
-                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
-            )
-
-    def tables(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
-        """Yield the results part by part, in order; a few parts are in memory at a time."""
-        shared = self.prepare(dataset, run=run, workers=workers, training=training)
-        parts, batch_size = dataset.parts(), 2 * sum(workers.threads)
-        for first in range(0, len(parts), batch_size):
-            batch = parts[first : first + batch_size]
-            yield from workers.map(_table, batch, label="transform", ordered=True, shared=shared)
-
-    def prepare(self, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> dict[str, Any]:
-        """Check a dataset; return what `part_block` needs besides a part."""
-        self.check(dataset.schema, training=training)
-        mode = ApplyMode(run.device, training, run.engine)
-        self._forecast(dataset, run.device, workers)
-        return {"transformation": self, "dataset": dataset, "mode": mode}
-
-    def part_block(self, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
-        """Return the results for a part of a dataset, on the host."""
-        if mode.engine == "dask":
-            from whitewater.features import with_dask
-
-            return with_dask.part_block(self, part, dataset, mode)
-        types = self.input_types(dataset.schema, training=mode.training)
-
-        def read(names: Sequence[str]) -> Block:
-            block = cast_columns(dataset.read(part, names), types)
-            for name in self.seconds:
-                if name in block:
-                    check_seconds(name, block[name])
-            return block
-
-        wanted = {**self.plan.outputs, **dict.fromkeys(self._carried(dataset.schema))}
-        results: Block = evaluate(self.plan, self.learned, read, wanted, mode)
-        return results
-
-    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
-        """Return the columns to read from data with this schema, with their types as in the data fitted on."""
-        carried = {name: schema[name].type for name in self._carried(schema)}
-        return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
-
-    def frames(self, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
-        """Return the results as a Dask DataFrame on pandas or cuDF, in the order of the rows."""
+def _part_block(part: Part, transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> Block:
+    """Return the results for a part of a dataset, on the host."""
+    if mode.engine == "dask":
         from whitewater.features import with_dask
 
-        self.check(dataset.schema, training=mode.training)
-        return with_dask.frames(self, dataset, replace(mode, engine="dask"))
+        return with_dask.part_block(transformation, part, dataset, mode)
+    types = transformation.input_types(dataset.schema, training=mode.training)
 
-    def _carried(self, schema: Schema) -> list[str]:
-        return [name for name in self.carried if name in schema.names]
+    def read(names: Sequence[str]) -> Block:
+        block = cast_columns(dataset.read(part, names), types)
+        for name in transformation.seconds:
+            if name in block:
+                check_seconds(name, block[name])
+        return block
 
-    def _forecast(self, dataset: Dataset, device: Device, workers: Workers) -> None:
-        parts = dataset.parts()
-        rows = max((part.rows for part in parts), default=0)
-        columns = max(len(self.columns(training=True)), len(self.plan.outputs))
-        workers.forecast(
-            device,
-            a_task=rows * columns * ROW_BYTES,
-            tasks=len(parts),
-            what=f"transforming parts of up to {rows:,} rows",
-            remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
-        )
+    wanted = transformation.origins(dataset.schema)
+    results: Block = evaluate(transformation.plan, transformation.learned, read, wanted, mode)
+    return results
 
 
 def _table(part: Part, *, transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> pa.Table:
     types = {field.name: field.type for field in transformation.fields(dataset.schema)}
-    return as_table(transformation.part_block(part, dataset, mode), types)
-
-
-def _faults(fitted_schema: Schema, schema: Schema, names: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong with the named columns of a schema: they are missing, or not of the kind fitted on."""
-    existing = set(schema.names)
-    for name in names:
-        if name not in existing:
-            yield schema.fault(name) if name in schema.unusable else f"column {name!r} is missing"
-            continue
-        fitted_kind, new_kind = kind(fitted_schema[name].type), kind(schema[name].type)
-        if fitted_kind != new_kind and "nulls" not in (fitted_kind, new_kind):
-            yield f"column {name!r} is of {new_kind}, but was of {fitted_kind} when it was fitted"
+    return as_table(_part_block(part, transformation, dataset, mode), types)
 
 
 def write_in_order(
@@ -166,7 +109,7 @@ def write_in_order(
     ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the
     transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
-    shared = transformation.prepare(dataset, run=run, workers=workers, training=training)
+    shared = _prepare(transformation, dataset, run=run, workers=workers, training=training)
     schema = results_schema(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
@@ -201,7 +144,7 @@ def _write(
     row_group_rows: int,
 ) -> FeatureFile:
     number, part = task
-    table = as_table(transformation.part_block(part, dataset, mode), schema.types)
+    table = as_table(_part_block(part, transformation, dataset, mode), schema.types)
     return write_file(folder, number, table, schema, row_group_rows=even_size(len(table), row_group_rows))
 
 
@@ -228,7 +171,7 @@ def write_shuffled(
     does, and IntegrityError if two rows have the same number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    shared = transformation.prepare(dataset, run=run, workers=workers, training=True)
+    shared = _prepare(transformation, dataset, run=run, workers=workers, training=True)
     scratch, schema = folder / "scratch", results_schema(transformation, dataset, log.tags)
     scratch.mkdir(parents=True)
     # Rows are sorted on the host, whatever the device.
@@ -261,7 +204,7 @@ def _scatter(
 ) -> Path:
     """Transform a part, and write its rows to a file as one batch per bucket, sorted by hash; return its path."""
     part, path = task
-    block = transformation.part_block(part, dataset, mode)
+    block = _part_block(part, transformation, dataset, mode)
     hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
 import pyarrow as pa
@@ -35,13 +35,12 @@ from whitewater.features.frames import Text, column_of, frame_class, frame_of, i
 from whitewater.features.operator import ApplyMode, Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
-from whitewater.features.plan import FitState, Learned, Lesson, Origin, Plan, evaluate
+from whitewater.features.plan import FitState, Learned, Lesson, Origin, Plan, Transformation, evaluate
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
-    from whitewater.features.schema import Field, Schema
 
 HOST = Device()
 # Number of frames of sums that are merged at a time.
@@ -227,50 +226,38 @@ def _largest(frame: Frame) -> dict[str, float]:
     return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
 
 
-class FittedPlan(Protocol):
-    """The part of `whitewater.features.transform.Transformation`, which calls this module, that is needed here."""
-
-    @property
-    def plan(self) -> Plan: ...
-    @property
-    def learned(self) -> Learned: ...
-    @property
-    def seconds(self) -> tuple[str, ...]: ...
-    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]: ...
-    def fields(self, schema: Schema) -> tuple[Field, ...]: ...
-
-
-def frames(transformation: FittedPlan, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
-    """Return the results of a fitted plan for a dataset; nothing is computed yet."""
+def frames(transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
+    """Return the results for a dataset as a Dask DataFrame on pandas or cuDF, in the order of the rows."""
+    transformation.check(dataset.schema, training=mode.training)
+    mode = replace(mode, engine="dask")
     input_types = transformation.input_types(dataset.schema, training=mode.training)
     types = {field.name: field.type for field in transformation.fields(dataset.schema)}
     results: dd.DataFrame = rows_of(dataset, input_types, mode.device).map_partitions(
-        _results, transformation, list(types), mode, meta=_empty(types, mode.device)
+        _results, transformation, transformation.origins(dataset.schema), mode, meta=_empty(types, mode.device)
     )
     return results
 
 
-def part_block(transformation: FittedPlan, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
-    """Return the results of a fitted plan for a part of a dataset, on the host."""
+def part_block(transformation: Transformation, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
+    """Return the results for a part of a dataset, on the host."""
     input_types = transformation.input_types(dataset.schema, training=mode.training)
-    names = [field.name for field in transformation.fields(dataset.schema)]
     rows = _read((part,), dataset=dataset, types=input_types, device=mode.device)
-    results = _result_columns(rows, transformation, names, mode)
+    results = _result_columns(rows, transformation, transformation.origins(dataset.schema), mode)
     return {name: _on_host(column, mode.device) for name, column in results.items()}
 
 
-def _results(rows: Frame, transformation: FittedPlan, names: Sequence[str], mode: ApplyMode) -> Frame:
-    results = _result_columns(rows, transformation, names, mode)
+def _results(rows: Frame, transformation: Transformation, wanted: Mapping[str, Origin], mode: ApplyMode) -> Frame:
+    results = _result_columns(rows, transformation, wanted, mode)
     return type(rows)({name: _series(column, rows) for name, column in results.items()})
 
 
-def _result_columns(rows: Frame, transformation: FittedPlan, names: Sequence[str], mode: ApplyMode) -> dict[str, Any]:
+def _result_columns(
+    rows: Frame, transformation: Transformation, wanted: Mapping[str, Origin], mode: ApplyMode
+) -> dict[str, Any]:
     for name in transformation.seconds:
         if name in list(rows.columns):
             check_seconds(name, column_of(rows[name]))
-    plan = transformation.plan
-    wanted = {name: plan.outputs.get(name) for name in names}
-    return _make_columns(rows, plan, transformation.learned, wanted, mode)
+    return _make_columns(rows, transformation.plan, transformation.learned, wanted, mode)
 
 
 def _make_columns(

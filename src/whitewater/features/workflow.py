@@ -25,8 +25,9 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import FORMAT
 from whitewater.features.fit import fit_workflow
 from whitewater.features.operator import Node, Selection, as_node
+from whitewater.features.plan import Transformation
 from whitewater.features.schema import Schema
-from whitewater.features.transform import Transformation, write_in_order
+from whitewater.features.transform import tables, write_in_order
 from whitewater.io.store import check_replaceable, staged
 from whitewater.step import Run
 
@@ -111,9 +112,9 @@ class Workflow:
 
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
-            tables = list(self.transformation.tables(dataset, run=run, workers=workers, training=training))
-        if tables:
-            return pa.concat_tables(tables)
+            found = list(tables(self.transformation, dataset, run=run, workers=workers, training=training))
+        if found:
+            return pa.concat_tables(found)
         fields = self.transformation.fields(dataset.schema)
         return pa.schema([(field.name, field.type) for field in fields]).empty_table()
 

@@ -13,6 +13,7 @@ from whitewater.engines import resolve
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.artifact import load
 from whitewater.features.dataset import Dataset, arrow_schema
+from whitewater.features.transform import tables
 from whitewater.features.workflow import run_on
 from whitewater.io.store import staged
 
@@ -40,7 +41,7 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
     owner = target.with_name(f".{target.name}.owner")
     with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
         with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
-            for table in fitted.tables(dataset, run=run, workers=workers, training=False):
+            for table in tables(fitted, dataset, run=run, workers=workers, training=False):
                 writer.write_table(table)
                 written += table.num_rows
         if written != dataset.rows:

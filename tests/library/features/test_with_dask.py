@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.helpers.recsys_logs import clicks, features
 from whitewater.engines import Device
 from whitewater.errors import InputError
-from whitewater.features import dataset
+from whitewater.features import dataset, with_dask
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import ApplyMode, Node
 from whitewater.features.operators import (
@@ -181,7 +181,7 @@ def test_a_dask_dataframe_of_features_is_what_the_workflow_makes(tmp_path: Path)
     joined = ["C2"] >> JoinExternal(table=str(table), on="C2", columns=("price", "name"))
     workflow = fitted(features() + joined, rows, "dask")
 
-    lazy = workflow.transformation.frames(Dataset(rows), ApplyMode(Device(), training=True))
+    lazy = with_dask.frames(workflow.transformation, Dataset(rows), ApplyMode(Device(), training=True))
 
     made = pa.Table.from_pandas(lazy.compute(scheduler="synchronous"), preserve_index=False)
     expected = workflow.transform(rows, training=True)

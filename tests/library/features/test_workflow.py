@@ -27,6 +27,7 @@ from whitewater.features.log_folder import like, open_log
 from whitewater.features.operator import ApplyMode, Fitted, Inputs, Operator, Resources, RowFunction, Statistic
 from whitewater.features.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.schema import Field
+from whitewater.features.transform import tables
 from whitewater.features.workflow import Workflow
 from whitewater.step import Run
 
@@ -99,7 +100,7 @@ def test_where_memory_is_short_the_result_is_the_same() -> None:
     expected = Workflow(graph).fit(CLICKS).transform(CLICKS)
     with run.workers() as workers:
         fitted = fit.fit_workflow(graph, Dataset(CLICKS), run=run, workers=workers)
-        made = fitted.tables(Dataset(CLICKS), run=run, workers=workers, training=False)
+        made = tables(fitted, Dataset(CLICKS), run=run, workers=workers, training=False)
         assert pa.concat_tables(made).equals(expected)
 
 

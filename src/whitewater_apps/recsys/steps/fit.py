@@ -10,9 +10,8 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.log_folder import ROW_ID, open_log
 from whitewater.features.operator import Fitted
-from whitewater.features.plan import Stage
+from whitewater.features.plan import Stage, Transformation
 from whitewater.features.schema import column_json
-from whitewater.features.transform import Transformation
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
