@@ -80,7 +80,7 @@ def test_each_module_that_imports_rapids_is_recorded_by_a_contract() -> None:
 @pytest.mark.usefixtures("calls")
 def test_frames_of_a_log_are_read_without_the_host(file: Path) -> None:
     dataset = Dataset(file)
-    whole = dataset.parts()
+    whole = dataset.parts
     part = replace(whole[0], groups=whole[0].groups[:1], start=1, rows=2)
     for span in (whole, (part,)):
         on_gpu = features._read(span, dataset=dataset, types=TYPES, device=StrictDevice(frames="cudf"))
@@ -97,7 +97,7 @@ def test_a_column_without_values_in_a_file_has_the_type_of_the_other_files(tmp_p
     dataset = Dataset(tmp_path)
     types = dataset.schema.types
     assert types == {name: TABLE.schema.field(name).type for name in types}
-    (whole,) = dataset.parts()
+    (whole,) = dataset.parts
     for part in (whole, *(replace(whole, groups=(group,), rows=group.rows) for group in whole.groups)):
         on_gpu, on_cpu = (
             features._read((part,), dataset=dataset, types=types, device=device)

@@ -91,14 +91,10 @@ class Dataset:
         time = open_log(Path(self.source)).time
         return (time.column,) if time.unit == "seconds" else ()
 
-    def parts(self) -> tuple[Part, ...]:
-        """Return the parts, which depend on the data only."""
-        return self._parts
-
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return sum(part.rows for part in self.parts())
+        return sum(part.rows for part in self.parts)
 
     def read(self, part: Part, names: Sequence[str]) -> Block:
         """Read columns of a part; raises InputError if a file is damaged, or a column is missing."""
@@ -114,7 +110,8 @@ class Dataset:
         return _block(pa.concat_tables([as_table(block, types) for block in blocks]), names)
 
     @cached_property
-    def _parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, which depend on the data only."""
         if self._table is not None:
             return tuple(_cut((), self._table.num_rows))
         return _merge_small(

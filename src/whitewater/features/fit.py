@@ -94,7 +94,7 @@ def _learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Sequ
         from whitewater.features import with_dask
 
         return with_dask.learn(lessons, state, workers)
-    all_spans = list(spans(state.dataset.parts(), rows=SPAN_ROWS))
+    all_spans = list(spans(state.dataset.parts, rows=SPAN_ROWS))
     observe = partial(workers.map, _observe, label="fit", ordered=True, shared={"state": state})
     if len(lessons) >= sum(workers.threads) or len(all_spans) == 1:
         return list(zip(lessons, observe([(lesson, all_spans, True) for lesson in lessons]), strict=True))
@@ -119,7 +119,7 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     """Raise ResourceError if row groups do not fit into the memory of the device."""
-    rows = max(part.rows for part in dataset.parts())
+    rows = max(part.rows for part in dataset.parts)
     columns_read = [
         {
             *plan.data_columns(dict.fromkeys(substage.outputs, number), training=True),

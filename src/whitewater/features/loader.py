@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,8 +118,8 @@ class Batches:
     ) -> None:
         if min(batch_rows, threads, window_rows) < 1 or seed < 0 or not 0 <= shard[0] < shard[1]:
             raise ConfigError(
-                f"batch_rows, threads and window_rows must be at least 1, the seed at least 0, and the shard one of "
-                f"them: there is no shard {shard[0]} of {shard[1]}."
+                f"batch_rows, threads and window_rows must be at least 1, the seed at least 0, and a shard one of its "
+                f"number, counted from 0: {shard[0]} of {shard[1]} is given."
             )
         self._folder, self._device = folder, device or Device()
         self._seed, self._shuffle, self._threads = seed, shuffle, threads
@@ -149,18 +150,17 @@ class Batches:
         # No file may change as long as this is used.
         self._states = self._file_states()
         self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
-        for file in range(len(folder.files)):
-            for number in self._stored:
-                self._mapped(file, number)
+        for each in product(range(len(folder.files)), self._stored):
+            self._mapped(*each)
 
     def _file_states(self) -> dict[Path, tuple[int, int]]:
         """Return the size and the time of the last change of each file. Raises InputError if one is missing."""
         states = {}
-        for file in range(len(self._folder.files)):
-            for path in (self._folder.array_path(file, number) for number in self._stored):
-                with FORMAT.explained(path):
-                    status = path.stat()
-                states[path] = status.st_size, status.st_mtime_ns
+        for each in product(range(len(self._folder.files)), self._stored):
+            path = self._folder.array_path(*each)
+            with FORMAT.explained(path):
+                status = path.stat()
+            states[path] = status.st_size, status.st_mtime_ns
         return states
 
     @property

@@ -10,7 +10,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import pyarrow as pa
 
@@ -141,75 +141,59 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
-    """Return a function that converts a value to a type, or raises TypeError, ValueError or OverflowError."""
-    if pa.types.is_list(type_):
-        return _list_of(_converter(type_.value_type))
-    return next(convert for is_of, convert in _CONVERTERS if is_of(type_))
+    """Return a function that converts a value to a type, a null to None and a null list to an empty one.
+
+    It raises TypeError, ValueError or OverflowError for a value of another kind.
+    """
+    is_list = pa.types.is_list(type_)
+    convert = _list_of(_converter(type_.value_type)) if is_list else next(make for is_of, make in _OF if is_of(type_))
+
+    def convert_or_null(value: Any) -> Value:
+        # A value of NumPy, as Python's
+        if (to_python := getattr(value, "tolist", None)) is not None:
+            value = to_python()
+        # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
+        if value is None or (value != value) is not False:  # noqa: PLR0124
+            return [] if is_list else None
+        return convert(value)
+
+    return convert_or_null
 
 
-def _text(value: Any) -> Value:
-    if not isinstance(value, str):
-        return _null_or(_text, value)
-    if not value.isascii():
-        value.encode()  # half of a surrogate pair, which JSON can name, is not text, and refused
+def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    return lambda value: [convert(each) for each in _instance(value, (list, tuple))]
+
+
+def _instance(value: Any, kinds: type | tuple[type, ...]) -> Any:
+    if not isinstance(value, kinds):
+        raise TypeError
     return value
 
 
-def _float_64(value: Any) -> Value:
-    return float(value) if isinstance(value, (float, int)) else _null_or(_float_64, value)
-
-
-def _float_32(value: Any) -> Value:
-    return ctypes.c_float(value).value if isinstance(value, (float, int)) else _null_or(_float_32, value)
+def _text(value: Any) -> Value:
+    if not _instance(value, str).isascii():
+        value.encode()  # half of a surrogate pair, which JSON can name, is not text, and refused
+    return cast("str", value)
 
 
 def _integer_between(least: int, most: int, made: type[int]) -> Callable[[Any], Value]:
     def convert(value: Any) -> Value:
-        if isinstance(value, float):
-            # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
-            if value != value:  # noqa: PLR0124 (NaN)
-                return None
-            if abs(value) > _WHOLE or not value.is_integer():
-                raise ValueError
-        elif not isinstance(value, int):
-            return _null_or(convert, value)
-        if least <= value <= most:
-            return made(value)
-        raise ValueError
+        # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
+        if isinstance(value, float) and (abs(value) > _WHOLE or not value.is_integer()):
+            raise ValueError
+        if not least <= _instance(value, (int, float)) <= most:
+            raise ValueError
+        return made(value)
 
     return convert
 
 
-def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    def convert_list(value: Any) -> Value:
-        if isinstance(value, (list, tuple)):
-            return [convert(each) for each in value]
-        items = _null_or(convert_list, value)
-        return [] if items is None else items
-
-    return convert_list
-
-
-def _of_no_type(value: Any) -> Value:
-    return value if isinstance(value, (str, int)) else _null_or(_of_no_type, value)
-
-
-def _null_or(convert: Callable[[Any], Value], value: Any) -> Value:
-    """Return None for a null, and convert a value of NumPy as Python's; raises TypeError for any other value."""
-    if (to_python := getattr(value, "tolist", None)) is not None:
-        return convert(to_python())
-    # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
-    if value is None or (value != value) is not False:  # noqa: PLR0124
-        return None
-    raise TypeError
-
-
-_CONVERTERS = (
+_OF: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Value]], ...] = (
     (pa.types.is_string, _text),
-    (pa.types.is_float32, _float_32),
-    (pa.types.is_floating, _float_64),
+    (pa.types.is_float32, lambda value: ctypes.c_float(_instance(value, (float, int))).value),
+    (pa.types.is_floating, lambda value: float(_instance(value, (float, int)))),
     (pa.types.is_boolean, _integer_between(0, 1, bool)),
     (pa.types.is_uint64, _integer_between(-(2**63), 2**64 - 1, int)),
     (pa.types.is_integer, _integer_between(-(2**63), 2**63 - 1, int)),
-    (pa.types.is_null, _of_no_type),
+    (pa.types.is_null, lambda value: cast("str | int", _instance(value, (str, int)))),
 )

@@ -43,7 +43,7 @@ def tables(
 ) -> Iterator[pa.Table]:
     """Yield the results part by part, in order; a few parts are in memory at a time."""
     shared = _prepare(transformation, dataset, run=run, workers=workers, training=training)
-    parts, batch_size = dataset.parts(), 2 * sum(workers.threads)
+    parts, batch_size = dataset.parts, 2 * sum(workers.threads)
     for first in range(0, len(parts), batch_size):
         batch = parts[first : first + batch_size]
         yield from workers.map(_table, batch, label="transform", ordered=True, shared=shared)
@@ -54,7 +54,7 @@ def _prepare(
 ) -> dict[str, Any]:
     """Check a dataset, and that its parts fit into memory; return what `_part_block` needs besides a part."""
     transformation.check(dataset.schema, training=training)
-    parts = dataset.parts()
+    parts = dataset.parts
     rows = max((part.rows for part in parts), default=0)
     columns = max(len(transformation.columns(training=True)), len(transformation.plan.outputs))
     workers.forecast(
@@ -113,7 +113,7 @@ def write_in_order(
     schema = results_schema(transformation, dataset, tags or {})
     folder.mkdir(parents=True)
     shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
-    tasks = list(enumerate(dataset.parts()))
+    tasks = list(enumerate(dataset.parts))
     files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
     return _finish(folder, schema, files, expected=dataset.rows, seed=None)
 
@@ -183,7 +183,7 @@ def write_shuffled(
         remedy="Take fewer threads.",
     )
     map_in_order = partial(workers.map, ordered=True)
-    tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts())]
+    tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts)]
     shared |= {"schema": schema, "buckets": buckets, "seed": seed}
     paths = list(map_in_order(_scatter, tasks, label="transform train", shared=shared))
     shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}

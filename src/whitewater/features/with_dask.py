@@ -54,7 +54,7 @@ def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) 
     """Return columns of a dataset in these types; partitions consist of whole parts of the dataset, in order."""
     rows: dd.DataFrame = dd.from_map(
         _read,
-        list(spans(dataset.parts(), rows=device.partition_rows)),
+        list(spans(dataset.parts, rows=device.partition_rows)),
         dataset=dataset, types=types, device=device, meta=_empty(types, HOST),
     )  # fmt: skip
     return rows

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, lists, numbers, values_of
 from whitewater.errors import ConfigError, InputError
+from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import ApplyMode
 from whitewater.features.operators.hashed import HashBucket
@@ -77,8 +78,9 @@ def test_floats_are_refused() -> None:
 
 @pytest.mark.parametrize("value", [1.5, b"a", {}])
 def test_a_row_of_another_type_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match=r"column C: .* is not text or an integer"):
-        HashBucket(num_buckets=3).row(("C",), {})({"C": value})
+    transform = Transformer(Workflow(["C"] >> HashBucket(num_buckets=3)).fit({"C": ["a"]}))
+    with pytest.raises(InputError, match="the row's 'C' is .*, but the column was of text"):
+        transform({"C": value})
 
 
 def test_a_column_of_nulls_is_read_as_floats_and_has_the_id_of_null() -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import CPU, applied, applied_by_row, categories, numbers, values_of
 from whitewater.errors import ConfigError, InputError
+from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Categories
 from whitewater.features.operator import ApplyMode
 from whitewater.features.operators.hashed import HashedCross
@@ -82,5 +83,6 @@ def test_what_is_not_a_combination_of_categories_is_refused() -> None:
         operator.output(PAIR, {"A": Field("A", pa.string()), "B": Field("B", pa.float32())})
     with pytest.raises(ConfigError, match="column B has lists"):
         operator.output(PAIR, {"A": Field("A", pa.string()), "B": Field("B", pa.list_(pa.string()))})
-    with pytest.raises(InputError, match=r"column B: 1\.5 is not"):
-        operator.row(PAIR, {})({"A": "a", "B": 1.5})
+    transform = Transformer(Workflow([PAIR[0]] >> operator).fit({"A": ["a"], "B": ["b"]}))
+    with pytest.raises(InputError, match="the row's 'B' is 1.5, but the column was of text"):
+        transform({"A": "a", "B": 1.5})

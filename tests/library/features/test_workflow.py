@@ -179,7 +179,7 @@ def test_files_a_folder_of_them_and_a_log_are_read_as_the_table_is(tmp_path: Pat
 def test_a_log_without_rows_is_read_as_a_table_without_rows(tmp_path: Path) -> None:
     log = like(open_log(write_log(CLICKS, tmp_path / "log")), tmp_path / "empty").finish([])
     found = Dataset(log.path)
-    assert (found.rows, found.parts(), found.schema.names) == (0, (), list(log.types))
+    assert (found.rows, found.parts, found.schema.names) == (0, (), list(log.types))
 
 
 def test_large_row_groups_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,7 +187,7 @@ def test_large_row_groups_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(dataset, "PART_ROWS", 130)
     monkeypatch.setattr(dataset, "FEW_ROWS", 0)
     data = Dataset(tmp_path / "one.parquet")
-    assert [part.rows for part in data.parts()] == [130, 130, 130, 130, 80]
+    assert [part.rows for part in data.parts] == [130, 130, 130, 130, 80]
     assert_same(fitted(data).transform(data), SERVED)
 
 

@@ -65,6 +65,8 @@ class ByCategory(Operator):
 
     takes_combinations: ClassVar[bool] = True
     output_type: ClassVar[pa.DataType]
+    # Made of the operator, a grouping, and the table of all of the data
+    learned: ClassVar[type[LearnedByCategory]]
 
     @abstractmethod
     def output_name(self, name: str) -> str:
@@ -74,10 +76,6 @@ class ByCategory(Operator):
     @abstractmethod
     def table_columns(self) -> Mapping[str, Sequence[str]]:
         """The columns of its table of categories with the `ROWS`, `SUMS` and `NULLS`: one of each, or one per slot."""
-
-    @abstractmethod
-    def finish(self, grouping: Grouping, table: pa.Table) -> LearnedByCategory:
-        """Return the result, given the table of all of the data."""
 
     def table(self, sums: Sums) -> pa.Table:
         """Return the sums of all of the data as a table of categories."""
@@ -121,7 +119,7 @@ class ByCategory(Operator):
         grouping = Grouping.restore(facts)
         if grouping.of not in inputs or TABLE not in tables:
             raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
-        return self.finish(grouping, tables[TABLE])
+        return self.learned(self, grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         slots, outputs = self.slots_to_apply(block, mode), {}
@@ -304,7 +302,7 @@ class GroupStatistic(CategoryStatistic):
         sums.add(sums.groups_of(categories.dictionary)[categories.codes], slots, numbers)
 
     def finish(self, sums: Sums) -> Fitted:
-        return self.operator.finish(self.grouping, _in_order(self.operator.table(sums)))
+        return self.operator.learned(self.operator, self.grouping, _in_order(self.operator.table(sums)))
 
     def cells(self, block: Block, device: Device) -> Frame:
         keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp

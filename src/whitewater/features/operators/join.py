@@ -36,6 +36,17 @@ TABLE = "table"
 Names = tuple[str, ...]
 
 
+class CategoryCounts(LearnedByCategory):
+    """What a `JoinGroupby` learned of one column or combination."""
+
+    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
+        return take_numbers(self.totals[ROWS].ravel(), groups, mode.device)
+
+    def number_of_row(self) -> Callable[[Row], Value]:
+        group_of, counts = self.lookup.group_of_row(), self.totals[ROWS].ravel()
+        return lambda row: counts[group_of(row)].item()
+
+
 class JoinGroupby(ByCategory):
     """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
 
@@ -46,6 +57,7 @@ class JoinGroupby(ByCategory):
     """
 
     output_type: ClassVar[pa.DataType] = pa.int64()
+    learned: ClassVar[type[LearnedByCategory]] = CategoryCounts
 
     def output_name(self, name: str) -> str:
         return f"{name}_count"
@@ -53,20 +65,6 @@ class JoinGroupby(ByCategory):
     @property
     def table_columns(self) -> dict[str, Names]:
         return {ROWS: (ROWS,)}
-
-    def finish(self, grouping: Grouping, table: pa.Table) -> CategoryCounts:
-        return CategoryCounts(self, grouping, table)
-
-
-class CategoryCounts(LearnedByCategory):
-    """What a `JoinGroupby` learned of one column or combination."""
-
-    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
-        return take_numbers(self.totals[ROWS].ravel(), groups, mode.device)
-
-    def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, counts = self.lookup.group_of_row(), self.totals[ROWS].ravel()
-        return lambda row: counts[group_of(row)].item()
 
 
 class JoinExternal(Operator):

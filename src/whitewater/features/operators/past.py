@@ -44,136 +44,6 @@ if TYPE_CHECKING:
 PERIODS = "periods"
 
 
-class _Past(ByCategory):
-    """What is known of a category before the period that a row is in."""
-
-    time: str = Setting("time", min_length=1, description="Column of the time, an integer.")
-    period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
-
-    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        return (self.time, *self.target_columns) if fitting else (self.time,)
-
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        if not pa.types.is_integer(fields[self.time].type):
-            raise ConfigError(
-                f"{type(self).__name__}: the time {self.time!r} is of type {fields[self.time].type}. Give an integer, "
-                "such as seconds since 1970."
-            )
-        return super().output(inputs, fields)
-
-    def slots(self, block: Block, device: Device) -> Array:
-        """Return the period of each row, int64 (rows,); raises InputError if a time is null."""
-        column = block[self.time]
-        if not isinstance(column, Numbers) or column.values.dtype.kind not in "iu":
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is not of integers. Convert it.")
-        if column.valid is not None and (nulls := int((~column.valid).sum())):
-            raise InputError(
-                f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows, and what is "
-                "before them is not known. Leave them out, or give them a time."
-            )
-        # Of unsigned times beyond the signed ones, the periods are not.
-        wide = np.uint64 if column.values.dtype == np.uint64 else np.int64
-        periods: Array = (column.values.astype(wide) // self.period).astype(np.int64)
-        return periods
-
-    def period_of_row(self, row: Row) -> int:
-        """Return the period of one row; raises InputError if the time is not an integer."""
-        time = row[self.time]
-        try:
-            return index(cast("int", time)) // self.period
-        except TypeError:
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
-
-    @property
-    def table_columns(self) -> dict[str, tuple[str, ...]]:
-        return {NULLS: (NULLS,)}
-
-    @property
-    def list_columns(self) -> tuple[str, ...]:
-        """The columns of its table of categories that are lists: of each period, its rows and the sum of the target."""
-        return (ROWS, SUMS) if self.target_columns else (ROWS,)
-
-    def table(self, sums: Sums) -> pa.Table:
-        """Return the sums: of each category the list of its periods, and lists of their numbers."""
-        groups, periods = sums.pairs()
-        some = np.flatnonzero(sums.totals[ROWS][: len(groups)])
-        order = some[np.lexsort((periods[some], groups[some]))]
-        table = super().table(sums)
-        offsets = to_arrow(np.searchsorted(groups[order], np.arange(len(table) + 1)))
-        for name, each in {PERIODS: periods, **{name: sums.totals[name] for name in self.list_columns}}.items():
-            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each[order])))
-        return table
-
-
-class PastCount(_Past):
-    """The number of rows of the same category in the periods before that of the row.
-
-    A period is ``time // period``. What is learned are the rows of each category and period; a row's number is of those
-    with a category equal to its own and a period before its own, in training as in serving. So no row knows of itself,
-    of others in its period, or of later ones; and a row that is later than all of fitting knows all of it.
-
-    Null is a category of its own; an unseen category has 0. A null time is refused.
-
-    Output: ``<column>_past_count``, int64, for each column or combination.
-    """
-
-    output_type: ClassVar[pa.DataType] = pa.int64()
-
-    def output_name(self, name: str) -> str:
-        return f"{name}_past_count"
-
-    def finish(self, grouping: Grouping, table: pa.Table) -> LearnedPast:
-        return LearnedPast(self, grouping, table)
-
-
-class PastMean(_Past):
-    """The smoothed mean of a target over rows of the same category in the periods before that of the row.
-
-    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count of the rows that `PastCount` counts whose target is
-    not null; mean over the rows of all categories in the periods before that of the row, or ``first_mean`` where there
-    is none. So no target of the row's period or later is in it, be it of other categories; changing one changes nothing
-    that is earlier, not even the last digit.
-
-    Null is a category of its own; an unseen category has the mean, and so has any where count and ``p_smooth`` are 0.
-    Rows whose target is null count nowhere, and the statistics say how many there are. A null time is refused.
-
-    Output: ``<column>_past_mean_<target>``, float32, for each column or combination.
-    """
-
-    target: str = Setting(min_length=1, description="Column whose mean is taken.")
-    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
-    first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
-    output_type: ClassVar[pa.DataType] = pa.float32()
-
-    @property
-    def target_columns(self) -> tuple[str, ...]:
-        return (self.target,)
-
-    def output_name(self, name: str) -> str:
-        return f"{name}_past_mean_{self.target}"
-
-    def finish(self, grouping: Grouping, table: pa.Table) -> PastMeans:
-        return PastMeans(self, grouping, table)
-
-
-def _read(table: pa.Table, names: Sequence[str]) -> tuple[Integers, dict[str, npt.NDArray[Any]]]:
-    """Return the groups of the cells of a table, and their periods and numbers by name.
-
-    Raises IntegrityError if it has none, or their numbers are not of the same cells.
-    """
-    lengths, values = [], {}
-    for name in (PERIODS, *names):
-        lists = table[name].combine_chunks() if name in table.column_names else pa.nulls(len(table))
-        is_list = pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)
-        if not is_list or lists.null_count or lists.flatten().null_count:
-            raise IntegrityError(f"a table of categories has no column {name!r} of lists without nulls. Fit again.")
-        lengths.append(to_numpy(lists.value_lengths()).astype(np.int64))
-        values[name] = to_numpy(lists.flatten())
-    if any(not np.array_equal(each, lengths[0]) for each in lengths):
-        raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-    return np.repeat(np.arange(len(table)), lengths[0]), values
-
-
 class LearnedPast(LearnedByCategory):
     """Cells of categories, by which the ones before a period are found.
 
@@ -243,3 +113,127 @@ class PastMeans(LearnedPast):
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
         return smoothed_means(before[ROWS], before[SUMS], self._means[ranks], self.operator.p_smooth)
+
+
+class _Past(ByCategory):
+    """What is known of a category before the period that a row is in."""
+
+    time: str = Setting("time", min_length=1, description="Column of the time, an integer.")
+    period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        return (self.time, *self.target_columns) if fitting else (self.time,)
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        if not pa.types.is_integer(fields[self.time].type):
+            raise ConfigError(
+                f"{type(self).__name__}: the time {self.time!r} is of type {fields[self.time].type}. Give an integer, "
+                "such as seconds since 1970."
+            )
+        return super().output(inputs, fields)
+
+    def slots(self, block: Block, device: Device) -> Array:
+        """Return the period of each row, int64 (rows,); raises InputError if a time is null."""
+        column = cast("Numbers", block[self.time])
+        if column.valid is not None and (nulls := int((~column.valid).sum())):
+            raise InputError(
+                f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows, and what is "
+                "before them is not known. Leave them out, or give them a time."
+            )
+        # Of unsigned times beyond the signed ones, the periods are not.
+        wide = np.uint64 if column.values.dtype == np.uint64 else np.int64
+        periods: Array = (column.values.astype(wide) // self.period).astype(np.int64)
+        return periods
+
+    def period_of_row(self, row: Row) -> int:
+        """Return the period of one row; raises InputError if the time is not an integer."""
+        time = row[self.time]
+        try:
+            return index(cast("int", time)) // self.period
+        except TypeError:
+            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
+
+    @property
+    def table_columns(self) -> dict[str, tuple[str, ...]]:
+        return {NULLS: (NULLS,)}
+
+    @property
+    def list_columns(self) -> tuple[str, ...]:
+        """The columns of its table of categories that are lists: of each period, its rows and the sum of the target."""
+        return (ROWS, SUMS) if self.target_columns else (ROWS,)
+
+    def table(self, sums: Sums) -> pa.Table:
+        """Return the sums: of each category the list of its periods, and lists of their numbers."""
+        groups, periods = sums.pairs()
+        some = np.flatnonzero(sums.totals[ROWS][: len(groups)])
+        order = some[np.lexsort((periods[some], groups[some]))]
+        table = super().table(sums)
+        offsets = to_arrow(np.searchsorted(groups[order], np.arange(len(table) + 1)))
+        for name, each in {PERIODS: periods, **{name: sums.totals[name] for name in self.list_columns}}.items():
+            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each[order])))
+        return table
+
+
+class PastCount(_Past):
+    """The number of rows of the same category in the periods before that of the row.
+
+    A period is ``time // period``. What is learned are the rows of each category and period; a row's number is of those
+    with a category equal to its own and a period before its own, in training as in serving. So no row knows of itself,
+    of others in its period, or of later ones; and a row that is later than all of fitting knows all of it.
+
+    Null is a category of its own; an unseen category has 0. A null time is refused.
+
+    Output: ``<column>_past_count``, int64, for each column or combination.
+    """
+
+    output_type: ClassVar[pa.DataType] = pa.int64()
+    learned: ClassVar[type[LearnedByCategory]] = LearnedPast
+
+    def output_name(self, name: str) -> str:
+        return f"{name}_past_count"
+
+
+class PastMean(_Past):
+    """The smoothed mean of a target over rows of the same category in the periods before that of the row.
+
+    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count of the rows that `PastCount` counts whose target is
+    not null; mean over the rows of all categories in the periods before that of the row, or ``first_mean`` where there
+    is none. So no target of the row's period or later is in it, be it of other categories; changing one changes nothing
+    that is earlier, not even the last digit.
+
+    Null is a category of its own; an unseen category has the mean, and so has any where count and ``p_smooth`` are 0.
+    Rows whose target is null count nowhere, and the statistics say how many there are. A null time is refused.
+
+    Output: ``<column>_past_mean_<target>``, float32, for each column or combination.
+    """
+
+    target: str = Setting(min_length=1, description="Column whose mean is taken.")
+    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
+    first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
+    output_type: ClassVar[pa.DataType] = pa.float32()
+    learned: ClassVar[type[LearnedByCategory]] = PastMeans
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def output_name(self, name: str) -> str:
+        return f"{name}_past_mean_{self.target}"
+
+
+def _read(table: pa.Table, names: Sequence[str]) -> tuple[Integers, dict[str, npt.NDArray[Any]]]:
+    """Return the groups of the cells of a table, and their periods and numbers by name.
+
+    Raises IntegrityError if it has none, or their numbers are not of the same cells.
+    """
+    lengths, values = [], {}
+    for name in (PERIODS, *names):
+        lists = table[name].combine_chunks() if name in table.column_names else pa.nulls(len(table))
+        is_list = pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)
+        if not is_list or lists.null_count or lists.flatten().null_count:
+            raise IntegrityError(f"a table of categories has no column {name!r} of lists without nulls. Fit again.")
+        lengths.append(to_numpy(lists.value_lengths()).astype(np.int64))
+        values[name] = to_numpy(lists.flatten())
+    if any(not np.array_equal(each, lengths[0]) for each in lengths):
+        raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
+    return np.repeat(np.arange(len(table)), lengths[0]), values

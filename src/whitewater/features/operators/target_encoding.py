@@ -34,72 +34,6 @@ if TYPE_CHECKING:
 FOLD_SEED = 42
 
 
-class TargetEncoding(ByCategory):
-    """The smoothed mean of a target over the rows of the same category.
-
-    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
-    null, mean over all rows whose target is not null; just the mean if count and ``p_smooth`` are 0.
-
-    In serving, sum, count and mean are those of all rows fitted on. In training, they are those of the other folds, so
-    that no row sees its own target. A row's fold is a hash of its key, independent of the order and the partitions of
-    the rows. Only the rows fitted on can be used for training: their keys tell which fold they were in.
-
-    Null is a category of its own. Unseen categories get the mean. Rows whose target is null are not counted; the
-    statistics report how many there are. Sums of integers are exact.
-
-    Output: ``TE_<column>_<target>``, float32, for each column or combination.
-
-    Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
-    prediction problems", SIGKDD Explorations 3 (1), 2001.
-    """
-
-    target: str = Setting(min_length=1, description="Column whose mean is taken.")
-    kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
-    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
-    row_key: str | tuple[str, ...] = Setting(
-        "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
-    )
-
-    output_type: ClassVar[pa.DataType] = pa.float32()
-
-    @property
-    def target_columns(self) -> tuple[str, ...]:
-        return (self.target,)
-
-    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
-        return (*(self.target_columns if fitting else ()), *key)
-
-    def output_name(self, name: str) -> str:
-        return f"TE_{name}_{self.target}"
-
-    @property
-    def table_columns(self) -> dict[str, list[str]]:
-        rows, sums = ([f"{self.target}_{kind}_{fold}" for fold in range(self.kfold)] for kind in ("count", "sum"))
-        return {ROWS: rows, SUMS: sums, NULLS: [f"{self.target}_null_0"]}
-
-    def finish(self, grouping: Grouping, table: pa.Table) -> TargetMeans:
-        return TargetMeans(self, grouping, table)
-
-    def slots(self, block: Block, device: Device) -> Array | None:
-        """Return the fold of each row, int32 (rows,), on the device."""
-        if self.kfold == 1:
-            return None
-        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
-        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
-        return folds
-
-    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
-        if not mode.training:
-            return None
-        if self.kfold == 1:
-            raise ConfigError(
-                "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
-                "to 2 or more."
-            )
-        return self.slots(block, mode.device)
-
-
 class TargetMeans(LearnedByCategory):
     """What a `TargetEncoding` learned for one column or combination.
 
@@ -142,6 +76,70 @@ class TargetMeans(LearnedByCategory):
     def number_of_row(self) -> Callable[[Row], Value]:
         group_of, encodings = self.lookup.group_of_row(), self._serving
         return lambda row: encodings[group_of(row)].item()
+
+
+class TargetEncoding(ByCategory):
+    """The smoothed mean of a target over the rows of the same category.
+
+    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
+    null, mean over all rows whose target is not null; just the mean if count and ``p_smooth`` are 0.
+
+    In serving, sum, count and mean are those of all rows fitted on. In training, they are those of the other folds, so
+    that no row sees its own target. A row's fold is a hash of its key, independent of the order and the partitions of
+    the rows. Only the rows fitted on can be used for training: their keys tell which fold they were in.
+
+    Null is a category of its own. Unseen categories get the mean. Rows whose target is null are not counted; the
+    statistics report how many there are. Sums of integers are exact.
+
+    Output: ``TE_<column>_<target>``, float32, for each column or combination.
+
+    Source: D. Micci-Barreca, "A preprocessing scheme for high-cardinality categorical attributes in classification and
+    prediction problems", SIGKDD Explorations 3 (1), 2001.
+    """
+
+    target: str = Setting(min_length=1, description="Column whose mean is taken.")
+    kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
+    p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
+    row_key: str | tuple[str, ...] = Setting(
+        "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
+    )
+
+    output_type: ClassVar[pa.DataType] = pa.float32()
+    learned: ClassVar[type[LearnedByCategory]] = TargetMeans
+
+    @property
+    def target_columns(self) -> tuple[str, ...]:
+        return (self.target,)
+
+    def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
+        key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
+        return (*(self.target_columns if fitting else ()), *key)
+
+    def output_name(self, name: str) -> str:
+        return f"TE_{name}_{self.target}"
+
+    @property
+    def table_columns(self) -> dict[str, list[str]]:
+        rows, sums = ([f"{self.target}_{kind}_{fold}" for fold in range(self.kfold)] for kind in ("count", "sum"))
+        return {ROWS: rows, SUMS: sums, NULLS: [f"{self.target}_null_0"]}
+
+    def slots(self, block: Block, device: Device) -> Array | None:
+        """Return the fold of each row, int32 (rows,), on the device."""
+        if self.kfold == 1:
+            return None
+        hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
+        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
+        return folds
+
+    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
+        if not mode.training:
+            return None
+        if self.kfold == 1:
+            raise ConfigError(
+                "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
+                "to 2 or more."
+            )
+        return self.slots(block, mode.device)
 
 
 def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
