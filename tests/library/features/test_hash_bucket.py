@@ -79,7 +79,7 @@ def test_floats_are_refused() -> None:
 @pytest.mark.parametrize("value", [1.5, b"a", {}])
 def test_a_row_of_another_type_is_refused(value: Any) -> None:
     transform = Transformer(Workflow(["C"] >> HashBucket(num_buckets=3)).fit({"C": ["a"]}))
-    with pytest.raises(InputError, match="the row's 'C' is .*, but the column was of text"):
+    with pytest.raises(InputError, match=r"the row's 'C' is .*, but the column was of text"):
         transform({"C": value})
 
 

@@ -84,5 +84,5 @@ def test_what_is_not_a_combination_of_categories_is_refused() -> None:
     with pytest.raises(ConfigError, match="column B has lists"):
         operator.output(PAIR, {"A": Field("A", pa.string()), "B": Field("B", pa.list_(pa.string()))})
     transform = Transformer(Workflow([PAIR[0]] >> operator).fit({"A": ["a"], "B": ["b"]}))
-    with pytest.raises(InputError, match="the row's 'B' is 1.5, but the column was of text"):
+    with pytest.raises(InputError, match=r"the row's 'B' is 1\.5, but the column was of text"):
         transform({"A": "a", "B": 1.5})
