@@ -257,23 +257,21 @@ def cast_columns(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType 
 
 def _cast_column(name: str, column: Column, type_: pa.DataType, xp: ModuleType) -> Column:
     if pa.types.is_null(type_):
-        return _check_untyped(name, column, xp)
+        floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
+        if isinstance(column, Lists) or (floats is not None and not bool(xp.isnan(floats).all())):
+            raise _cast_error(name, "values that are neither text nor integers", "without values", "text or integers")
+        return column
     if not isinstance(column, Numbers):
         return column
     if pa.types.is_floating(type_):
         return Numbers(column.values.astype(type_.to_pandas_dtype(), copy=False), column.valid)
     if column.values.dtype.kind == "f":
         if pa.types.is_string(type_) or pa.types.is_list(type_):
-            return _floats_to_nulls(name, column, type_, xp)
+            if not bool(xp.isnan(column.values).all()):
+                raise _cast_error(name, "numbers", f"of {kind(type_)}", kind(type_))
+            return column_of(pa.nulls(len(column), type_))
         column = _floats_to_integers(name, column, xp)
     return _narrow_integers(name, column, type_, xp)
-
-
-def _check_untyped(name: str, column: Column, xp: ModuleType) -> Column:
-    floats = column.values if isinstance(column, Numbers) and column.values.dtype.kind == "f" else None
-    if isinstance(column, Lists) or (floats is not None and not bool(xp.isnan(floats).all())):
-        raise _cast_error(name, "values that are neither text nor integers", "without values", "text or integers")
-    return column
 
 
 def _narrow_integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
@@ -289,12 +287,6 @@ def _narrow_integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleT
             raise _cast_error(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
         return Numbers(values.astype(np.int64), column.valid)
     return column
-
-
-def _floats_to_nulls(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Column:
-    if not bool(xp.isnan(column.values).all()):
-        raise _cast_error(name, "numbers", f"of {kind(type_)}", kind(type_))
-    return column_of(pa.nulls(len(column), type_))
 
 
 def _floats_to_integers(name: str, column: Numbers, xp: ModuleType) -> Numbers:

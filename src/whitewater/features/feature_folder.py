@@ -157,20 +157,17 @@ def matrices(schema: Schema) -> tuple[Matrix, ...]:
             number_type(each)
         except ConfigError:
             continue
-        name = array_of(each)
-        groups.setdefault((name,) if _is_cell(each) else (name, each.name), []).append(each)
-    return tuple(_matrix(name, fields) for (name, *_), fields in groups.items())
+        name, is_list = array_of(each), pa.types.is_list(each.type)
+        is_cell = name in (CONTINUOUS, CATEGORICAL) and not is_list
+        groups.setdefault((name,) if is_cell else (name, each.name), []).append(each)
+    return tuple(_matrix(key, fields) for key, fields in groups.items())
 
 
-def _matrix(name: str, fields: Sequence[Field]) -> Matrix:
-    first = fields[0]
-    row = (len(fields),) if _is_cell(first) else (first.properties["length"],) if pa.types.is_list(first.type) else ()
-    return Matrix(name, np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row)
-
-
-def _is_cell(field: Field) -> bool:
-    """Say whether a column is one of a matrix of several."""
-    return array_of(field) in (CONTINUOUS, CATEGORICAL) and not pa.types.is_list(field.type)
+def _matrix(key: tuple[str, ...], fields: Sequence[Field]) -> Matrix:
+    """Return the array of columns, which are together where the key is the name of the array alone."""
+    length = fields[0].properties["length"] if pa.types.is_list(fields[0].type) else None
+    row = (len(fields),) if len(key) == 1 else () if length is None else (length,)
+    return Matrix(key[0], np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row)
 
 
 def array_of(field: Field) -> str:

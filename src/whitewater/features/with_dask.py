@@ -195,24 +195,22 @@ def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
 
 
 def _with_exponents(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[Lesson]:
-    """Return lessons with the powers of 2 by which their targets are scaled to integers: 0 for integers."""
-    schema = state.plan.schema
+    """Return lessons with the powers of 2 by which targets of floats are scaled to integers."""
     statistics = [lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)]
-    names = dict.fromkeys(name for statistic in statistics for name in statistic.operator.target_columns)
-    floats = {name: schema[name].type for name in names if pa.types.is_floating(schema[name].type)}
-    exponents = dict.fromkeys(names, 0)
-    if floats:
-        partitions = rows_of(state.dataset, floats, state.resources.device).to_delayed()
-        largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
-        exponents |= {name: _exponent(name, max(sizes[name] for sizes in largest)) for name in largest[0]}
-    results = []
-    for lesson in lessons:
-        statistic = lesson.statistic
-        if isinstance(statistic, GroupStatistic):
-            powers = tuple(exponents[name] for name in statistic.operator.target_columns)
-            statistic = replace(statistic, exponents=powers)
-        results.append(replace(lesson, statistic=statistic))
-    return results
+    names = [name for statistic in statistics for name in statistic.operator.target_columns]
+    types = {name: state.plan.schema[name].type for name in names}
+    floats = {name: type_ for name, type_ in types.items() if pa.types.is_floating(type_)}
+    if not floats:
+        return list(lessons)
+    partitions = rows_of(state.dataset, floats, state.resources.device).to_delayed()
+    largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
+    exponents = {name: _exponent(name, max(sizes[name] for sizes in largest)) for name in floats}
+    return [
+        replace(lesson, statistic=replace(lesson.statistic, exponents=exponents))
+        if isinstance(lesson.statistic, GroupStatistic)
+        else lesson
+        for lesson in lessons
+    ]
 
 
 def _exponent(name: str, largest: float) -> int:

@@ -13,7 +13,7 @@ id                             of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.engines import memory
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import IntegrityError
 from whitewater.features.categories.byte_strings import LARGE
 from whitewater.features.categories.hashing import hash_value, hash_values
 from whitewater.features.categories.values import CategoryTable
@@ -70,45 +70,23 @@ class Vocabulary(Fitted):
         self.table = CategoryTable(values)
 
     def facts(self) -> dict[str, Any]:
-        own = {each.name: getattr(self.about, each.name) for each in fields(self.about)}
-        return {**own, "columns": list(self.about.columns), "cardinality": self.about.cardinality}
+        return asdict(self.about) | {"columns": list(self.about.columns), "cardinality": self.about.cardinality}
 
     def tables(self) -> Mapping[str, pa.Table]:
         values = self.values.cast(LARGE.get(self.kind, self.kind))
         return {TABLE: pa.table({"value": values, "count": to_arrow(self.counts)})}
 
     def ids(self, dictionary: pa.Array) -> Integers:
-        """Return the id of each value of a dictionary, an Arrow array without nulls: int64 (values,).
-
-        Raises InputError as `places` does.
-        """
-        places = self.places(dictionary)
+        """Return the id of each value of a dictionary, an Arrow array without nulls: int64 (values,)."""
+        places = self.table.look_up(dictionary)
         ids = places + self.about.first
         unseen = np.flatnonzero(places < 0)
-        if len(unseen):
-            ids[unseen] = OUT_OF_VOCABULARY + self._buckets(dictionary, unseen)
+        if len(unseen) and self.about.num_buckets == 1:
+            ids[unseen] = OUT_OF_VOCABULARY
+        elif len(unseen):
+            hashes = hash_values(dictionary.take(to_arrow(unseen)), SEED)
+            ids[unseen] = OUT_OF_VOCABULARY + (hashes % np.uint64(self.about.num_buckets)).astype(np.int64)
         return ids
-
-    def places(self, dictionary: pa.Array) -> Integers:
-        """Return the place of each value in the vocabulary, int64 (values,), -1 where it is not there.
-
-        Raises InputError if the values are not of the type that the vocabulary has.
-        """
-        # Where nothing was learned, nothing is known of the type either.
-        if not self.about.values:
-            return np.full(len(dictionary), -1)
-        if dictionary.type != self.kind:
-            raise InputError(
-                f"{', '.join(self.about.columns)}: values are of type {dictionary.type}, but the vocabulary was fitted "
-                f"on {self.kind}. Give values of that type, or fit again."
-            )
-        return self.table.look_up(dictionary)
-
-    def _buckets(self, dictionary: pa.Array, unseen: Integers) -> Integers | int:
-        if self.about.num_buckets == 1:
-            return 0
-        values = dictionary if len(unseen) == len(dictionary) else dictionary.take(to_arrow(unseen))
-        return (hash_values(values, SEED) % np.uint64(self.about.num_buckets)).astype(np.int64)
 
     def id_of(self) -> Callable[[str | int | bytes | None], int]:
         """Return what gives the id of a value, as `ids` does, and of None."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -268,7 +268,8 @@ class GroupStatistic(CategoryStatistic):
 
     grouping: Grouping
     operator: ByCategory
-    exponents: tuple[int, ...] = ()
+    # By target, of the powers of 2 by which floats are multiplied to be summed as `halves`
+    exponents: Mapping[str, int] = field(default_factory=dict)
 
     def sums(self) -> Sums:
         return Sums(self.grouping.type, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
@@ -296,8 +297,9 @@ class GroupStatistic(CategoryStatistic):
     def add_cells(self, sums: Sums, cells: pa.Table) -> None:
         categories = without_unused(categories_of_keys(cells, len(self.grouping.columns)))
         numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
-        for exponent in self.exponents:
-            numbers[SUMS] = sums_of_halves(to_numpy(cells["first"]), to_numpy(cells["second"]), exponent)
+        for target in self.operator.target_columns:
+            first, second = to_numpy(cells["first"]), to_numpy(cells["second"])
+            numbers[SUMS] = sums_of_halves(first, second, self.exponents.get(target, 0))
         slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else None
         sums.add(sums.groups_of(categories.dictionary)[categories.codes], slots, numbers)
 
@@ -308,11 +310,11 @@ class GroupStatistic(CategoryStatistic):
         keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp
         columns: dict[str, Any] = {} if slots is None else {"key_slot": slots}
         columns |= {ROWS: 1, NULLS: 0}
-        for target, exponent in zip(self.operator.target_columns, self.exponents, strict=True):
+        for target in self.operator.target_columns:
             values = as_floats(block[target], xp)
             is_null = xp.isnan(values)
             columns |= {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
-            columns["first"], columns["second"] = halves(values, exponent, device)
+            columns["first"], columns["second"] = halves(values, self.exponents.get(target, 0), device)
         return keys.assign(**columns)
 
     def refuse(self, sums: Sums, resources: Resources) -> None:
