@@ -17,9 +17,7 @@ from whitewater.errors import ConfigError
 
 SOURCE = Path(__file__).parents[2] / "src"
 # A module of ours that imports by a name it makes must say what else it imports, as the lazy package of operators does.
-DYNAMIC = {
-    "whitewater/application.py", "whitewater/features/__init__.py", "whitewater/features/operators/__init__.py"
-}  # fmt: skip
+DYNAMIC = {"whitewater/application.py", "whitewater/features/__init__.py"}
 PACKAGE = {
     "tiny/__init__.py": "",
     "tiny/steps/__init__.py": "",
