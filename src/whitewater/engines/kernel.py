@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import config, njit
 
+_BLAS = "scipy.linalg.cython_blas"
+
+
+def _import_numbas_functions() -> None:
+    """Import Numba's NumPy functions without SciPy's linear algebra, which takes a fifth of a second.
+
+    They import it only to see whether it is there. A kernel that multiplies matrices imports it when it is compiled.
+    """
+    if _BLAS in sys.modules:
+        return
+    sys.modules[_BLAS] = ModuleType(_BLAS)
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        del sys.modules[_BLAS]
+
+
+_import_numbas_functions()
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Inside a kernel the width of an integer is part of its meaning; to a type checker it is an integer.
 int64 = cast(Callable[[Any], int], np.int64)
