@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from whitewater.engines import Array
+from whitewater.graphs.build.numbered_edges import NumberedEdges, Rule
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.graphs.edges_folder import EdgesFolder
     from whitewater.graphs.vertex_ids import Ids
     from whitewater.step import Run
-
-Rule = Literal["drop", "sum", "maximum"]
-
-
-@dataclass(frozen=True)
-class MergedEdges:
-    """Edges in the order of target and source, each pair of ends once; arrays of the host.
-
-    ``counts`` int64 (vertices of a range,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
-    ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the target of the first edge
-    that there was several times, if any.
-    """
-
-    counts: Array
-    sources: Array
-    weights: Array | None
-    loops: int
-    repeated: tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class NumberedEdges:
-    """Vertices and the edges between their numbers.
-
-    ``ids``, int64 (vertices,), ascend; ``entries`` are the edges before those with the same ends were merged;
-    ``ranges`` yields ranges of targets, ascending, and the edges to each, as long as the workers are there.
-    """
-
-    ids: Array
-    entries: int
-    ranges: Iterator[tuple[range, MergedEdges]]
 
 
 def number_edges(

@@ -22,8 +22,8 @@ import numpy.typing as npt
 
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
-from whitewater.graphs.build.engines import MergedEdges, Rule
 from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
+from whitewater.graphs.build.numbered_edges import MergedEdges, Rule
 from whitewater.graphs.edges_folder import Block, edge_blocks
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.folder import RowGroup

@@ -16,7 +16,7 @@ from dask.delayed import delayed
 
 from whitewater.engines import Array, Device
 from whitewater.errors import ResourceError
-from whitewater.graphs.build.engines import MergedEdges, NumberedEdges, Rule
+from whitewater.graphs.build.numbered_edges import MergedEdges, NumberedEdges, Rule
 from whitewater.graphs.edges_folder import FORMAT, check_types, edge_schema
 from whitewater.graphs.graph_folder import index_type
 from whitewater.tables.with_dask import library, read_parquet

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import memory
 from whitewater.errors import ResourceError
-from whitewater.graphs.build.engines import MergedEdges, NumberedEdges, Rule
+from whitewater.graphs.build.numbered_edges import MergedEdges, NumberedEdges, Rule
 from whitewater.graphs.build.tasks import (
     CODE_BITS,
     IdCodes,
