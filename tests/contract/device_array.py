@@ -56,7 +56,7 @@ def recording() -> Iterator[dict[Call, list[str]]]:
     try:
         yield calls
     finally:
-        _RECORDINGS.remove(calls)
+        _RECORDINGS.pop()
 
 
 def record(name: str, positional: int = 0, keywords: Sequence[str] = (), *, used: bool = False) -> None:
@@ -97,28 +97,17 @@ def install(patch: pytest.MonkeyPatch, modules: Mapping[str, Mapping[str, Any]])
 def wrap(result: Any) -> Any:
     """Return what NumPy returned as CuPy would: arrays of the device, of no dimensions where NumPy has a scalar.
 
-    Raises
-    ------
-    TypeError
-        If CuPy has no such dtype.
+    Raises TypeError if CuPy has no such dtype.
     """
     if isinstance(result, np.ndarray | np.generic):
         return DeviceArray(np.asarray(result))
     if type(result) in (list, tuple):
         return type(result)(wrap(each) for each in result)
-    if hasattr(result, "_fields"):
-        return type(result)(*map(wrap, result))
     return result
 
 
 def unwrap(argument: Any) -> Any:
-    """Return an argument for NumPy.
-
-    Raises
-    ------
-    TypeError
-        If it is an array of the host.
-    """
+    """Return an argument for NumPy. Raises TypeError if it is an array of the host."""
     if isinstance(argument, DeviceArray):
         return argument.on_host
     if isinstance(argument, np.ndarray):
@@ -215,13 +204,7 @@ class DeviceArray(mixins.NDArrayOperatorsMixin):
 
 
 def on_host(array: Any, *dtypes: str) -> npt.NDArray[Any]:
-    """Return the NumPy array inside an array of the device.
-
-    Raises
-    ------
-    TypeError
-        If it is an array of the host, or of another dtype.
-    """
+    """Return the NumPy array inside one of the device. Raises TypeError if it is the host's or of another dtype."""
     if not isinstance(array, DeviceArray):
         raise TypeError(f"{type(array)} where an array of the device is needed: use device.to_device")
     if array.on_host.dtype.name not in dtypes:
@@ -337,7 +320,8 @@ class Function:
         named = {name: unwrap(value) for name, value in keywords.items()}
         _refuse_undefined(self._name, [*self._owner, *inside], named)
         if self._name == "cupy.argsort" and _DIFFERING and named.get("kind") != "stable":
-            return wrap(_sorted_with_ties_in_another_order(inside[0]))
+            shuffled = _DIFFERING[-1].permutation(len(inside[0]))
+            return wrap(shuffled[np.argsort(inside[0][shuffled], kind="stable")])
         result = self._function(*inside, **named)
         # The results of CuPy's factorizations have no names.
         return wrap(tuple(result) if isinstance(result, tuple) and ".linalg." in self._name else result)
@@ -370,10 +354,9 @@ def _is_called_by_dask() -> bool:
 
 
 def _index(key: Any) -> Any:
-    """Return an index for NumPy; an array or list of the host would be copied to the device without a word."""
-    for each in key if isinstance(key, tuple) else (key,):
-        if isinstance(each, np.ndarray | list):
-            raise TypeError("an array of the host is used as an index: use device.to_device")
+    """Return an index for NumPy; a list of the host would be copied to the device without a word."""
+    if any(isinstance(each, list) for each in (key if isinstance(key, tuple) else (key,))):
+        raise TypeError("a list of the host is used as an index: use device.to_device")
     return unwrap(key)
 
 
@@ -387,33 +370,26 @@ def _repeats(key: Any) -> bool:
 
 def _refuse_undefined(name: str, operands: Sequence[Any], keywords: dict[str, Any]) -> None:
     """Refuse operands for which a GPU gives other results than a CPU."""
-    name = name.removeprefix("cupy.").removeprefix("ndarray.")
-    if name.startswith("random."):
-        raise ValueError("random streams differ between NumPy and CuPy: draw on the host, or use a stable hash")
-    if name == "astype":
-        _refuse_undefined_cast(operands[0], np.dtype(operands[1] if len(operands) > 1 else keywords["dtype"]))
-    if name == "argsort" and keywords.get("kind") != "stable" and not _DIFFERING and _has_ties(operands[0]):
-        raise ValueError("there are ties, whose order NumPy leaves open: use kind='stable'")
-    if name == "bincount" and not operands[0].size:
-        raise ValueError("an empty array is counted, which CuPy refuses: count one value more")
-    if name in ("left_shift", "right_shift"):
-        _refuse_wide_shift(*operands[:2])
-    if (
-        name in ("floor_divide", "remainder", "mod", "divmod")
-        and _integers(*operands[:2])
-        and np.any(np.equal(operands[1], 0))
-    ):
-        raise ValueError("integers are divided by 0, which is undefined on a GPU")
+    first, second = (*operands, None, None)[:2]
+    match name.removeprefix("cupy.").removeprefix("ndarray."):
+        case random if random.startswith("random."):
+            raise ValueError("random streams differ between NumPy and CuPy: draw on the host, or use a stable hash")
+        case "astype":
+            _refuse_undefined_cast(first, np.dtype(keywords["dtype"] if second is None else second))
+        case "argsort" if keywords.get("kind") != "stable" and not _DIFFERING and len(np.unique(first)) < first.size:
+            raise ValueError("there are ties, whose order NumPy leaves open: use kind='stable'")
+        case "bincount" if not first.size:
+            raise ValueError("an empty array is counted, which CuPy refuses: count one value more")
+        case "left_shift" | "right_shift":
+            bits, width = np.asarray(second), 8 * np.result_type(first, second).itemsize
+            if ((bits < 0) | (bits >= width)).any():
+                raise ValueError(f"a shift by less than 0 or by {width} bits or more is undefined on a GPU")
+        case "floor_divide" | "remainder" | "mod" | "divmod" if _divides_integers_by_0(first, second):
+            raise ValueError("integers are divided by 0, which is undefined on a GPU")
 
 
-def _sorted_with_ties_in_another_order(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    shuffled = _DIFFERING[-1].permutation(len(values))
-    order: npt.NDArray[np.int64] = shuffled[np.argsort(values[shuffled], kind="stable")]
-    return order
-
-
-def _has_ties(values: npt.NDArray[Any]) -> bool:
-    return bool(len(np.unique(values)) < values.size)
+def _divides_integers_by_0(first: Any, second: Any) -> bool:
+    return np.result_type(first, second).kind in "iu" and bool(np.equal(second, 0).any())
 
 
 def _refuse_undefined_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
@@ -422,13 +398,3 @@ def _refuse_undefined_cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> No
     limits = np.iinfo(dtype)
     if not np.all((values > float(limits.min) - 1) & (values < float(limits.max) + 1)):
         raise ValueError(f"floats that are not finite or do not fit are cast to {dtype}, which a GPU does otherwise")
-
-
-def _refuse_wide_shift(values: Any, bits: Any) -> None:
-    width = 8 * np.result_type(values, bits).itemsize
-    if np.any(np.asarray(bits) < 0) or np.any(np.asarray(bits) >= width):
-        raise ValueError(f"a shift by less than 0 or by {width} bits or more is undefined on a GPU")
-
-
-def _integers(*operands: Any) -> bool:
-    return all(np.asarray(each).dtype.kind in "iu" for each in operands)

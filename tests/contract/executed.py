@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import sys
 import threading
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).parents[2] / "src" / "whitewater"
+APPLICATIONS = ROOT.with_name("whitewater_apps")
 # What tells that a function handles arrays of a device: it is given the device, its namespace, or such arrays.
-DEVICE_WORDS = frozenset(
-    ("device", "xp", "Array", "Block", "RawBlock", "Encoded", "Column", "Categories", "Lists", "Genotypes", "Planes")
-)
+DEVICE_WORDS = frozenset(("device", "xp", "Array", "Genotypes", "Planes"))
+FRAME_WORDS = frozenset(("frame", "series", "Frame", "Series"))
 # File, qualified name of the function (a lambda is one of its own), and number.
 Line = tuple[str, str, int]
 
@@ -52,11 +52,12 @@ def never_run(
     """
     source = path.read_text()
     tree = ast.parse(source)
-    device_lines = _lines_of(each for each in _device_functions(tree, words) if each.name not in without)
-    device_lines -= _lines_of(each for each in _device_functions(tree, words) if each.name in without)
+    functions = _device_functions(tree, words)
+    device_lines = _lines_of(functions) - _lines_of(each for each in functions if each.name in without)
     device_lines -= {line for each in _cpu_statements(tree) for line in range(each.lineno, (each.end_lineno or 0) + 1)}
     raising = _lines_of(node for node in ast.walk(tree) if isinstance(node, ast.Raise))
-    raising |= {node.lineno for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler) and _only_raises(node)}
+    handlers = (node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler))
+    raising |= {each.lineno for each in handlers if all(isinstance(line, ast.Raise) for line in each.body)}
     missing = {
         line
         for name, line in _code_lines(compile(source, str(path), "exec"))
@@ -66,24 +67,15 @@ def never_run(
     return [f"{path.name}:{line}: {text[line - 1].strip()}" for line in sorted(missing)]
 
 
-def sources_of(library: str, application: str) -> list[Path]:
-    """Return the files of a folder of the library and of the application on top of it, but those of one device."""
-    folders = ROOT / library, ROOT.with_name("whitewater_apps") / application
-    paths = [path for folder in folders for path in folder.rglob("*.py")]
-    assert all(folder.is_dir() for folder in folders)
-    return [path for path in paths if not path.stem.endswith(("_cpu", "_gpu", "_dask"))]
+def device_code(*folders: Path, words: frozenset[str] = frozenset({"device", "xp"})) -> list[Path]:
+    """Return the files of folders in which a function names a device, but those of one device.
 
-
-def split_by_place(paths: Iterable[Path], *, host: Container[str]) -> tuple[list[Path], list[Path]]:
-    """Return the files that handle arrays of a device, and those of ``host``: names of modules or of their packages."""
-    paths = sorted(paths)
-    on_host = [path for path in paths if path.stem in host or path.parent.name in host]
-    return [path for path in paths if path not in on_host and handles_arrays(path)], on_host
-
-
-def handles_arrays(path: Path, *, words: frozenset[str] = DEVICE_WORDS) -> bool:
-    """Tell whether a file has a function that handles arrays of a device, by the words in it."""
-    return bool(_device_functions(ast.parse(path.read_text()), words))
+    Others see no array of a device.
+    """
+    paths = sorted(path for folder in folders for path in folder.rglob("*.py"))
+    assert paths
+    several = [path for path in paths if not path.stem.endswith(("_cpu", "_gpu", "_dask"))]
+    return [path for path in several if _device_functions(ast.parse(path.read_text()), words)]
 
 
 def _device_functions(tree: ast.AST, words: frozenset[str]) -> Sequence[ast.FunctionDef]:
@@ -98,10 +90,6 @@ def _cpu_statements(tree: ast.AST) -> Iterator[ast.stmt]:
                 yield from statement.orelse
                 if isinstance(statement.body[-1], ast.Return):
                     yield from function.body[place + 1 :]
-
-
-def _only_raises(handler: ast.ExceptHandler) -> bool:
-    return all(isinstance(each, ast.Raise) for each in handler.body)
 
 
 def _words(node: ast.AST) -> set[str]:

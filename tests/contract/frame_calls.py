@@ -2,9 +2,8 @@
 
 `frames_as_cudf` watches pandas: frames, columns, groups, accessors, and the module that ``import_module("pandas")``
 gives. A call is recorded with its arguments if a module of ours makes it, looking one frame up; what Dask and pandas
-ask of pandas is theirs to answer for. What ``to_backend("pandas")`` gives is the host's whatever the backend, and is
-not recorded. Two things are done as cuDF does them: a comparison with a null is null, and groups and the rows of joins
-come in another order, so that a result which relies on pandas' way differs.
+ask of pandas is theirs to answer for. Two things are done as cuDF does them: a comparison with a null is null, and
+groups and the rows of joins come in another order, so that a result which relies on pandas' way differs.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from tests.contract.signatures import Call
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 # Folders and modules of ours whose frames are the host's: small tables of results, and simulated data.
-ON_HOST = ("steps", "synthetic", "figures", "figures.py", "tip_tables.py")
+ON_HOST = ("steps", "synthetic", "figures", "figures.py", "tip_tables.py", "genotypes", "genomics")
 # Classes of pandas, and maybe of Dask, and the namespace of `tests.contract.record` that has what cuDF's have.
 CLASSES: dict[type, str] = {
     pd.DataFrame: "cudf.DataFrame",
@@ -51,36 +50,12 @@ GROUPED = frozenset({"cudf.DataFrame.groupby", "cudf.Series.groupby"})
 NULL_OF_NULL = frozenset({*COMPARISONS, "__and__", "__or__", "__xor__"})
 
 
-def _plain(value: Any) -> Any:
-    return unwrap(value) if isinstance(value, DeviceArray) else value
-
-
 # The properties of a column that give arrays of the device.
 AS_ARRAYS: dict[str, bool] = {}
 
 
-class HostFrame(pd.DataFrame):
-    """A frame of the host."""
-
-    @property
-    def _constructor(self) -> Any:
-        return HostFrame
-
-    @property
-    def _constructor_sliced(self) -> Any:
-        return HostSeries
-
-
-class HostSeries(pd.Series):
-    """A column of the host."""
-
-    @property
-    def _constructor(self) -> Any:
-        return HostSeries
-
-    @property
-    def _constructor_expanddim(self) -> Any:
-        return HostFrame
+def _plain(value: Any) -> Any:
+    return unwrap(value) if isinstance(value, DeviceArray) else value
 
 
 @contextmanager
@@ -98,8 +73,6 @@ def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
         for made in (pd.DataFrame, pd.Series):
             patch.setattr(made, "__init__", _operator(made.__init__, f"cudf.{made.__name__}"))
         patch.setitem(sys.modules, "pandas", Backend("pandas"))
-        for collection in (dd.DataFrame, dd.Series):
-            patch.setattr(collection, "to_backend", _to_backend, raising=False)
         if arrays:
             patch.setitem(AS_ARRAYS, "cudf.Series.values", True)
         yield calls
@@ -116,8 +89,8 @@ class Backend(ModuleType):
         value = getattr(pd, name)
         if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename):
             return value
-        # Constructors tell of themselves.
-        return value if value in CLASSES else _asked(f"cudf.{name}", value, self)
+        # Constructors tell of themselves. cuDF's frames are made of Arrow's tables without its types.
+        return value if value in CLASSES or value is pd.ArrowDtype else _asked(f"cudf.{name}", value, self)
 
 
 @cache
@@ -131,7 +104,7 @@ def _attribute(plain: Callable[[Any, str], Any], namespace: str) -> Callable[[An
 
     def attribute(self: Any, name: str) -> Any:
         value = plain(self, name)
-        if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
+        if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename):
             return value
         if isinstance(self, pd.DataFrame) and name == "columns":
             return value.tolist()
@@ -167,7 +140,7 @@ def _operator(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
             for each in arguments
         )
         found = plain(self, *arguments, **keywords)
-        if not is_ours(sys._getframe(1).f_code.co_filename) or is_on_host(self):
+        if not is_ours(sys._getframe(1).f_code.co_filename):
             return found
         record(name, len(arguments), tuple(keywords))
         return as_cudf(name, found, (self, *arguments))
@@ -194,19 +167,3 @@ def as_cudf(name: str, found: Any, operands: tuple[Any, ...]) -> Any:
 def in_another_order(table: Any) -> Any:
     """Return a table, or column, whose rows are in no order."""
     return table.take(np.random.default_rng(len(table)).permutation(len(table)))
-
-
-def is_on_host(value: Any) -> bool:
-    """Tell whether an object, or what it is an accessor or the groups of, is the host's."""
-    within = object.__getattribute__(value, "__dict__")
-    owner = next((within[name] for name in ("obj", "_parent", "_orig") if name in within), value)
-    return type(owner) in (HostFrame, HostSeries)
-
-
-def _to_backend(self: Any, backend: str | None = None) -> Any:
-    """Stand for the method of Dask's collections: what is asked of pandas is the host's."""
-    return self.map_partitions(_on_host, meta=_on_host(self._meta)) if backend == "pandas" else self
-
-
-def _on_host(frame: Any) -> Any:
-    return HostFrame(frame) if isinstance(frame, pd.DataFrame) else HostSeries(frame)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pytest
 import zarr
 
 from benchmarks.gpu_proof.same import Rule
+from tests.contract.executed import APPLICATIONS, ROOT, device_code
 from tests.contract.site import Site
 from tests.helpers.genotype_folders import make_folder
 from tests.helpers.genotype_stores import Sites, write_plink
@@ -70,27 +71,40 @@ RULES = (
     Rule("*/umap.json", 1e-3),
     Rule(EXHAUSTED, compared=False),
 )
+CALLS = {
+    "cupy.linalg.eigh", "cupy.linalg.qr", "cupy.bincount", "cupy.matmul", "cupyx.empty_pinned",
+    "cuml.manifold.UMAP.fit_transform",
+}  # fmt: skip
+CROSSINGS = {
+    "ld_prune": (1, 1),
+    # Of each pair of tiles a histogram comes down.
+    "relatedness": (1, 1.82),
+    # The table of scaled dosages has 16 bytes a variant, and so have the codes of 64 samples; counts, matrices of a
+    # block's columns, and sums for least squares come down.
+    "outliers": (2.81, 54.02),
+    "pca gram": (1.95, 1),
+    "pca randomized": (2.58, 1),
+    "project": (1, 1.83),
+    "umap": (1, 1),
+}
+CODE, FRAMES, OF_CPU = device_code(ROOT / "genotypes", APPLICATIONS / "genomics"), (), ()
+# A map of too few samples is not made.
+BESIDE = {
+    'logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),',
+    "settings.neighbors)  # fmt: skip",
+}
 FILES = {"pcs": "pcs.parquet", "eigenvalues": "eigenvalues.json", "loadings": "loadings.zarr",
          "selected": "samples.parquet"}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Inputs:
-    """What the steps start from: folders of genotypes with decisions on their variants, and a second data set."""
-
-    diploid: Path
-    triploid: Path
-    second: Path
-
-
-def write_inputs(directory: Path) -> Inputs:
-    """Write families of three populations, with a stranger, and samples of another ploidy; some variants lack calls."""
+def write_inputs(directory: Path) -> Path:
+    """Write families of three populations, with a stranger, samples of another ploidy, and a second data set."""
     dosages = diploid_dosages()
-    return Inputs(
-        _with_decisions(directory / "diploid", dosages, ploidy=2),
-        _with_decisions(directory / "triploid", triploid_dosages(), ploidy=3),
-        _write_second(directory / "second", dosages[:, 5:20]),
-    )
+    inputs = directory / "inputs"
+    _with_decisions(inputs / "diploid", dosages, ploidy=2)
+    _with_decisions(inputs / "triploid", triploid_dosages(), ploidy=3)
+    _write_second(inputs / "second", dosages[:, 5:20])
+    return inputs
 
 
 def diploid_dosages() -> Dosages:
@@ -128,11 +142,11 @@ def no_room_for_genotypes() -> Iterator[None]:
         yield
 
 
-def run_steps(site: Site, *, inputs: Inputs, results: Path) -> None:
+def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
     """Run the steps one after the other for both ploidies."""
     diploid, triploid = results / "diploid", results / "triploid"
     step = partial(site.run, "genomics")
-    _select(step, inputs.diploid, diploid, Relatedness(exclude=(EXCLUDED,)))
+    _select(step, inputs / "diploid", diploid, Relatedness(exclude=(EXCLUDED,)))
     chosen = diploid / "without_outliers.parquet"
     step(
         outliers,
@@ -144,7 +158,7 @@ def run_steps(site: Site, *, inputs: Inputs, results: Path) -> None:
     for name in SOLVERS:
         with no_room_for_genotypes() if name == STREAMED else nullcontext():
             _decompose(step, diploid, name, samples=chosen)
-    _project(step, diploid, genomics.Project(second=str(inputs.second)))
+    _project(step, diploid, genomics.Project(second=str(inputs / "second")))
     step(
         umap,
         settings=genomics.Umap(neighbors=8),
@@ -152,7 +166,7 @@ def run_steps(site: Site, *, inputs: Inputs, results: Path) -> None:
         embedding=Output(diploid / "umap.parquet"),
         quality=Output(diploid / "umap.json"),
     )
-    _select(step, inputs.triploid, triploid, Relatedness(method="none", exclude=(EXCLUDED,)))
+    _select(step, inputs / "triploid", triploid, Relatedness(method="none", exclude=(EXCLUDED,)))
     for name in OF_TRIPLOIDS:
         _decompose(step, triploid, name, samples=triploid / "unrelated.parquet")
     _project(step, triploid, genomics.Project())
@@ -237,3 +251,17 @@ def assert_same_components(found: Path, expected: Path) -> None:
     mine, theirs = (zarr.open_group(each / FILES["loadings"], mode="r") for each in (found, expected))
     for name in set(theirs.array_keys()) - {"loadings"}:
         np.testing.assert_array_equal(np.asarray(mine[name]), np.asarray(theirs[name]), err_msg=name)
+
+
+def check_data(folder: Path) -> None:
+    """Check that the steps found strangers, relatives, and variants that are linked; and that a solver was hurried."""
+    chosen = pd.read_parquet(folder / "diploid" / "without_outliers.parquet")
+    assert chosen.loc[chosen["reason"].str.startswith("outlier"), "sample"].tolist() == [STRANGER]
+    assert chosen["reason"].str.startswith("relative").sum() == CHILDREN + 1
+    assert len(pd.read_parquet(folder / "diploid" / "kinship.parquet")) > 2 * CHILDREN
+    for ploidy in ("diploid", "triploid"):
+        variants = pd.read_parquet(folder / ploidy / "variants.parquet")
+        assert (variants["ld_partner"] >= 0).sum() > 300
+        assert len(pd.read_parquet(folder / ploidy / "packed" / "variants.parquet")) > 500
+    hurried = read_json(folder / "diploid" / "hurried" / FILES["eigenvalues"])
+    assert not all(hurried["converged"])

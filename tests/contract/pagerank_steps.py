@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 from benchmarks.gpu_proof.same import Rule
+from tests.contract.executed import APPLICATIONS, ROOT, device_code
 from tests.contract.site import Site
 from tests.helpers.graphs import Graph, write_edges
-from whitewater.engines import Device
 from whitewater.graphs.build import with_kernels as edge_plan
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.pagerank import power_iteration, solving
+from whitewater.io.store import read_json
 from whitewater.step import Output
 from whitewater_apps.pagerank import config
 from whitewater_apps.pagerank.steps import communities as communities_step
@@ -92,6 +93,24 @@ RULES = (
     Rule("groups/*.parquet", left_out=("rank", "community")),
     Rule("groups/*.json", left_out=("communities",)),
 )  # fmt: skip
+CALLS = {"cupy.abs", "cupy.divide", "cupy.flatnonzero", "cudf.DataFrame.sort_values", "cudf.DataFrame.rename"}
+# Two numbers come down in each iteration.
+CROSSINGS = {"renumber": (1, 1), "rank networkx": (1, 1.64), "rank of_library": (0.9, 1), "communities": (1, 1)}
+CODE, FRAMES, OF_CPU = (
+    [*device_code(ROOT / "graphs", APPLICATIONS / "pagerank"), ROOT / "graphs" / "build" / "with_dask.py"],
+    (),
+    (),
+)
+BESIDE = {
+    # A folder whose vertices have names has a table of them; one without edges has vertices only.
+    "return None", "return NumberedEdges(known, 0, iter(()))",
+    # The edges of the CPU.
+    "return problem.edges",
+    # `test_graph_library` has stand-ins, for several GPUs, too.
+    'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)',
+    "return ranks_of_all_gpus(", "return _groups_by_size(*groups)",
+    "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
+}  # fmt: skip
 
 
 def write_inputs(directory: Path) -> Path:
@@ -139,33 +158,20 @@ def spread_out() -> Iterator[None]:
         yield
 
 
-def number_edges(site: Site, *, inputs: Path, results: Path) -> None:
-    """Make the graphs, on a GPU and where edges are few to a partition by Dask; they go into a folder of that name."""
-    (results / "graphs").mkdir(parents=True)
-    for name, (edges, settings) in GRAPHS.items():
+def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
+    """Number the edges, rank the vertices of the graphs, and look for groups of them."""
+    for folder in ("graphs", "ranks", "groups"):
+        (results / folder).mkdir(parents=True)
+    for name, (edges, numbered) in GRAPHS.items():
         site.run(
             "pagerank",
             renumber,
-            settings=settings,
-            engine="local" if type(site.device) is Device else "dask",
+            settings=numbered,
             edges=inputs / edges,
             graph=Output(results / "graphs" / name),
             summary=Output(results / "graphs" / f"{name}.json"),
         )
-
-
-def write_graphs(directory: Path) -> Path:
-    """Write the inputs, and the graphs that the CPU makes of them."""
-    inputs = write_inputs(directory)
-    number_edges(Site(Device()), inputs=inputs, results=inputs)
-    Graph(0, np.empty((0, 2), np.int64)).write(inputs / "graphs" / EMPTY)
-    return inputs
-
-
-def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
-    """Rank the vertices of the graphs among the inputs, and look for groups of them."""
-    for folder in ("ranks", "groups"):
-        (results / folder).mkdir(parents=True)
+    Graph(0, np.empty((0, 2), np.int64)).write(results / "graphs" / EMPTY)
     for name, (graph, settings) in RANKS.items():
         chosen = settings.personalization and str(inputs / settings.personalization)
         site.run(
@@ -173,7 +179,7 @@ def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
             rank,
             settings=settings.model_copy(update={"personalization": chosen}),
             case=name,
-            graph=inputs / "graphs" / graph,
+            graph=results / "graphs" / graph,
             ranks=Output(results / "ranks" / f"{name}.parquet"),
             convergence=Output(results / "ranks" / f"{name}.json"),
         )
@@ -182,8 +188,20 @@ def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
             "pagerank",
             communities,
             settings=groups,
-            graph=inputs / "graphs" / graph,
+            graph=results / "graphs" / graph,
             ranks=results / "ranks" / f"{ranks}.parquet",
             vertices=Output(results / "groups" / f"{name}.parquet"),
             summary=Output(results / "groups" / f"{name}.json"),
         )
+
+
+def check_data(folder: Path) -> None:
+    """Check that edges were merged, reversed and loops, and that there are vertices without edges, and components."""
+    for name, (edges, _) in GRAPHS.items():
+        counts = read_json(folder / "graphs" / f"{name}.json")
+        assert min(counts[each] for each in ("duplicates", "self_loops", "edges")) > 0
+        assert (counts["reversed"] > 0) == edges.startswith("distant")
+    web = read_json(folder / "graphs" / "web.json")
+    assert min(web["dangling"], web["isolated"]) > 2 * KNOWN - 1
+    components = read_json(folder / "groups" / "none.json")["components"]
+    assert components["count"] > 1

@@ -7,7 +7,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,16 +50,7 @@ MAP_ROWS = 1_000
 LOG_ROWS = 1_001
 # Random vectors, of which the devices draw different ones, capture nearly the same of so few columns.
 TOLERANCES = {"svd_genotypes": 5e-3}
-# Of a store of samples that tell apart populations which differ much.
-SAMPLES, VARIANTS, F_ST = 100, 2_000, np.linspace(0.4, 0.2, len(simulated_store.F_ST))
-
-
-@dataclass(frozen=True)
-class Tiny:
-    """How small a row is made; ``constants`` of modules are changed so that the data still have several parts."""
-
-    scale: float
-    constants: Mapping[tuple[Any, str], Any] = field(default_factory=dict)
+SAMPLES, VARIANTS = 100, 2_000
 
 
 def edge_scale(edge: int, full: int) -> float:
@@ -70,32 +60,43 @@ def edge_scale(edge: int, full: int) -> float:
 
 def lines_scale(files: Any) -> float:
     """Return the scale at which each CSV file has `CSV_LINES`."""
-    scale: float = CSV_LINES * len(files.months) / files.rows
-    return scale
+    return float(CSV_LINES * len(files.months) / files.rows)
 
 
-TINY: Mapping[str, Tiny] = {
-    "array_elementwise": Tiny(edge_scale(71, 10_000)),
-    "frame": Tiny(3e-5),
-    "csv_read": Tiny(lines_scale(csv_read.FILES)),
-    "csv_sum": Tiny(lines_scale(csv_sum.FILES)),
-    "groupby_dask": Tiny(lines_scale(groupby_dask.FILES)),
-    "join_dask": Tiny(1e-6, {(join_dask, "PARTITIONS"): 3}),
-    "array_random": Tiny(edge_scale(61, array_random.EDGE), {(array_random, "FEWEST_CHUNKS"): 3}),
-    "svd_tall": Tiny(1e-4, {(svd_tall, "CHUNKS"): 3}),
-    "svd_compressed": Tiny(
-        edge_scale(3_500, svd_compressed.ROWS),
-        {(svd_compressed, "ROW_CHUNKS"): 3, (svd_compressed, "COLUMN_CHUNKS"): 2},
-    ),
-    "svd_genotypes": Tiny(1e-7, {(svd_genotypes, "CHUNK"): CHUNK}),
-    "packing": Tiny(1e-7, {(packing, "CHUNK"): CHUNK}),
-    "ridge_fit": Tiny(3e-5),
-    "grid_search": Tiny(3e-3, {(grid_search, "ALPHAS"): np.array([1e-3, 1e-2, 1e-1])}),
-    "forest_search": Tiny(2e-6, {(forest_search, "TRIES"): 6}),
-    "umap": Tiny(256 * MAP_ROWS / umap.BYTES, {(umap, "CENTERS"): 1, (umap, "SURFACE"): 2}),
-    "svd_zarr": Tiny(SAMPLES * svd_zarr.PLOIDY * VARIANTS / svd_zarr.DECODED_BYTES),
-    "recsys_features": Tiny(LOG_ROWS / recsys_features.ROWS),
-    "futures": Tiny(1e-3),
+# How small each row is made.
+SCALES: Mapping[str, float] = {
+    "array_elementwise": edge_scale(71, 10_000),
+    "frame": 3e-5,
+    "csv_read": lines_scale(csv_read.FILES),
+    "csv_sum": lines_scale(csv_sum.FILES),
+    "groupby_dask": lines_scale(groupby_dask.FILES),
+    "join_dask": 1e-6,
+    "array_random": edge_scale(61, array_random.EDGE),
+    "svd_tall": 1e-4,
+    "svd_compressed": edge_scale(3_500, svd_compressed.ROWS),
+    "svd_genotypes": 1e-7,
+    "packing": 1e-7,
+    "ridge_fit": 3e-5,
+    "grid_search": 3e-3,
+    "forest_search": 2e-6,
+    "umap": 256 * MAP_ROWS / umap.BYTES,
+    "svd_zarr": SAMPLES * svd_zarr.PLOIDY * VARIANTS / svd_zarr.DECODED_BYTES,
+    "recsys_features": LOG_ROWS / recsys_features.ROWS,
+    "futures": 1e-3,
+}
+# Constants of modules that are changed so that the data still have several parts, and populations that differ.
+CONSTANTS: Mapping[Any, Mapping[str, Any]] = {
+    join_dask: {"PARTITIONS": 3},
+    array_random: {"FEWEST_CHUNKS": 3},
+    svd_tall: {"CHUNKS": 3},
+    svd_compressed: {"ROW_CHUNKS": 3, "COLUMN_CHUNKS": 2},
+    svd_genotypes: {"CHUNK": CHUNK},
+    packing: {"CHUNK": CHUNK},
+    grid_search: {"ALPHAS": np.array([1e-3, 1e-2, 1e-1])},
+    forest_search: {"TRIES": 6},
+    umap: {"CENTERS": 1, "SURFACE": 2},
+    simulated_store: {"F_ST": np.linspace(0.4, 0.2, len(simulated_store.F_ST))},
+    svd_zarr: {"SAMPLES": SAMPLES},
 }
 
 ZARR = ("svd_zarr", "", "as_published")
@@ -129,11 +130,9 @@ def on_gpus() -> dict[Name, Variant]:
 def tiny() -> Iterator[None]:
     """Make all rows tiny, with several parts all the same; principal components do for UMAP, which compiles so long."""
     with pytest.MonkeyPatch.context() as patch:
-        for row in TINY.values():
-            for (module, name), value in row.constants.items():
+        for module, constants in CONSTANTS.items():
+            for name, value in constants.items():
                 patch.setattr(module, name, value)
-        patch.setattr(simulated_store, "F_ST", F_ST)
-        patch.setattr(svd_zarr, "SAMPLES", SAMPLES)
         patch.setitem(sys.modules, "umap", SimpleNamespace(UMAP=lambda **_: PCA(2)))
         yield
 
@@ -153,7 +152,7 @@ def kernel_of_random_numbers(source: str, name: str) -> Callable[..., None]:
 
 def prepare(folder: Path) -> None:
     """Make the files of all rows."""
-    for row in TINY:
+    for row in SCALES:
         for case in load(row).cases:
             work = work_of(row, resolve("cpu"), folder)
             work.folder.mkdir(exist_ok=True)
@@ -163,7 +162,7 @@ def prepare(folder: Path) -> None:
 def work_of(row: str, device: Device, folder: Path, cluster: Cluster | None = None) -> Work:
     """Return the work of a row, whose files are the same for all engines."""
     options = {"store": ""} if row == "svd_zarr" else {}
-    return Work(device, 2, TINY[row].scale, folder / row, cluster or Cluster(), options)
+    return Work(device, 2, SCALES[row], folder / row, cluster or Cluster(), options)
 
 
 def answers_on(device: Device, folder: Path) -> Answers:

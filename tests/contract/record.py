@@ -21,26 +21,24 @@ from tests.contract.signatures import CALLABLE, RECORDED, VALUE, parse
 
 DISTRIBUTIONS = (
     "cudf-cu13", "cugraph-cu13", "cuml-cu13", "cupy-cuda13x", "dask-cuda", "dask-cudf-cu13", "nvforest-cu13",
-    "pylibcudf-cu13", "pylibcugraph-cu13", "rmm-cu13",
+    "pylibcugraph-cu13", "rmm-cu13",
 )  # fmt: skip
 # Modules and classes whose public names are recorded, by the name under which code reaches them, and where that is no
 # path where they lie. `cupy.random` lists its `Generator` only from when that was asked for.
 _NAMES = """
-cudf cudf.DataFrame cudf.Series cudf.core.series.TimedeltaProperties cudf.Index cudf.CategoricalDtype cugraph
+cudf cudf.DataFrame cudf.Series cudf.core.series.TimedeltaProperties cudf.Index cugraph
 cugraph.Graph cugraph.dask cugraph.dask.comms.comms cuml.ensemble cuml.ensemble.RandomForestRegressor cuml.linear_model
 cuml.linear_model.LogisticRegression cuml.linear_model.Ridge cuml.manifold cuml.manifold.UMAP cupy cupy.cuda
 cupy.cuda.runtime cupy.linalg cupy.ndarray cupy.random.Generator cupy.random cupy.random.RandomState cupy.ufunc cupyx
 cupyx.scipy.sparse cupyx.scipy.sparse.csr_matrix dask_cuda dask_cudf.DataFrame dask_cudf.Series nvforest
-nvforest.GPUForestInferenceRegressor pylibcudf pylibcudf.Column pylibcudf.Table pylibcudf.io.parquet pylibcudf.io.types
-pylibcugraph pynvml rmm rmm.allocators.cupy rmm.mr rmm.mr.StatisticsResourceAdaptor rmm.mr.UpstreamResourceAdaptor
-rmm.statistics rmm.statistics.Statistics
+nvforest.GPUForestInferenceRegressor pylibcugraph pynvml rmm.allocators.cupy rmm.mr rmm.mr.StatisticsResourceAdaptor
+rmm.mr.UpstreamResourceAdaptor
 """
 NAMESPACES = {
     **{name: name for name in _NAMES.split()},
     "cudf.DataFrame.groupby": "cudf.core.groupby.groupby:DataFrameGroupBy",
     "cudf.Series.groupby": "cudf.core.groupby.groupby:SeriesGroupBy",
     "cudf.Series.dt": "cudf.core.series:DatetimeProperties",
-    "cudf.Series.list": "cudf.core.accessors.lists:ListMethods",
     "cudf.Series.str": "cudf.core.accessors.string:StringMethods",
     "cudf.Series.cat": "cudf.core.accessors.categorical:CategoricalAccessor",
 }
@@ -61,10 +59,10 @@ OPERATORS = (
 # What a fitted estimator has, as its documentation lists it: "    coef_ : array, shape (n_features)".
 _ATTRIBUTE = re.compile(r"^\s*(\w+_)\s*:", re.MULTILINE)
 _PUBLIC = re.compile(r"[^_]")
-# pynvml is mostly structures of C, which no program names; the operators of arrays are called like methods; of cuGraph,
-# which has algorithms by the hundred, and of Dask's frames, most of which are Dask's own, what is used.
+# The operators of arrays are called like methods; of pynvml and of cuGraph, which have functions by the hundred, and of
+# Dask's frames, most of which are Dask's own, what is used.
 _USED = {
-    "pynvml": re.compile("nvml[A-Z]"),
+    "pynvml": re.compile(r"nvml(Init|Shutdown|SystemGetDriverVersion)$"),
     "cupy.ndarray": re.compile(r"__[a-z]|[^_]"),
     **dict.fromkeys(("cudf.DataFrame", "cudf.Series", "cudf.Index"), re.compile(rf"({'|'.join(OPERATORS)})$|[^_]")),
     **dict.fromkeys(("cudf.DataFrame.groupby", "cudf.Series.groupby"), re.compile("__getitem__$|[^_]")),
@@ -88,8 +86,6 @@ _DOCUMENTED = re.compile(r"^[\w.]+\((?P<parameters>.*)\)(?: *->.*)?$")
 def describe(name: str) -> str | None:
     """Return what the packages say of a name: a signature, `CALLABLE`, `VALUE`, or None where it does not exist."""
     namespace, _, attribute = name.rpartition(".")
-    if namespace not in NAMESPACES:
-        return None
     owner = resolve_name(NAMESPACES[namespace])
     if not hasattr(owner, attribute):
         return VALUE if attribute in _attributes(owner) else None
@@ -132,15 +128,12 @@ def recording() -> dict[str, Any]:
 
 
 def _attributes(owner: Any) -> list[str]:
-    """Return the attributes that objects of a class have and the class has not.
-
-    They are those of estimators, of data classes and of sparse matrices.
-    """
+    """Return the attributes that objects of a class have and the class has not: of estimators and sparse matrices."""
     if not inspect.isclass(owner):
         return []
     if owner.__name__ == "csr_matrix":
         return ["data", "indices", "indptr"]
-    return [*_ATTRIBUTE.findall(owner.__doc__ or ""), *getattr(owner, "__dataclass_fields__", ())]
+    return _ATTRIBUTE.findall(owner.__doc__ or "")
 
 
 def _signature(value: Any) -> inspect.Signature | None:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import zarr
+from pyarrow.parquet import write_table as write_parquet
 
 from benchmarks.gpu_proof.same import Rule
-from tests.contract.frame_calls import frames_as_cudf
-from tests.contract.site import Site
-from tests.contract.strict_device import StrictDevice
+from tests.contract.executed import APPLICATIONS, ROOT
+from tests.contract.site import Site, frames_of
 from tests.helpers.recsys_logs import clicks, write_log
+from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, cut
 from whitewater.engines import Device
 from whitewater.engines.choose import Engine
-from whitewater.features import dataset, loader, transform
+from whitewater.features import dataset, loader, transform, with_dask
 from whitewater.features import fit as fitting
 from whitewater.features.config import Feature, Fit
+from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
 from whitewater.features.loader import Batches
-from whitewater.features.operators import (
-    fill,
-)
+from whitewater.features.operator import ApplyMode
+from whitewater.features.operators import JoinExternal, fill
+from whitewater.features.workflow import Workflow
+from whitewater.io.store import read_json
 from whitewater.step import Output
 from whitewater_apps.recsys.config import Features, Train
 from whitewater_apps.recsys.steps.features import features as features_step
@@ -38,7 +42,28 @@ BATCHES = ("batches.zarr", "shuffled_batches.zarr")
 TOLERANCE = 1e-6
 # Integers, text and where nulls are exactly, floats but for their last digits; rows are in the same order.
 OF_FEATURES = Rule("*", TOLERANCE)
-RULES = (*(Rule(name, TOLERANCE, whole="group") for name in BATCHES), OF_FEATURES)
+RULES = (
+    *(Rule(name, TOLERANCE, whole="group") for name in BATCHES),
+    *(Rule(f"operators/{name}/*", compared=False) for name in CLOSE),
+    *(Rule(f"operators/{name}.parquet", TOLERANCE) for name in CLOSE),
+    Rule("operators/*", 0.0),
+    OF_FEATURES,
+)
+CALLS = {
+    "cudf.DataFrame.merge", "cudf.DataFrame.groupby", "cudf.DataFrame.sort_values", "cudf.Series.values",
+    "cupy.isnan", "cupy.ldexp", "cupy.nanmean", "cupy.take",
+    *(f"cuml.linear_model.LogisticRegression.{name}" for name in ("fit", "predict_proba")),
+}  # fmt: skip
+CROSSINGS = {"fit": (1, 1), "features": (1, 1), "train": (1, 1)}
+FEATURES = ROOT / "features"
+CODE = [FEATURES / "loader.py", APPLICATIONS / "recsys" / "steps" / "train.py"]
+FRAMES = [FEATURES / f"{name}.py" for name in (
+    "frames", "with_dask", "categories/groups", "categories/values",
+    *(f"operators/{name}" for name in ("by_category", "categorify", "hashed", "join", "learn_vocabulary")),
+)]  # fmt: skip
+# What only cuDF has, or the host's side of it: see `test_gpu_source`.
+OF_CPU = {"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"}
+BESIDE = {"return _read_files(span, types, device)"}
 GROUPS = (
     Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),
     Feature(name="numbers", columns=("I*",),
@@ -58,6 +83,8 @@ def write_inputs(directory: Path) -> Path:
     missing = pc.if_else(pc.equal(log["day"], 0), None, log["I3"])
     log = log.set_column(log.column_names.index("I3"), "I3", missing)
     write_log(log, directory / "inputs" / "log", row_group_rows=ROW_GROUP)
+    joined = pa.table({"C2": ["", "a"], "price": [1, None], "name": ["x", None]})
+    write_parquet(joined, directory / "inputs" / "joined.parquet")
     return directory / "inputs"
 
 
@@ -73,43 +100,44 @@ def spread_out() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def frames_of(device: Device) -> Iterator[None]:
-    """Let frames have arrays of the device, where that is the stand-in."""
-    with frames_as_cudf(arrays=True) if isinstance(device, StrictDevice) else nullcontext():
-        yield
-
-
-def fit_features(site: Site, *, results: Path, log: Path) -> None:
-    """Run the steps that make features, on a GPU by frames."""
-    engine: Engine = "dask" if site.device.name == "gpu" else "local"
+def run_application(site: Site, *, inputs: Path, results: Path) -> None:
+    """Make features, train on them, and load them as batches."""
+    log = inputs / "log"
     results.mkdir(parents=True)
     site.run(
-        "recsys", fit, settings=Fit(features=GROUPS), engine=engine, train=log, workflow=Output(results / "workflow"),
+        "recsys", fit, settings=Fit(features=GROUPS), train=log, workflow=Output(results / "workflow"),
         statistics=Output(results / "statistics.json"),
     )  # fmt: skip
     site.run(
-        "recsys", features_step, settings=Features(row_group_rows=100), engine=engine, train=log, valid=log, test=log,
+        "recsys", features_step, settings=Features(row_group_rows=100), train=log, valid=log, test=log,
         workflow=results / "workflow", train_features=Output(results / "train"),
         valid_features=Output(results / "valid"), test_features=Output(results / "test"),
     )  # fmt: skip
-
-
-def write_features(directory: Path) -> Path:
-    """Write the inputs, and the features that the CPU makes of them."""
-    fit_features(Site(Device()), results=directory / "made", log=write_inputs(directory) / "log")
-    return directory / "made"
-
-
-def train_models(site: Site, *, inputs: Path, results: Path) -> None:
-    """Train on features that were made, and load them as batches."""
-    results.mkdir(parents=True)
     few = Train(trees=5, depth=3).model_copy(update={"maximum_rows": 300})
     site.run(
-        "recsys", train, settings=few, train=inputs / "train", valid=inputs / "valid", test=inputs / "test",
+        "recsys", train, settings=few, train=results / "train", valid=results / "valid", test=results / "test",
         metrics=Output(results / "metrics.json"),
     )  # fmt: skip
-    _load(inputs / "train", site.device, results)
+    _load(results / "train", site.device, results)
+
+
+def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
+    """Run the steps; fit all operators, on a GPU to shuffled rows in three partitions, and make their features."""
+    run_application(site, inputs=inputs, results=results)
+    joined = ["C2"] >> JoinExternal(table=str(inputs / "joined.parquet"), on="C2", columns=("price", "name"))
+    rows, device = clicks(120, seed=3), site.device
+    engine: Engine = "dask" if device.name == "gpu" else "local"
+    with pytest.MonkeyPatch.context() as patch, frames_of(device):
+        given = cut(rows, 3, 0, patch) if engine == "dask" else rows
+        for name, graph in {**EXACT, **CLOSE, "joined": joined, "of files": EXACT["past"]}.items():
+            learned_from = inputs / "log" if name == "of files" else given
+            workflow = Workflow(graph, carry=CARRIED).fit(learned_from, threads=2, device=device, engine=engine)
+            made = workflow.transform(rows, training=True, device=device, engine=engine)
+            if name == "lists" and engine == "dask":
+                lazy = with_dask.frames(workflow.transformation, Dataset(rows), ApplyMode(device))
+                assert list(lazy.compute(scheduler="synchronous")) == made.column_names
+            workflow.save(results / "operators" / name)
+            write_parquet(made, results / "operators" / f"{name}.parquet")
 
 
 def _load(features: Path, device: Device, results: Path) -> None:
@@ -121,3 +149,8 @@ def _load(features: Path, device: Device, results: Path) -> None:
         found = [{name: device.to_host(array) for name, array in batch.items()} for batch in batches.epoch()]
         of_names: dict[str, Any] = {name: np.concatenate([batch[name] for batch in found]) for name in found[0]}
         zarr.save_group(str(results / BATCHES[shuffle]), **of_names)
+
+
+def check_data(folder: Path) -> None:
+    """Check that there are both models."""
+    assert read_json(folder / "metrics.json")["models"].keys() >= {"logistic_regression", "boosted_trees"}

@@ -1,8 +1,9 @@
-"""What RAPIDS accepts, and whether a call is among it."""
+"""What RAPIDS accepts, whether a call is among it, and what fails there all the same or gives something else."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature
@@ -13,6 +14,45 @@ NOT_INSTALLED = "RAPIDS is not installed here; `make test-contract-rapids` insta
 RECORDED = Path(__file__).with_name("rapids-26.10.json")
 # Keywords of these are names of columns.
 NAMES_COLUMNS = frozenset({"cudf.DataFrame.assign", "cudf.DataFrame.groupby.agg"})
+
+# Arguments with which a call binds and fails all the same, or gives something else than on the CPU.
+REFUSED = {
+    ("cudf.DataFrame.groupby", "as_index"): "other values than True are refused by dask_cudf",
+    ("cudf.DataFrame.merge", "indicator"): "not implemented",
+    ("cudf.DataFrame.merge", "validate"): "not implemented",
+    ("cudf.DataFrame.sample", "random_state"): "CuPy's random streams are not NumPy's",
+    ("cudf.DataFrame.sort_values", "key"): "not implemented",
+    ("cudf.to_datetime", "errors"): "implemented for scalars only",
+    ("dask_cuda.LocalCUDACluster", "rmm_pool_size"): "contradicts rmm_async",
+}
+# Arguments without which a call gives something else than on the CPU, or fails.
+REQUIRED = {
+    ("cudf.DataFrame.groupby", "sort"): "groups come in no order by default",
+    ("cudf.DataFrame.merge", "how"): "rows come in no order: sort them by a unique key afterwards",
+    ("cudf.read_csv", "dtype"): "types are guessed otherwise than by pandas",
+    ("cudf.read_csv", "names"): "the header is not the file's own",
+    ("cudf.read_parquet", "dataset_kwargs"): "folders' names become columns, and Hive's null among them fails",
+    ("cudf.read_parquet", "use_pandas_metadata"): "an index is read that was not asked for",
+    ("cudf.Series.str.replace", "regex"): "patterns are regular expressions by default, in pandas text",
+    ("cudf.DataFrame.to_parquet", "index"): "an index would become a column",
+    ("cudf.DataFrame.to_parquet", "force_nullable_schema"): "columns are required in files that have no null of them",
+    ("dask_cuda.LocalCUDACluster", "host"): "workers would listen on all interfaces",
+}
+# What is there in name only, or gives something else.
+ABSENT = {
+    **dict.fromkeys(
+        (f"cudf.{each}.{name}" for each in ("Series", "Index") for name in ("__iter__", "tolist", "to_list")),
+        "copies one element at a time, and is refused",
+    ),
+    **dict.fromkeys(
+        (f"cudf.{each}.__array__" for each in ("DataFrame", "Series", "Index")), "copies to the host, and is refused"
+    ),
+    **dict.fromkeys(("cudf.DataFrame.iterrows", "cudf.DataFrame.itertuples"), "goes through rows, and is refused"),
+    **dict.fromkeys(
+        ("cudf.DataFrame.apply", "cudf.DataFrame.map", "cudf.Series.apply"), "compiles a function of one value by Numba"
+    ),
+    "cudf.Series.hash_values": "other hashes than pandas'",
+}
 
 
 @dataclass(frozen=True, order=True)
@@ -60,11 +100,21 @@ def problem(call: Call) -> str | None:
 
 
 def parse(text: str) -> Signature:
-    """Return the signature written as ``(a, /, b=..., *, c)``.
-
-    Raises
-    ------
-    SyntaxError
-        If the text is not a parameter list of Python.
-    """
+    """Return the signature written as ``(a, /, b=..., *, c)``. Raises SyntaxError if it is not one of Python."""
     return signature(eval(f"lambda {text[1:-1]}: None"))  # noqa: S307, of our own file and of installed packages
+
+
+def faults(calls: Mapping[Call, Sequence[str]]) -> list[str]:
+    """Return the calls that RAPIDS refuses, and those that bind and yet fail or give something else, with why."""
+    return [f"{', '.join(calls[call])}: {call}: {reason}" for call in sorted(calls) for reason in _reasons(call)]
+
+
+def _reasons(call: Call) -> Iterator[str]:
+    if refused := problem(call):
+        yield refused
+    if not call.used:
+        yield from (why for (name, each), why in REFUSED.items() if name == call.name and each in call.keywords)
+        yield from (f"without {each}: {why}" for (name, each), why in REQUIRED.items()
+                    if name == call.name and each not in call.keywords)  # fmt: skip
+        if call.name in ABSENT:
+            yield ABSENT[call.name]

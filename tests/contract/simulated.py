@@ -6,9 +6,8 @@ line by line.
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.contract.device_array import recording, unwrap
+from tests.contract.signatures import faults
 from tests.contract.strict_device import cupy_of_devices
+from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
@@ -25,6 +26,7 @@ from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage.pairs import correlated_variants
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
+from whitewater.io.store import write_json
 
 VARIANTS, SAMPLES, WINDOW = 12, 67, 8
 VERTICES = 60
@@ -44,18 +46,8 @@ def genotypes() -> dict[str, Genotypes]:
             random.integers(-1, ploidy + 1, (VARIANTS, samples)),
         ).astype(np.int8)
         dosages[1], dosages[2], dosages[3:6] = -1, 1, np.abs(dosages[3:6])
-        cases[name] = Genotypes(packed(dosages) if name == "packed" else dosages, samples, ploidy)
+        cases[name] = Genotypes(packed_codes(dosages) if name == "packed" else dosages, samples, ploidy)
     return cases
-
-
-def packed(dosages: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
-    """Return two-bit codes of diploid dosages, -1 where missing."""
-    variants, samples = dosages.shape
-    size = -(-samples // 4)
-    places = np.full((variants, 4 * size), 3, np.uint8)
-    places[:, :samples] = dosages & 3
-    codes: npt.NDArray[np.uint8] = (places.reshape(variants, size, 4) @ np.array([1, 4, 16, 64])).astype(np.uint8)
-    return codes
 
 
 def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str, npt.NDArray[Any]]:
@@ -133,7 +125,7 @@ def of_genotypes(device: Device) -> dict[str, npt.NDArray[Any]]:
 
 
 def main(output: Path) -> None:
-    """Write what is found on the simulated GPU, and beside it, as JSON, the calls that were made of CuPy."""
+    """Write what is found on the simulated GPU; beside it, as JSON, what was called, and what CuPy refuses of it."""
     sys.modules["cupy"] = cupy_of_devices()
     take_strict_arrays()
     # On a GPU integers wrap around without a word.
@@ -141,7 +133,7 @@ def main(output: Path) -> None:
     with recording() as calls:
         found = of_genotypes(GpuDevice()) | of_graphs(GpuDevice())
     np.savez(output, allow_pickle=False, **found)
-    output.with_suffix(".json").write_text(json.dumps([[asdict(call), places] for call, places in calls.items()]))
+    write_json(output.with_suffix(".json"), {"called": sorted({call.name for call in calls}), "faults": faults(calls)})
 
 
 if __name__ == "__main__":

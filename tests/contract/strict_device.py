@@ -52,18 +52,19 @@ class StrictDevice(Device):
     name: Literal["cpu", "gpu"] = "gpu"
     # Few, and no divisor of the size of a block, so that tiny data has several slices and a shorter last one.
     slice_rows: int = 97
+    partition_rows: int = 300
 
     @property
     def xp(self) -> ModuleType:
         return CUPY
 
     def to_host(self, array: Any) -> Array:
-        if not isinstance(array, DeviceArray | np.ndarray):
+        if isinstance(array, DeviceArray):
+            count(down=array.on_host.nbytes)
+            return array.on_host.copy()
+        if not isinstance(array, np.ndarray):
             raise TypeError(f"device.to_host of {type(array)}")
-        if not isinstance(array, DeviceArray):
-            return cast(Array, array)
-        count(down=array.on_host.nbytes)
-        return array.on_host.copy()
+        return array
 
     def to_device(self, array: Any) -> Array:
         if not isinstance(array, DeviceArray | np.ndarray):

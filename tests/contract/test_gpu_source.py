@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.contract.cudf_of_pandas import cudf_of_pandas
+from tests.contract.device_array import watched
 from tests.contract.executed import ROOT
-from tests.contract.gaps import faults
-from tests.contract.signatures import Call
-from tests.contract.strict_device import StrictDevice
+from tests.contract.frame_calls import Backend, frames_as_cudf
+from tests.contract.signatures import Call, faults
+from tests.contract.strict_device import StrictDevice, cupy_of_devices
 from whitewater.engines import Device
 from whitewater.engines.gpu_check import PACKAGES
 from whitewater.features import with_dask as features
@@ -46,7 +48,6 @@ TABLE = pa.table(
         "word": pa.array(["b", None, "a", "b"]),
     }
 )
-TYPES: dict[str, Any] = {name: TABLE.schema.field(name).type for name in ("many", "fare", "word")}
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +59,49 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def calls() -> Iterator[dict[Call, list[str]]]:
-    """Run a test with stand-ins for cuDF and CuPy, and compare what it asks of them with what these accept."""
-    with cudf_of_pandas() as found:
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[Call, list[str]]]:
+    """Let pandas stand for cuDF, with what that has beside it, and compare what is asked with what RAPIDS accepts."""
+    cudf = Backend("cudf")
+    vars(cudf)["read_parquet"] = watched("cudf.read_parquet", _read_parquet)
+    with frames_as_cudf(arrays=True) as found:
+        for owner, members in MEMBERS.items():
+            for name, member in members.items():
+                monkeypatch.setattr(owner, name, member, raising=False)
+        for stand_in in (cudf, cupy_of_devices()):
+            monkeypatch.setitem(sys.modules, stand_in.__name__, stand_in)
         yield found
+        monkeypatch.undo()
     assert found
     assert faults(found) == []
+
+
+def _from_arrow(table: pa.Table) -> Any:
+    return table.to_pandas(types_mapper=pd.ArrowDtype)
+
+
+def _read_parquet(path: Path, *, columns: Any, row_groups: Any, dataset_kwargs: Any, **_: object) -> Any:
+    """Read row groups of a file."""
+    assert dataset_kwargs == {"partitioning": None}
+    file = pq.ParquetFile(path)
+    groups = range(file.num_row_groups) if row_groups is None else np.ravel(row_groups).tolist()
+    return _from_arrow(file.read_row_groups(groups, columns))
+
+
+def _to_parquet(self: pd.DataFrame, path: Path, *, index: bool, compression: str, **_: object) -> None:
+    pq.write_table(pa.Table.from_pandas(self, preserve_index=index), path, compression=compression)
+
+
+MEMBERS: dict[Any, dict[str, Any]] = {
+    pd.DataFrame: {
+        "from_arrow": staticmethod(watched("cudf.DataFrame.from_arrow", _from_arrow)),
+        "to_arrow": lambda self, preserve_index: pa.Table.from_pandas(self, preserve_index=preserve_index),
+        "to_pandas": lambda self: self,
+        "nans_to_nulls": lambda self: self,
+        "to_parquet": _to_parquet,
+    },
+    pd.Series: {"to_pandas": lambda self: self},
+    pd.Index: {"to_pandas": lambda self: self},
+}
 
 
 def test_each_module_that_imports_rapids_is_recorded_by_a_contract() -> None:
@@ -78,27 +116,21 @@ def test_each_module_that_imports_rapids_is_recorded_by_a_contract() -> None:
 
 
 @pytest.mark.usefixtures("calls")
-def test_frames_of_a_log_are_read_without_the_host(file: Path) -> None:
-    dataset = Dataset(file)
-    whole = dataset.parts
-    part = replace(whole[0], groups=whole[0].groups[:1], start=1, rows=2)
-    for span in (whole, (part,)):
-        on_gpu = features._read(span, dataset=dataset, types=TYPES, device=StrictDevice(frames="cudf"))
-        on_cpu = features._read(span, dataset=dataset, types=TYPES, device=Device())
-        pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)
-
-
-@pytest.mark.usefixtures("calls")
-@pytest.mark.parametrize("first", [True, False])
-def test_a_column_without_values_in_a_file_has_the_type_of_the_other_files(tmp_path: Path, *, first: bool) -> None:
-    nulls = pa.table({name: pa.nulls(2) for name in TABLE.column_names})
-    for name, table in (("a" if first else "c", nulls), ("b", TABLE)):
-        pq.write_table(table, tmp_path / f"{name}.parquet")
+@pytest.mark.parametrize("nulls_in", ["no file", "the first file", "the last file"])
+def test_frames_of_a_log_are_read_without_the_host_and_a_column_without_values_in_a_file_has_the_type_of_the_others(
+    file: Path, tmp_path: Path, nulls_in: str
+) -> None:
+    (tmp_path / "b.parquet").write_bytes(file.read_bytes())
+    if nulls_in != "no file":
+        nulls = pa.table({name: pa.nulls(2) for name in TABLE.column_names})
+        pq.write_table(nulls, tmp_path / f"{'a' if nulls_in == 'the first file' else 'c'}.parquet")
     dataset = Dataset(tmp_path)
-    types = dataset.schema.types
-    assert types == {name: TABLE.schema.field(name).type for name in types}
+    types = {name: TABLE.schema.field(name).type for name in TABLE.column_names}
+    assert dataset.schema.types == types
     (whole,) = dataset.parts
-    for part in (whole, *(replace(whole, groups=(group,), rows=group.rows) for group in whole.groups)):
+    groups = [replace(whole, groups=(group,), rows=group.rows) for group in whole.groups]
+    some = replace(groups[-1], start=1, rows=groups[-1].rows - 1)
+    for part in (whole, *groups, some):
         on_gpu, on_cpu = (
             features._read((part,), dataset=dataset, types=types, device=device)
             for device in (StrictDevice(frames="cudf"), Device())

@@ -14,18 +14,14 @@ import pytest
 
 from tests.contract.cugraph_of_networkx import joined, parts
 from tests.contract.device_array import install, on_host, record, recording
-from tests.contract.gaps import faults
-from tests.contract.strict_device import stand_in_for_cupy
-from tests.helpers.graphs import Graph, random_graph
+from tests.contract.signatures import faults
+from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
+from tests.helpers.graphs import Graph, random_graph, rank
 from whitewater.engines import Array, Device, gpu_memory
 from whitewater.errors import ResourceError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges
-from whitewater.graphs.library_dask import (
-    groups_beyond_one_gpu,
-    groups_of_all_gpus,
-    ranks_of_all_gpus,
-)
+from whitewater.graphs.library_dask import groups_beyond_one_gpu, groups_of_all_gpus, ranks_of_all_gpus
 from whitewater.graphs.library_gpu import cugraph_groups, cugraph_ranks
 from whitewater.graphs.pagerank import solving
 from whitewater_apps.pagerank.config import Communities
@@ -90,10 +86,10 @@ def _libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def edges_of(graph: Graph, index: str) -> Edges:
-    order = np.lexsort((graph.edges[:, 0], graph.edges[:, 1]))
-    counts = np.bincount(graph.edges[:, 1], minlength=graph.vertices)
+    order = np.lexsort(graph.edges.T)
+    offsets = np.searchsorted(graph.edges[order, 1], np.arange(graph.vertices + 1))
     weights = None if graph.weights is None else graph.weights[order]
-    return Edges(np.concatenate([[0], np.cumsum(counts)]), graph.edges[order, 0].astype(index), weights)
+    return Edges(offsets, graph.edges[order, 0].astype(index), weights)
 
 
 def exact_ranks(graph: Graph, restart: Array | None) -> Array:
@@ -157,6 +153,15 @@ def test_the_library_is_left_out_where_memory_is_short_and_communities_are_refus
     with pytest.raises(ResourceError, match=r"communities\.method to none"):
         find_groups(folder, settings=Communities(), device=gpu)  # type: ignore[arg-type]
     assert find_groups(folder, settings=Communities(method="none"), device=gpu).modularity is None  # type: ignore[arg-type]
+
+
+def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(StrictDevice, "free_memory", lambda _: 1000)
+    graph = random_graph(300, 0.02).write(tmp_path / "graph")
+    with pytest.raises(ResourceError, match=r"of GPU memory.*Use a GPU with more"):
+        rank(graph, tmp_path, device=StrictDevice())
 
 
 def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: Path) -> None:

@@ -30,9 +30,8 @@ from benchmarks.published.row import NAMES, CallCase, load
 from benchmarks.published.work import read_work
 from tests.contract import frame_calls
 from tests.contract.device_array import differing, record
-from tests.contract.executed import Line, executed_lines, never_run, split_by_place
+from tests.contract.executed import Line, device_code, executed_lines, never_run
 from tests.contract.frame_calls import Backend, frames_as_cudf
-from tests.contract.gaps import faults
 from tests.contract.published_rows import (
     ZARR,
     Answers,
@@ -47,7 +46,7 @@ from tests.contract.published_rows import (
     tiny,
     work_of,
 )
-from tests.contract.signatures import Call
+from tests.contract.signatures import Call, faults
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
@@ -57,21 +56,14 @@ pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"
 VARIANTS = [*on_gpus(), ZARR]
 CALL_CASES = [(row, case.name) for row in NAMES for case in load(row).cases if isinstance(case, CallCase)]
-# Modules that name a device, and see no array of one: why not.
-HOST = {
-    **dict.fromkeys(("__main__", "measuring", "room", "row", "scaling", "serve", "work"), "run variants' commands"),
-    **dict.fromkeys(("table", "plots"), "tell what was measured"),
-    **dict.fromkeys(("pagerank", "svd_zarr", "taxi_tips"), "name commands"),
-    **dict.fromkeys(("attached", "dask_cluster"), "start workers"),
-    "dask_spill": "is of workers on the CPU that may hold little",
-    "joblib_forest": "is of scikit-learn's forests, on the CPU",
-}
-# Functions that name a device, and see no array of a GPU, beside the variants that are for the CPU alone: why not.
+# Functions that name a device, and see no array of a GPU: why not.
 OF_THE_CPU = {
     "features": "names commands",
+    **dict.fromkeys(("fused", "futures_of_threads", "projected", "serial"), "are variants for the CPU alone"),
     **dict.fromkeys(("plain", "blosc", "multiply_bytes"), "are forms in which peers keep genotypes"),
 }
-DEVICE_CODE, _ = split_by_place(FOLDER.glob("*.py"), host=HOST)
+ROWS = {FOLDER / f"{row}.py" for row, _, _ in on_gpus()}
+DEVICE_CODE = sorted(ROWS.union(device_code(FOLDER, words=frozenset({"xp"}))))
 
 
 @dataclass(frozen=True)
@@ -159,22 +151,7 @@ def test_the_rows_call_into_all_libraries_and_are_seen_to(scenario: Scenario) ->
 
 @pytest.mark.parametrize("path", DEVICE_CODE, ids=lambda path: path.name)
 def test_every_line_that_handles_arrays_of_a_device_ran_on_the_strict_one(scenario: Scenario, path: Path) -> None:
-    assert never_run(path, scenario.lines, without={*OF_THE_CPU, *for_the_cpu_alone(path.stem)}) == []
-
-
-def for_the_cpu_alone(row: str) -> set[str]:
-    """Return the functions that are variants of a row, none of which is written for GPUs."""
-    if row not in NAMES:
-        return set()
-    cases = [case for case in load(row).cases if isinstance(case, CallCase)]
-    variants = [(name_of(each.prepare), "gpu" in each.devices) for case in cases for each in case.variants]
-    return {name for name, _ in variants} - {name for name, on_gpu in variants if on_gpu}
-
-
-def name_of(function: Any) -> str:
-    """Return the name of a function, or of the one that others are made of."""
-    name: str = function.func.__name__ if hasattr(function, "func") else function.__name__
-    return name
+    assert never_run(path, scenario.lines, without=OF_THE_CPU) == []
 
 
 @pytest.mark.parametrize(("row", "name"), CALL_CASES)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract import record
-from tests.contract.gaps import faults
-from tests.contract.signatures import CALLABLE, NOT_INSTALLED, RECORDED, VALUE, Call, parse, recorded
+from tests.contract.signatures import CALLABLE, NOT_INSTALLED, RECORDED, VALUE, Call, faults, parse, recorded
 
 PAGE = Path(__file__).parents[2] / "docs" / "cudf.md"
 ROW = re.compile(r"^\| (`.*?`) \|", re.MULTILINE)

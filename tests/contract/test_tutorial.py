@@ -14,7 +14,7 @@ import pytest
 
 from tests.contract import device_array, frame_calls
 from tests.contract.frame_calls import frames_as_cudf
-from tests.contract.gaps import faults
+from tests.contract.signatures import faults
 from whitewater_apps.taxi.synthetic.months import simulate_month
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

@@ -1,7 +1,9 @@
 """How often each byte crosses between host and device while a step runs, and what the step does there.
 
-An input byte goes up once, and an output byte comes down once, where `CROSSINGS` says so; elsewhere it has what was
-measured and why. The data are tiny, so that arrays of a fixed size weigh more here than they do at work.
+``CROSSINGS`` of an application's module has, of each step, or case of it, the bytes that go up for each byte in the
+arrays or columns that it reads, and that come down for each in those that it writes; where it writes none, for each
+that it reads. That is once where nothing else is said, and elsewhere what was measured. The data are tiny, so that
+arrays of a fixed size weigh more here than they do at work.
 """
 
 from __future__ import annotations
@@ -22,34 +24,6 @@ WORKFLOWS = Path(__file__).parents[2] / "workflows"
 ONCE = 1.02
 # How much better than the table a step may be before the table has to follow.
 BETTER = 0.9
-# Steps that ask for a GPU for frames, which cuDF reads there; see `test_graph_frames` and its like.
-OF_FRAMES: dict[str, set[str]] = {
-    "genomics": set(),
-    "pagerank": {"renumber"},
-    "recsys": {"fit", "features"},
-    "taxi": {"standardize", "clean", "tips"},
-}
-# Of each step, or case of it, the bytes that go up for each byte in the arrays or columns that it reads, and that come
-# down for each in those that it writes; where it writes none, for each that it reads.
-CROSSINGS: dict[str, dict[str, tuple[float, float]]] = {
-    "genomics": {
-        "ld_prune": (1, 1),
-        # Of each pair of tiles a histogram comes down.
-        "relatedness": (1, 1.82),
-        # The table of scaled dosages has 16 bytes a variant, and so have the codes of 64 samples; counts, matrices of a
-        # block's columns, and sums for least squares come down.
-        "outliers": (2.81, 54.02),
-        "pca gram": (1.95, 1),
-        "pca randomized": (2.58, 1),
-        "project": (1, 1.83),
-        "umap": (1, 1),
-    },
-    # Two numbers come down in each iteration.
-    "pagerank": {"rank networkx": (1, 1.64), "rank of_library": (0.9, 1), "communities": (1, 1)},
-    "recsys": {"train": (1, 1)},
-    # The sample goes up again for models of all its trips; predictions come down to be scored, and models are small.
-    "taxi": {"model": (1.4, 35.36), "predict predictions": (1, 1)},
-}
 
 
 @dataclass
@@ -78,7 +52,7 @@ def counted(traffic: Traffic) -> Iterator[None]:
     try:
         yield
     finally:
-        _COUNTING.remove(traffic)
+        _COUNTING.pop()
 
 
 def count(*, up: int = 0, down: int = 0, allocated: int = 0, operations: int = 0) -> None:
@@ -93,13 +67,14 @@ def count(*, up: int = 0, down: int = 0, allocated: int = 0, operations: int = 0
             each.beside_tasks += (down + allocated) * here
 
 
-def crossing_faults(application: str, traffic: Mapping[str, Traffic]) -> Iterator[str]:
+def crossing_faults(table: Mapping[str, tuple[float, float]], traffic: Mapping[str, Traffic]) -> Iterator[str]:
     """Yield what differs between the table and what was counted."""
-    for step, (up, down) in CROSSINGS[application].items():
+    for step, (up, down) in table.items():
         found = traffic[step]
-        # Where results are not arrays, of the input.
-        results = found.output or found.input
-        for way, measured, allowed in (("up", found.up / found.input, up), ("down", found.down / results, down)):
+        # Where results are not arrays, of the input, and where that is not, either, of a byte.
+        given = found.input or 1
+        results = found.output or given
+        for way, measured, allowed in (("up", found.up / given, up), ("down", found.down / results, down)):
             if measured > ONCE * allowed:
                 yield f"{step}: {measured:.2f} bytes go {way} for each byte, not {allowed}: what crosses again?"
             elif allowed > ONCE and measured < BETTER * allowed:
@@ -121,12 +96,8 @@ def bytes_of_arrays(path: Path) -> int:
         return sum(array.nbytes for _, array in zarr.open_group(path, mode="r").arrays())
     files = [path] if path.is_file() else sorted(path.rglob("*"))
     arrays = sum(np.load(file, mmap_mode="r").nbytes for file in files if file.suffix == ".npy")
-    return arrays or sum(_bytes_of_table(file) for file in files if file.suffix == ".parquet")
-
-
-def _bytes_of_table(path: Path) -> int:
-    table = pq.read_table(path, partitioning=None)
-    return sum(_width(column.type) * len(column) for column in table.columns)
+    tables = (pq.read_table(file, partitioning=None) for file in files if file.suffix == ".parquet")
+    return arrays or sum(_width(column.type) * len(column) for table in tables for column in table.columns)
 
 
 def _width(type_: pa.DataType) -> int:

@@ -6,9 +6,10 @@ python -m pytest tests/gpu --stand-in     # the same tests on a stand-in, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,9 +63,11 @@ def hardware(gpu: Device) -> Device:
     return gpu
 
 
-def on_both(gpu: Device, run_steps: Callable[..., None], directory: Path) -> Both:
-    """Run the steps of an application on the CPU and on the GPU, by threads of this process."""
+def on_both(site: Site, steps: Any, directory: Path, run_steps: str = "run_steps") -> Both:
+    """Run the steps of an application on the CPU and at a site with a GPU; ``steps`` is its module."""
     both = Both(directory / "cpu", directory / "gpu")
-    run_steps(Site(resolve("cpu"), threads=THREADS), results=both.cpu)
-    run_steps(Site(gpu, threads=THREADS), results=both.gpu)
+    with steps.spread_out():
+        inputs = steps.write_inputs(directory)
+        for where, results in ((Site(resolve("cpu"), threads=THREADS), both.cpu), (site, both.gpu)):
+            getattr(steps, run_steps)(where, inputs=inputs, results=results)
     return both

@@ -5,29 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
-from benchmarks.gpu_proof.same import Rule, compare
-from tests.apps.taxi.pipeline import TABLES
-from tests.apps.taxi.pipeline import Results as TaxiResults
-from tests.apps.taxi.test_engines import rows_of
-from tests.contract import genomics_steps, pagerank_steps, recsys_steps
+from benchmarks.gpu_proof.same import compare
+from tests.contract import genomics_steps, pagerank_steps, recsys_steps, taxi_steps
 from tests.contract.site import Site
 from tests.contract.strict_device import StrictDevice, cluster_of
+from tests.gpu.conftest import on_both
 from tests.gpu.test_genomics import OF_LIBRARIES
-from tests.gpu.test_parity import run_both
+from tests.gpu.test_parity import assert_same_tables
+from tests.gpu.test_recsys import OF_LIBRARIES as OF_LIBRARIES_OF_RECSYS
 from whitewater.engines import Device, resolve
 from whitewater.engines.config import Cluster
 
 pytestmark = pytest.mark.gpu
 ROOT = Path(__file__).parents[2]
-# What was learned is compared by the features that it makes.
-OF_FEATURES = (Rule("workflow/*", compared=False), recsys_steps.OF_FEATURES)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(
     filter(None, [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH")])
 )}  # fmt: skip
@@ -68,13 +63,6 @@ def site(gpu: Device, request: pytest.FixtureRequest, tmp_path_factory: pytest.T
         subprocess.run([*COMMAND, "stop", *of_file], check=True, env=ENVIRONMENT)
 
 
-def faults_on(site: Site, folder: Path, run_steps: Callable[..., None], rules: Sequence[Rule]) -> dict[str, str]:
-    """Run the steps of an application on the CPU and on the workers, and return what differs."""
-    run_steps(Site(resolve("cpu")), results=folder / "cpu")
-    run_steps(site, results=folder / "gpu")
-    return {name: fault for name, fault in compare(folder / "gpu", folder / "cpu", rules).items() if fault}
-
-
 def test_each_worker_is_a_process_of_its_own_that_counts_its_memory(hardware: Device, site: Site) -> None:
     with site.device.workers(site.cluster, threads=1) as workers:
         processes = workers.call_on_each(os.getpid)
@@ -90,37 +78,21 @@ def test_a_process_whose_tasks_run_at_workers_makes_no_context(hardware: Device,
 
 
 def test_taxi(site: Site, tmp_path: Path) -> None:
-    both = run_both(site, tmp_path)
-    assert both.gpu.quality == both.cpu.quality
-    for read in (TaxiResults.trips, TaxiResults.quarantine):
-        assert rows_of(read(both.gpu)) == rows_of(read(both.cpu))
-    for name in TABLES:
-        pd.testing.assert_frame_equal(both.gpu.table(name), both.cpu.table(name), check_exact=True)
+    assert_same_tables(on_both(site, taxi_steps, tmp_path))
 
 
 def test_genomics(site: Site, tmp_path: Path) -> None:
-    inputs = genomics_steps.write_inputs(tmp_path)
-    with genomics_steps.spread_out():
-        run_steps = partial(genomics_steps.run_steps, inputs=inputs)
-        assert faults_on(site, tmp_path, run_steps, OF_LIBRARIES) == {}
+    both = on_both(site, genomics_steps, tmp_path)
+    assert set(compare(both.gpu, both.cpu, OF_LIBRARIES).values()) == {""}
     for name in genomics_steps.REPRODUCED:
-        genomics_steps.assert_same_components(tmp_path / "gpu" / name, tmp_path / "cpu" / name)
+        genomics_steps.assert_same_components(both.gpu / name, both.cpu / name)
 
 
 def test_pagerank(site: Site, tmp_path: Path) -> None:
-    with pagerank_steps.spread_out():
-        run_steps = partial(pagerank_steps.run_steps, inputs=pagerank_steps.write_graphs(tmp_path))
-        assert faults_on(site, tmp_path, run_steps, pagerank_steps.RULES) == {}
+    both = on_both(site, pagerank_steps, tmp_path)
+    assert set(compare(both.gpu, both.cpu, pagerank_steps.RULES).values()) == {""}
 
 
-def test_edges_are_numbered(hardware: Device, site: Site, tmp_path: Path) -> None:
-    with pagerank_steps.spread_out():
-        number_edges = partial(pagerank_steps.number_edges, inputs=pagerank_steps.write_inputs(tmp_path))
-        assert faults_on(site, tmp_path, number_edges, ()) == {}
-
-
-def test_recsys(hardware: Device, site: Site, tmp_path: Path) -> None:
-    inputs = recsys_steps.write_inputs(tmp_path)
-    with recsys_steps.spread_out():
-        fit_features = partial(recsys_steps.fit_features, log=inputs / "log")
-        assert faults_on(site, tmp_path, fit_features, OF_FEATURES) == {}
+def test_recsys(site: Site, tmp_path: Path) -> None:
+    both = on_both(site, recsys_steps, tmp_path, "run_application")
+    assert set(compare(both.gpu, both.cpu, OF_LIBRARIES_OF_RECSYS).values()) == {""}

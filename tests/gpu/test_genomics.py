@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
 
 from benchmarks.gpu_proof.same import Rule, compare
-from tests.contract.genomics_steps import (
-    EXHAUSTED,
-    REPRODUCED,
-    RULES,
-    SMALL,
-    assert_same_components,
-    run_steps,
-    spread_out,
-    write_inputs,
-)
-from tests.gpu.conftest import Both, on_both
+from tests.contract import genomics_steps
+from tests.contract.genomics_steps import EXHAUSTED, REPRODUCED, RULES, SMALL, assert_same_components
+from tests.contract.site import Site
+from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device, resolve
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
@@ -37,9 +29,7 @@ OF_LIBRARIES = (
 
 @pytest.fixture(scope="module")
 def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    folder = tmp_path_factory.mktemp("genomics")
-    with spread_out():
-        return on_both(gpu, partial(run_steps, inputs=write_inputs(folder)), folder)
+    return on_both(Site(gpu, threads=THREADS), genomics_steps, tmp_path_factory.mktemp("genomics"))
 
 
 def test_all_but_the_map_is_the_same(both: Both) -> None:

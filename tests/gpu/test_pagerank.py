@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pandas as pd
 import pytest
 
 from benchmarks.gpu_proof.same import compare
-from tests.contract.pagerank_steps import GRAPHS, LIBRARY, RULES, number_edges, run_steps, spread_out, write_graphs
+from tests.contract import pagerank_steps
+from tests.contract.pagerank_steps import LIBRARY, RULES
 from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.graphs import Graph
@@ -35,9 +35,7 @@ VERTICES, EDGES = 150_000, 3_000_000
 
 @pytest.fixture(scope="module")
 def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    folder = tmp_path_factory.mktemp("pagerank")
-    with spread_out():
-        return on_both(gpu, partial(run_steps, inputs=write_graphs(folder)), folder)
+    return on_both(Site(gpu, threads=THREADS), pagerank_steps, tmp_path_factory.mktemp("pagerank"))
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +49,7 @@ def larger(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> GraphFolder
     return Graph(VERTICES, edges, random.random(len(keys)) + 0.1).write(tmp_path_factory.mktemp("larger") / "graph")
 
 
-def test_graphs_are_the_same_byte_by_byte(hardware: Device, both: Both, tmp_path: Path) -> None:
-    inputs = both.cpu.with_name("inputs")
-    with spread_out():
-        number_edges(Site(hardware, threads=THREADS), inputs=inputs, results=tmp_path)
-    for name in GRAPHS:
-        found, expected = (each / "graphs" / name for each in (tmp_path, inputs))
-        assert set(compare(found, expected, ()).values()) == {""}
-        assert read_json(found.with_suffix(".json")) == read_json(expected.with_suffix(".json"))
-
-
-def test_ranks_components_and_degrees_are_the_same(both: Both) -> None:
+def test_graphs_byte_by_byte_ranks_components_and_degrees_are_the_same(both: Both) -> None:
     assert set(compare(both.gpu, both.cpu, RULES).values()) == {""}
 
 

@@ -2,77 +2,56 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tests.apps.taxi.pipeline import TABLES, Results, run_taxi
-from tests.apps.taxi.raw_trips import write_raw
-from tests.apps.taxi.test_engines import DIRTY, rows_of
+from tests.apps.taxi.pipeline import TABLES, Results
+from tests.apps.taxi.test_engines import rows_of
+from tests.contract import taxi_steps
 from tests.contract.site import Site
-from tests.contract.strict_device import StrictDevice
-from tests.gpu.conftest import THREADS
-from whitewater.engines import Device, resolve
-from whitewater.engines.choose import Engine
+from tests.gpu.conftest import THREADS, Both, on_both
+from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_memory import peak_memory
+from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
 # Ridge regression by another decomposition.
 RIDGE_RTOL = 1e-6
 
 
-@dataclass(frozen=True)
-class Both:
-    """What the steps made on either device."""
-
-    cpu: Results
-    gpu: Results
-
-
-def run_both(site: Site, folder: Path) -> Both:
-    """Run the steps from raw files to predictions on the CPU, and by Dask at a site."""
-    files, zones = write_raw(folder)
-    run = partial(run_taxi, files, zones=zones, settings=DIRTY, threads=THREADS, upto="predict")
-    # Frames of a GPU have no stand-in: its arrays come from Polars.
-    engine: Engine = "local" if isinstance(site.device, StrictDevice) else "dask"
-    gpu = run(folder=folder / "gpu", device=site.device, engine=engine, cluster=site.cluster)
-    return Both(run(folder=folder / "cpu", device=resolve("cpu")), gpu)
-
-
 @pytest.fixture(scope="module")
 def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return run_both(Site(gpu), tmp_path_factory.mktemp("taxi"))
+    return on_both(Site(gpu, threads=THREADS), taxi_steps, tmp_path_factory.mktemp("taxi"))
 
 
-@pytest.mark.parametrize("read", [Results.trips, Results.quarantine], ids=["trips", "quarantine"])
-def test_the_same_trips_are_kept_and_rejected_bit_for_bit(both: Both, read: Any) -> None:
-    assert rows_of(read(both.gpu)) == rows_of(read(both.cpu))
+def test_trips_kept_and_rejected_quality_and_tables_are_the_same_bit_for_bit(both: Both) -> None:
+    assert_same_tables(both)
 
 
-def test_quality_and_tables_are_the_same(both: Both) -> None:
-    assert both.gpu.quality == both.cpu.quality
+def assert_same_tables(both: Both) -> None:
+    """Compare what has no floats of models, whichever files the trips are in."""
+    cpu, gpu = Results(both.cpu), Results(both.gpu)
+    for read in (Results.trips, Results.quarantine):
+        assert rows_of(read(gpu)) == rows_of(read(cpu))
+    assert gpu.quality == cpu.quality
     for name in TABLES:
-        pd.testing.assert_frame_equal(both.gpu.table(name), both.cpu.table(name), check_exact=True)
+        pd.testing.assert_frame_equal(gpu.table(name), cpu.table(name), check_exact=True)
 
 
 def test_ridge_predictions_agree(both: Both) -> None:
-    cpu, gpu = (pd.read_parquet(each.folder / "predictions") for each in (both.cpu, both.gpu))
+    cpu, gpu = (pd.read_parquet(each / "predictions") for each in (both.cpu, both.gpu))
     exact = ["service", "pickup_datetime", "observed"]
     pd.testing.assert_frame_equal(gpu[exact], cpu[exact])
     np.testing.assert_allclose(gpu["ridge"], cpu["ridge"], rtol=RIDGE_RTOL, atol=RIDGE_RTOL)
 
 
 def test_forests_are_as_good_within_their_intervals(both: Both) -> None:
-    cpu, gpu = (
-        json.loads((each.folder / "model" / "metrics.json").read_text())["services"] for each in (both.cpu, both.gpu)
-    )
+    cpu, gpu = (read_json(each / "model" / "metrics.json")["services"] for each in (both.cpu, both.gpu))
     for service, fitted in cpu.items():
         mine: dict[str, Any] = fitted["held_out"]["forest"]["r2"]
         other: dict[str, Any] = gpu[service]["held_out"]["forest"]["r2"]

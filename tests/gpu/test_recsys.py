@@ -13,19 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.gpu_proof.same import Rule, compare, table_faults
-from benchmarks.measure import differences
-from tests.contract.recsys_steps import (
-    OF_FEATURES,
-    ROWS,
-    RULES,
-    fit_features,
-    frames_of,
-    spread_out,
-    train_models,
-    write_inputs,
-)
-from tests.contract.site import Site
-from tests.gpu.conftest import THREADS, Both
+from tests.contract import recsys_steps
+from tests.contract.recsys_steps import OF_FEATURES, ROWS, RULES
+from tests.contract.site import Site, frames_of
+from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.recsys_logs import clicks
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT
 from whitewater.engines import Device
@@ -44,46 +35,25 @@ from whitewater.io.store import read_json
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(scope="module")
-def inputs(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_inputs(tmp_path_factory.mktemp("recsys"))
+# What was learned is compared by its statistics and the features that it makes, and models are the libraries'.
+OF_LIBRARIES = (Rule("workflow/*", compared=False), Rule("metrics.json", compared=False), *RULES)
 
 
 @pytest.fixture(scope="module")
-def both(gpu: Device, inputs: Path) -> Both:
-    """What the steps made on either device, in a folder each."""
-    made = Both(inputs.with_name("cpu"), inputs.with_name("gpu"))
-    for device, folder in ((Device(), made.cpu), (gpu, made.gpu)):
-        site = Site(device, threads=THREADS)
-        with spread_out(), frames_of(device):
-            fit_features(site, results=folder, log=inputs / "log")
-        with spread_out():
-            train_models(site, inputs=folder, results=folder / "trained")
-    return made
+def both(gpu: Device, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return on_both(Site(gpu, threads=THREADS), recsys_steps, tmp_path_factory.mktemp("recsys"), "run_application")
 
 
-@pytest.mark.parametrize("name", ["train", "valid", "test"])
-def test_features_are_the_same_in_the_same_order(both: Both, name: str) -> None:
-    assert set(compare(both.gpu / name, both.cpu / name, (OF_FEATURES,)).values()) == {""}
-
-
-def test_what_was_learned_is_the_same(both: Both) -> None:
-    found, expected = (read_json(each / "statistics.json") for each in (both.gpu, both.cpu))
-    assert list(differences(found, expected, tolerance=OF_FEATURES.tolerance)) == []
+def test_features_in_the_same_order_statistics_and_batches_are_the_same(both: Both) -> None:
+    assert set(compare(both.gpu, both.cpu, OF_LIBRARIES).values()) == {""}
 
 
 def test_models_are_as_good(both: Both) -> None:
-    gpu, cpu = (read_json(each / "trained" / "metrics.json")["models"] for each in (both.gpu, both.cpu))
+    gpu, cpu = (read_json(each / "metrics.json")["models"] for each in (both.gpu, both.cpu))
     for key, expected in cpu["logistic_regression"].items():
         assert gpu["logistic_regression"][key]["log_loss"] == pytest.approx(expected["log_loss"], abs=1e-3)
     for key, expected in cpu["boosted_trees"].items():
         assert gpu["boosted_trees"][key]["auc"] == pytest.approx(expected["auc"], abs=0.1)
-
-
-def test_batches_are_the_same(both: Both) -> None:
-    # Models are the libraries': see above.
-    rules = (Rule("metrics.json", compared=False), *RULES)
-    assert set(compare(both.gpu / "trained", both.cpu / "trained", rules).values()) == {""}
 
 
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE, "wide"])

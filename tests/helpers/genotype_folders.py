@@ -18,7 +18,7 @@ def packed_codes(dosages: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:
     variants, samples = dosages.shape
     codes = np.full((variants, -(-samples // 4) * 4), 3, np.uint8)
     codes[:, :samples] = np.where(dosages < 0, 3, dosages)
-    shifted = codes.reshape(variants, -1, 4) << np.array([0, 2, 4, 6], np.uint8)
+    shifted = codes.reshape(variants, codes.shape[1] // 4, 4) << np.array([0, 2, 4, 6], np.uint8)
     packed: npt.NDArray[np.uint8] = np.bitwise_or.reduce(shifted, axis=2)
     return packed
 

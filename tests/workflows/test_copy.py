@@ -15,7 +15,7 @@ DELETE = re.search(r"^    (rm -r .*)\n    (whitewater config)$", (ROOT / "README
 # All that is collected takes minutes: these look at the tree, what it declares and what an application needs of it.
 FAST = (
     "tests/apps/minimal/test_minimal.py",
-    "tests/contract/test_taxi_frames.py",
+    "tests/contract/test_tutorial.py",
     "tests/library/test_config_files.py",
     "tests/library/test_source.py",
     "tests/workflows/test_rule_environments.py",

@@ -52,7 +52,7 @@ class Gpu(StrictDevice):
 # Where frames are the GPU's, not arrays, there is no such stand-in: why that is right all the same.
 ON_FRAMES = {
     "taxi": "tests/contract/test_tutorial.py binds what its function asks of frames in cuDF",
-    "recsys": "tests/contract/test_features_on_frames.py binds what its operators ask of frames in cuDF",
+    "recsys": "tests/contract/test_steps.py binds what its operators ask of frames in cuDF",
 }
 # On a GPU cuGraph finds communities: others, about as good.
 BY_LIBRARY = {"communities"}

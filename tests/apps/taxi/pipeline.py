@@ -82,43 +82,24 @@ def run_taxi(
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "inputs.json", listed(*files))
 
-    def run(step: str) -> Run[Any]:
-        return Run(
-            "taxi",
-            step,
-            device,
-            getattr(config, step),
-            threads=threads,
-            engine=engine,
-            cluster_settings=cluster or Cluster(),
-        )
-
-    trips, fitted = folder / "trips", folder / "model"
-    calls: dict[str, Callable[[], None]] = {
-        "standardize": lambda: standardize(
-            run("standardize"), inputs=folder / "inputs.json", standardized=Output(folder / "standardized")
-        ),
-        "clean": lambda: clean(
-            run("clean"),
-            standardized=folder / "standardized",
-            zones=zones,
-            trips=Output(trips),
-            quarantine=Output(folder / "quarantine"),
-            quality=Output(folder / "quality.json"),
-        ),
-        "tips": lambda: tips(
-            run("tips"),
-            trips=trips,
-            zones=zones,
-            tables=Outputs({f"tips_by_{name}.parquet": folder / f"tips_by_{name}.parquet" for name in TABLES}),
-        ),
-        "model": lambda: model(run("model"), trips=trips, zones=zones, model=Output(fitted)),
-        "predict": lambda: predict(
-            run("predict"), trips=trips, zones=zones, model=fitted, predictions=Output(folder / "predictions")
-        ),
-    }
-    for name, call in calls.items():
-        call()
+    for step, paths in steps(folder, zones=zones).items():
+        name = step.__name__
+        of_step = getattr(config, name)
+        step(Run("taxi", name, device, of_step, threads, cluster or Cluster(), engine=engine), **paths)
         if name == upto:
             break
     return Results(folder)
+
+
+def steps(folder: Path, *, zones: Path) -> dict[Callable[..., None], dict[str, Any]]:
+    """Return the steps in their order, with what they read and write in a folder."""
+    standardized, trips, fitted = (folder / name for name in ("standardized", "trips", "model"))
+    tables = Outputs({f"tips_by_{name}.parquet": folder / f"tips_by_{name}.parquet" for name in TABLES})
+    return {
+        standardize: {"inputs": folder / "inputs.json", "standardized": Output(standardized)},
+        clean: {"standardized": standardized, "zones": zones, "trips": Output(trips),
+                "quarantine": Output(folder / "quarantine"), "quality": Output(folder / "quality.json")},
+        tips: {"trips": trips, "zones": zones, "tables": tables},
+        model: {"trips": trips, "zones": zones, "model": Output(fitted)},
+        predict: {"trips": trips, "zones": zones, "model": fitted, "predictions": Output(folder / "predictions")},
+    }  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.contract.simulated import packed
+from tests.helpers.genotype_folders import packed_codes
 from tests.helpers.genotype_stores import write_plink
 from tests.helpers.plink2 import needs_plink19, plink19
 from whitewater.engines import Array, resolve
@@ -39,7 +39,7 @@ def encodings(dosages: Dosages, ploidy: int) -> Iterator[Genotypes]:
     """Yield the same genotypes as dosages and, where they are diploid, packed."""
     yield Genotypes(dosages, dosages.shape[1], ploidy)
     if ploidy == 2:
-        yield Genotypes(packed(dosages), dosages.shape[1])
+        yield Genotypes(packed_codes(dosages), dosages.shape[1])
 
 
 def test_a_byte_holds_four_genotypes_the_first_in_its_lowest_bits() -> None:
@@ -98,7 +98,7 @@ def test_dosages_of_the_chosen_samples_are_counted(drawn: tuple[Dosages, int], s
 
 def test_a_part_of_the_variants_is_counted_as_in_the_whole() -> None:
     dosages = np.random.default_rng(2).integers(-1, 3, (30, 21)).astype(np.int8)
-    genotypes = Genotypes(packed(dosages), 21)
+    genotypes = Genotypes(packed_codes(dosages), 21)
     parts = [count_genotypes(CPU, genotypes.between(start, stop)) for start, stop in pairwise([0, 0, 7, 30])]
     np.testing.assert_array_equal(np.concatenate(parts), count_genotypes(CPU, genotypes))
 
