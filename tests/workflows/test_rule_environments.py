@@ -20,8 +20,8 @@ FIFTH = Path(__file__).parent / "fifth_application"
 OURS = {"whitewater", "whitewater_apps", "benchmarks"}
 # What only GPU code imports: RAPIDS, and what RAPIDS brings. Every step can reach the module of the GPU's engine.
 GPU = {"cudf", "cugraph", "cuml", "cupy", "dask_cuda", "pylibcudf", "rmm", *BROUGHT} - {"pydantic_core"}
-# Imported by name: by fsspec for gs:// and s3:// URLs, by Dask for its report; what formats projects.
-BY_NAME = {"bokeh", "gcsfs", "pygments", "ruff", "s3fs"}
+# Imported by name: by fsspec for s3:// URLs, by Dask for its report; what formats projects.
+BY_NAME = {"bokeh", "pygments", "ruff", "s3fs"}
 HOLDERS = packages_distributions()
 IN_LOCKS = {"xgboost": "xgboost-cpu"}
 with (ROOT / "envs" / "channels.csv").open() as _file:
