@@ -83,9 +83,11 @@ class Batches:
     device
         Where the arrays are to be; on the host if None.
 
-    Raises ConfigError if a parameter is out of its range or a column cannot be loaded, InputError if a column or file
-    is missing, damaged or has nulls, IntegrityError if a file has other rows than it should have, and ResourceError if
-    the windows do not fit into memory.
+    Raises
+    ------
+    ConfigError, InputError, IntegrityError, ResourceError
+        If a parameter is out of its range or a column cannot be loaded; a column or file is missing, damaged or has
+        nulls; a file has other rows than it should have; the windows do not fit into memory.
 
     Examples
     --------
