@@ -27,6 +27,8 @@ _LINE = 2000
 _PICTURE = "{ src: this.props.app.state.contentPath }"
 _RESULT = "results[this.props.app.state.resultPath]"
 _TEXT = f'{_RESULT}.labels.picture + ". " + {_RESULT}.caption.replace(/<details.*/s, "").replace(/<[^>]*>/g, "")'
+# Pixels: a box with the name of a step, and the room between two.
+_WIDTH, _HEIGHT, _ACROSS, _DOWN = 118, 34, 18, 26
 
 
 def add_picture_texts(report: Path) -> None:
@@ -130,7 +132,7 @@ def _results(results: Sequence[Result]) -> str:
 
 
 def _steps(manifest: Mapping[str, Any]) -> str:
-    """Draw the steps from top to bottom, each with its seconds and the steps that it follows directly."""
+    """Draw the steps as a graph from top to bottom, with their seconds; what follows from other arrows has none."""
     records = manifest["steps"]
     maker = {each["path"]: each["step"] for each in manifest["outputs"]}
     needs = {
@@ -138,17 +140,44 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for step, record in records.items()
     }
     before: dict[str, set[str]] = {}
-    rows: list[str] = []
+    columns: list[list[str]] = []
     order = TopologicalSorter(needs)
     order.prepare()
     while ready := order.get_ready():
+        columns.append([step for step in records if step in ready])
         before |= {step: needs[step].union(*(before[other] for other in needs[step])) for step in ready}
-        boxes = []
-        for step in (each for each in records if each in ready):
-            direct = sorted(each for each in needs[step] if not any(each in before[other] for other in needs[step]))
-            after = f"<br>after {escape(', '.join(direct))}" if direct else ""
-            boxes.append(f"<td><strong>{escape(step)}</strong><br>{records[step]['seconds']:.1f} s{after}</td>")
-        rows.append(f"<table><tr>{''.join(boxes)}</tr></table>")
         order.done(*ready)
+    width = max(map(len, columns)) * (_WIDTH + _ACROSS)
+    place = {
+        step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row * (_HEIGHT + _DOWN))
+        for row, column in enumerate(columns)
+        for number, step in enumerate(column)
+    }
+    lines = [
+        _arrow(place[other], place[step])
+        for step in records
+        for other in sorted(needs[step])
+        if not any(other in before[between] for between in needs[step])
+    ]
+    boxes = [_box(step, f"{records[step]['seconds']:.1f} s", *place[step]) for step in records]
+    height = 4 + len(columns) * (_HEIGHT + _DOWN) - _DOWN
     name = escape(f"Steps of {manifest['application']}, each below those that it reads from")
-    return f'<div class="wide" role="group" aria-label="{name}">{"".join(rows)}</div>'
+    return (
+        f'<div class="wide"><svg role="img" aria-label="{name}" width="{width}" height="{height}" font-size="11" '
+        f'text-anchor="middle">{"".join(lines + boxes)}</svg></div>'
+    )
+
+
+def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
+    (x, y), (to, bottom) = (start[0], start[1] + _HEIGHT), end
+    bend = _DOWN * 0.8
+    path = f"M{x},{y} C{x},{y + bend} {to},{bottom - bend} {to},{bottom}"
+    return f'<path d="{path}" fill="none" stroke="#777"/><circle cx="{to}" cy="{bottom}" r="2.5" fill="#777"/>'
+
+
+def _box(name: str, below: str, x: float, y: float) -> str:
+    return (
+        f'<rect x="{x - _WIDTH / 2}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="#f1f5f9" stroke="#777"/>'
+        f'<text x="{x}" y="{y + 14}" font-weight="bold">{escape(name)}</text>'
+        f'<text x="{x}" y="{y + 27}" fill="#555">{below}</text>'
+    )
