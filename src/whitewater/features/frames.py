@@ -55,9 +55,9 @@ class Text:
 
 def frame_class(device: Device) -> type:
     """Return the DataFrame class of a device: pandas' or cuDF's."""
-    from whitewater.tables.with_dask import library
+    from whitewater.tables.with_dask import backend_module
 
-    frames: type = library(device.frames).DataFrame
+    frames: type = backend_module(device.frames).DataFrame
     return frames
 
 

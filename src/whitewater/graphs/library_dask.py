@@ -18,7 +18,7 @@ import numpy.typing as npt
 from whitewater.engines import Device
 from whitewater.graphs.graph_folder import GraphFolder
 from whitewater.graphs.library_gpu import Method, fits_cugraph
-from whitewater.tables.with_dask import library
+from whitewater.tables.with_dask import backend_module
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -45,7 +45,7 @@ def ranks_of_all_gpus(
     personalization = None
     if restart is not None:
         vertices = np.flatnonzero(restart)
-        personalization = library(device.frames).DataFrame({"vertex": vertices, "values": restart[vertices]})
+        personalization = backend_module(device.frames).DataFrame({"vertex": vertices, "values": restart[vertices]})
     with _graph(folder, device, weighted=weighted, directed=True) as graph:
         frame, _ = cugraph.dask.pagerank(
             graph,
@@ -126,4 +126,4 @@ def _edge_table(bounds: tuple[int, int], *, folder: GraphFolder, weighted: bool,
     if not directed:
         weight = xp.where(source == target, 2 * weight, weight)
         source, target = xp.minimum(source, target), xp.maximum(source, target)
-    return library(device.frames).DataFrame({"source": source, "target": target, "weight": weight})
+    return backend_module(device.frames).DataFrame({"source": source, "target": target, "weight": weight})

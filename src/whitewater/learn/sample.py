@@ -74,7 +74,7 @@ def draw(read: Callable[[float], Iterable[Sample]], *, rows: int, limit: int, fe
 
 
 @dataclass(frozen=True)
-class Split:
+class TimeSplit:
     """The sampled rows before a moment (microseconds), to learn from, and those from it on."""
 
     moment: int
@@ -87,13 +87,13 @@ class Split:
         return len(self.training) + len(self.held_out)
 
 
-def split_by_time(sample: Sample, test_fraction: float) -> Split:
+def split_by_time(sample: Sample, test_fraction: float) -> TimeSplit:
     """Hold out the latest rows; rows of one moment stay together, and both parts stay in the order of the hash."""
     if not len(sample):
-        return Split(0, sample, sample)
+        return TimeSplit(0, sample, sample)
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
     moment = int(np.sort(sample.time)[position])
-    return Split(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
+    return TimeSplit(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
 
 
 def threshold(share: float) -> np.uint64:

@@ -39,7 +39,7 @@ from whitewater.learn.config import Search
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge
 from whitewater.learn.evaluate import Scores, evaluate, scores
 from whitewater.learn.features import Features
-from whitewater.learn.sample import Split
+from whitewater.learn.sample import TimeSplit
 from whitewater.step import Run
 
 HOUR = 3_600_000_000  # microseconds
@@ -114,7 +114,7 @@ class Trained:
 
 
 def fit_groups(
-    splits: Mapping[Group, Split], run: Run[Search], *, forms: Features, workers: Workers
+    splits: Mapping[Group, TimeSplit], run: Run[Search], *, forms: Features, workers: Workers
 ) -> dict[Group, Trained]:
     """Choose the models of each group by cross-validation, fit them on its training rows, test them on those held out.
 

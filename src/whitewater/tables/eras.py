@@ -41,15 +41,15 @@ class Era:
 class Codes:
     """The fixed vocabulary of a column of codes or counts: integers from ``least`` to ``largest``.
 
-    ``spellings`` are the codes of texts, in lower case. Code ``null`` stands for null. Where ``required`` is true, null
-    is not understood either.
+    ``spellings`` are the codes of texts, in lower case. Code ``null`` stands for null. Where ``nullable`` is false,
+    null is not understood either.
     """
 
     largest: int
     spellings: Mapping[str, int] = field(default_factory=dict)
     least: int = 0
     null: int | None = None
-    required: bool = False
+    nullable: bool = True
 
     def code_of(self, text: str | None) -> int | None:
         """Return the code of a text: None for null or blank, -1 for one that is not understood."""

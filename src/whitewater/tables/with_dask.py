@@ -34,7 +34,7 @@ MERGE_WIDTH = 8
 _UNLIMITED = 2**31 - 1
 
 
-def library(backend: str) -> ModuleType:
+def backend_module(backend: str) -> ModuleType:
     """Return the library that Dask's option ``dataframe.backend`` names.
 
     Dask does not pass the option on to other processes, so functions that run there take it as an argument.
@@ -111,7 +111,7 @@ def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
 def _is_code(values: Series, codes: Codes) -> Series:
     # A comparison with null is False in pandas and null in cuDF.
     is_code = ((values >= codes.least) & (values <= codes.largest) & (values // 1 == values)).fillna(False)
-    return is_code if codes.required else is_code | values.isna()
+    return is_code | values.isna() if codes.nullable else is_code
 
 
 def _recode(texts: Series, codes: Codes) -> Series:
@@ -151,7 +151,7 @@ def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
 
 def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
     """Return the rows of a partition; see `read`."""
-    frames = library(backend)
+    frames = backend_module(backend)
     parts = [frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)] if not partition.parts else []
     for part in partition.parts:
         present = [name for name in pq.read_schema(part.path).names if name in schema.names]

@@ -103,7 +103,7 @@ def _value(column: RawColumn, codes: Codes | None) -> pl.Expr:
 def _is_code(name: str, codes: Codes) -> pl.Expr:
     value = pl.col(name)
     is_code = value.is_between(codes.least, codes.largest) & (value == value.floor())
-    return is_code.fill_null(not codes.required)
+    return is_code.fill_null(codes.nullable)
 
 
 def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.Expr:

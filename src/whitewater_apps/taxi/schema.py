@@ -58,9 +58,11 @@ class Column:
 
 
 TRIP_COLUMNS: dict[str, Column] = {
-    "service": Column("int8", "code", "0 yellow, 1 green, 2 fhvhv; in Parquet the partition key, as text",
+    "service": Column("int8", "code",
+                      ", ".join(f"{code} {service}" for code, service in enumerate(SERVICES))
+                      + "; in Parquet the partition key, as text",
                       # Nothing else tells the service.
-                      Codes(2, {service: code for code, service in enumerate(SERVICES)}, required=True)),
+                      Codes(len(SERVICES) - 1, dict(zip(SERVICES, range(len(SERVICES)), strict=True)), nullable=False)),
     "vendor_id": Column("int8", "code",
                         "1 CMT, 2 VeriFone/Curb (VTS), 3 DDS, 6 Myle, 7 Helix; fhvhv: the license's number",
                         Codes(127, VENDORS)),

@@ -19,7 +19,7 @@ from whitewater.errors import ResourceError
 from whitewater.graphs.build.numbered_edges import MergedEdges, NumberedEdges, Rule
 from whitewater.graphs.edges_folder import FORMAT, check_types, edge_schema
 from whitewater.graphs.graph_folder import index_type
-from whitewater.tables.with_dask import library, read_parquet
+from whitewater.tables.with_dask import backend_module, read_parquet
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -87,7 +87,7 @@ def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> 
     if not both:
         return edges
     opposite = edges[edges["source"] != edges["target"]].rename(columns={"source": "target", "target": "source"})
-    return library(backend).concat([edges, opposite[schema.names]], ignore_index=True)
+    return backend_module(backend).concat([edges, opposite[schema.names]], ignore_index=True)
 
 
 def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, Array]:

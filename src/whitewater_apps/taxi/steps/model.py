@@ -24,7 +24,7 @@ import numpy as np
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
 from whitewater.learn.evaluate import CONFIDENCE
-from whitewater.learn.sample import Split, split_by_time
+from whitewater.learn.sample import TimeSplit, split_by_time
 from whitewater.learn.trained import Trained, fit_groups, grid
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -92,7 +92,7 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     )
 
 
-def _fitted_metrics(split: Split, trained: Trained) -> dict[str, Any]:
+def _fitted_metrics(split: TimeSplit, trained: Trained) -> dict[str, Any]:
     """Return what `metrics.json` says of a service that has models."""
     return {
         "status": "fitted",
@@ -105,7 +105,7 @@ def _fitted_metrics(split: Split, trained: Trained) -> dict[str, Any]:
     }
 
 
-def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
+def _write_predictions(path: Path, splits: Mapping[Service, TimeSplit], trained: Mapping[Service, Trained]) -> None:
     """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -122,7 +122,7 @@ def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Map
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 
 
-def _reason_to_skip(split: Split, settings: Model) -> str | None:
+def _reason_to_skip(split: TimeSplit, settings: Model) -> str | None:
     """Say why a service has too few trips to fit and test a model, or return None."""
     least = max(MINIMUM_TRIPS // 2, 2 * settings.folds)
     if split.rows < MINIMUM_TRIPS:
@@ -136,7 +136,7 @@ def _reason_to_skip(split: Split, settings: Model) -> str | None:
 
 def _splits(
     groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, workers: Workers
-) -> dict[Service, Split]:
+) -> dict[Service, TimeSplit]:
     """Draw the trips of each service, and split them by time."""
     limit, splits = run.settings.max_rows, {}
     draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
