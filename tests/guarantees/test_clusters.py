@@ -131,7 +131,7 @@ def test_all_applications_have_the_same_results_and_the_cluster_holds_nothing_af
     clustered: Clone, finished: Clone
 ) -> None:
     ended = clustered.snakemake("--config", USE, "--forceall", "--", *LAST)
-    assert ended.status == 0, ended.terminal
+    assert ended.status == 0, ended.messages or ended.terminal
     for application in ("taxi", "genomics", "pagerank", "recsys"):
         manifest = finished.json(f"results/{application}/cpu/manifest.json")
         same(clustered, finished, *(each["path"] for each in manifest["outputs"]))

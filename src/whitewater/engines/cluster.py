@@ -177,9 +177,9 @@ def refuse_other_code(client: Client, where: str) -> None:
             raise InputError(
                 f"{worker} cannot import whitewater ({answer}). Start it in the environment of this process."
             )
-        version, folder, changed = ("unknown", "", []) if isinstance(answer, Exception) else answer
+        version, folder, changed = (repr(answer), "", []) if isinstance(answer, Exception) else answer
         if version != whitewater.__version__:
-            raise InputError(f"{worker} runs another version of whitewater. {RESTART}.")
+            raise InputError(f"{worker} runs another version of whitewater ({version}). {RESTART}.")
         if changed:
             raise InputError(f"{worker} started before {shorten_list(changed)} changed. {RESTART}.")
         if folder != str(Path.cwd()):
@@ -190,7 +190,8 @@ def refuse_other_code(client: Client, where: str) -> None:
 
 def code_of_worker() -> tuple[str, str, list[str]]:
     """Return the version of this process, a worker, its folder, and the modules that changed since it imported them."""
-    files = {name: getattr(module, "__file__", None) for name, module in list(sys.modules.items())}
+    # Copied at once: a task may import modules meanwhile.
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.copy().items()}
     paths = {name: Path(file) for name, file in files.items() if file}
     changed = sorted(
         name for name, path in paths.items() if path.exists() and path.stat().st_mtime > whitewater.imported

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -109,6 +110,14 @@ def command_of(process: psutil.Process) -> list[str]:
         return []
 
 
+def folder_of(process: psutil.Process) -> Path:
+    """Return the working directory of a process; an empty path if it is gone, or another user's."""
+    try:
+        return Path(process.cwd())
+    except psutil.Error:
+        return Path()
+
+
 def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
     """Look again and again until something is there."""
     limit = time.monotonic() + DEADLINE
@@ -181,13 +190,18 @@ class Clone:
         return type(self)(folder)
 
     def end(self) -> None:
-        """End whatever is still running, orphans included."""
-        for running in self.started:
-            try:
-                os.killpg(running.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-            running.process.wait()
+        """End whatever is still running in its folder, orphans included."""
+        # Found by the folder, because numbers of processes and of their groups are soon those of others.
+        folder, own = self.folder.resolve(), os.getpid()
+        while left := [
+            process
+            for process in psutil.process_iter()
+            if process.pid != own and folder_of(process).is_relative_to(folder)
+        ]:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left)
 
 
 def make_clone(project: Path, folder: Path, tiny: Mapping[str, Any]) -> Clone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -10,14 +11,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from itertools import count
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
 import pytest
 
+import whitewater
 from whitewater.engines import Device, cluster
-from whitewater.engines.cluster import attach, cpu_workers
+from whitewater.engines.cluster import attach, code_of_worker, cpu_workers
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers
 from whitewater.errors import ConfigError, InputError, ResourceError
@@ -149,6 +153,28 @@ def test_workers_that_imported_what_changed_since_are_refused(mortal: Served) ->
         attach(settings),
     ):
         pass
+
+
+def test_a_worker_says_what_code_it_runs_while_a_task_imports_modules() -> None:
+    """Python's collector runs in the middle of an iteration, and lets other threads go on: here, one that imports."""
+    names = (f"module_of_a_test_{number}" for number in count())
+    imported: list[str] = []
+
+    def import_another(_: str, __: object) -> None:
+        imported.append(next(names))
+        sys.modules[imported[-1]] = ModuleType(imported[-1])
+
+    usual = gc.get_threshold()
+    gc.callbacks.append(import_another)
+    gc.set_threshold(1)
+    try:
+        version, _, _ = code_of_worker()
+    finally:
+        gc.set_threshold(*usual)
+        gc.callbacks.remove(import_another)
+        for name in imported:
+            del sys.modules[name]
+    assert version == whitewater.__version__
 
 
 def test_workers_that_were_started_in_another_folder_are_refused(
