@@ -16,9 +16,12 @@ data, so a row has the same features in whichever sample, fold or partition it i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import ClassVar
+
+import numpy as np
 
 from whitewater.engines import Array, Device
 
@@ -38,12 +41,7 @@ class Features:
 
     def linear_columns(self) -> tuple[str, ...]:
         """Return the names of the columns of `linear`."""
-        names: list[str] = []
-        for feature in self.features:
-            levels = self.levels(feature)
-            names += [f"{feature} {name}" for name in levels.values()] or [feature]
-            names += [] if feature in self.never_null else [f"{feature} is null"]
-        return tuple(names)
+        return tuple(name for name, _ in self._columns(np.empty((0, len(self.features))), np))
 
     def linear(self, features: Array, device: Device) -> Array:
         """Return the form of a feature matrix that linear models take.
@@ -52,20 +50,19 @@ class Features:
         """
         xp = device.xp
         result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
-        filled = 0
-        for position, feature in enumerate(self.features):
-            values = xp.ascontiguousarray(features[:, position])
-            null = xp.isnan(values)
-            for level in self.levels(feature):
-                result[:, filled] = values == level
-                filled += 1
-            if not self.levels(feature):
-                result[:, filled] = xp.where(null, 0.0, xp.copysign(xp.log1p(xp.abs(values)), values))
-                filled += 1
-            if feature not in self.never_null:
-                result[:, filled] = null
-                filled += 1
+        for position, (_, column) in enumerate(self._columns(features, xp)):
+            result[:, position] = column
         return result
+
+    def _columns(self, features: Array, xp: ModuleType) -> Iterator[tuple[str, Array]]:
+        for position, feature in enumerate(self.features):
+            values, levels = xp.ascontiguousarray(features[:, position]), self.levels(feature)
+            null = xp.isnan(values)
+            yield from ((f"{feature} {name}", values == level) for level, name in levels.items())
+            if not levels:
+                yield feature, xp.where(null, 0.0, xp.copysign(xp.log1p(xp.abs(values)), values))
+            if feature not in self.never_null:
+                yield f"{feature} is null", null
 
     def tree(self, features: Array, device: Device) -> Array:
         """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -45,8 +45,8 @@ from whitewater.step import Run
 HOUR = 3_600_000_000  # microseconds
 # The baseline: the mean of the hour.
 REFERENCE = "hour_mean"
-# Loading a forest takes seconds, and memory of the device: of several threads that want it, one loads it.
-_LOADING = Lock()
+# Loading a forest takes seconds, and memory of the device: a process loads it once, however many tasks and threads.
+_loaded, _LOADING = cache(forest_from_treelite), Lock()
 # A column that varies less than this, relative to its mean, is constant but for rounding.
 _CONSTANT = 1e-9
 
@@ -83,12 +83,6 @@ class ForestModel:
         with _LOADING:
             predict = _loaded(self.serialized, device)
         return predict(forms.tree(features, device))
-
-
-@cache
-def _loaded(serialized: bytes, device: Device) -> Callable[[Array], Array]:
-    """Return the predictions of a stored forest; a process loads it once, however many tasks it predicts in."""
-    return forest_from_treelite(serialized, device)
 
 
 @dataclass(frozen=True)

@@ -82,14 +82,12 @@ def _cut(numbers: Any, powers: Mapping[str, int], to_integer: Callable[[Any], An
 def as_sums(counted: pa.Table, keys: pa.Schema) -> pa.Table:
     """Return what an engine counted as a table of sums, in the finest bins."""
     table = counted.append_column("bin_width", pa.array(np.ones(len(counted), np.int64)))
-    schema = pa.schema([*keys, *((name, pa.int64()) for name in COLUMNS)])
+    schema = _schema(keys)
     return table.select(schema.names).cast(schema).replace_schema_metadata()
 
 
-def nothing(keys: Sequence[pa.Schema]) -> list[pa.Table]:
-    """Return the sums of no rows by each of the keys."""
-    counted = [pa.field(name, pa.int64()) for name in ("bin", *ADDED)]
-    return [as_sums(pa.schema([*each, *counted]).empty_table(), each) for each in keys]
+def _schema(keys: pa.Schema) -> pa.Schema:
+    return pa.schema([*keys, *((name, pa.int64()) for name in COLUMNS)])
 
 
 def merge(parts: Iterable[Sequence[pa.Table]], keys: Sequence[pa.Schema]) -> list[pa.Table]:
@@ -97,7 +95,7 @@ def merge(parts: Iterable[Sequence[pa.Table]], keys: Sequence[pa.Schema]) -> lis
 
     ``parts`` are taken one by one, and may be more than fit in memory.
     """
-    waiting: list[Sequence[pa.Table]] = [nothing(keys)]
+    waiting: list[Sequence[pa.Table]] = [[_schema(each).empty_table() for each in keys]]
     for part in parts:
         waiting.append(part)
         if sum(len(table) for tables in waiting for table in tables) > 2 * LARGEST:

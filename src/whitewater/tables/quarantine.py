@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Rule, Source
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import Unit, UnitCounts, read_files
+from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, read_files
 
 # The reason of bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
 MALFORMED = "malformed_line"
@@ -28,81 +27,62 @@ MALFORMED = "malformed_line"
 EMPTY_PART = "part-none.parquet"
 
 
-@dataclass(frozen=True)
-class Split:
-    """Where the rows of raw files are written: to a folder of kept rows, or to quarantine with all their reasons.
+def split_files(
+    run: Run[RawFiles], inputs: Path, source: Source, *, kept: Path, quarantine: Path, schema: pa.Schema,
+    rules: Sequence[Rule],
+) -> dict[str, Any]:  # fmt: skip
+    """Keep the rows of an application's raw files that break no rule, and quarantine the others with all their reasons.
 
-    Parameters
-    ----------
-    kept, quarantine
-        Folders. The rows of a unit are in ``part-FILE-UNIT-PIECE.parquet`` of each; lines that cannot be parsed
-        are in ``malformed-FILE-UNIT-PIECE.parquet`` of ``quarantine``.
-    schema
-        The columns of a row.
-    rules
-        A row is kept if it breaks none of them.
-    """
-
-    kept: Path
-    quarantine: Path
-    schema: pa.Schema
-    rules: Sequence[Rule]
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """The reasons that the bits of a row's mask stand for: bit 0 for malformed lines, then one bit per rule."""
-        return (MALFORMED, *(rule.reason for rule in self.rules))
-
-    def write(self, rows: pa.Table, rule_mask: Array, malformed: Sequence[str], unit: Unit, piece: int) -> UnitCounts:
-        """Write rows that have the schema; count them by mask.
-
-        ``rule_mask``, int64 (rows,) on the host, has bit *i* set where a row breaks ``rules[i]``.
-        """
-        number, origin, name = unit.place[0], unit.file.name, f"{unit.stem(piece)}.parquet"
-        mask = rule_mask << 1  # bit 0 is for malformed lines
-        if len(kept := rows.filter(pa.array(mask == 0))):
-            write_table(kept, self.kept / f"part-{name}")
-        if len(rejected := rows.filter(pa.array(mask > 0))):
-            masks, files, path = mask[mask > 0], np.full(len(rejected), number), self.quarantine / f"part-{name}"
-            write_rejected(rejected, masks, files, path, reasons=self.reasons, origins={number: origin})
-        if malformed:
-            path = self.quarantine / f"malformed-{name}"
-            write_malformed(pa.array(malformed), path, schema=self.schema, origin=origin)
-        counts = dict(zip(*np.unique(mask, return_counts=True), strict=True))
-        groups = Counter[tuple[int | None, ...]]({(int(value),): int(count) for value, count in counts.items()})
-        return UnitCounts(len(malformed), next(iter(malformed), None), groups)
-
-
-def split_files(run: Run[RawFiles], inputs: Path, source: Source, into: Split) -> dict[str, Any]:
-    """Split the rows of an application's raw files; return what became of the rows of each file, and of all.
+    The rows of a unit, in the columns of the schema, are in ``part-FILE-UNIT-PIECE.parquet`` of both folders, which
+    are made; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet`` of ``quarantine``. Returns what
+    became of the rows of each file, and of all.
 
     Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
-    options: dict[str, Any] = {"schema": into.schema, "rules": into.rules, "write": into.write}
-    split: Callable[[Unit], UnitCounts]
+    checked: Callable[..., CheckedBlocks]
     if run.engine == "local":
-        from whitewater.tables import with_polars
-
-        split = partial(with_polars.split_unit, rows=run.settings.block_rows, **options)
+        from whitewater.tables.with_polars import checked_blocks as checked
     else:
         from whitewater.tables import with_dask
 
-        backend = run.device.frames
-        split = partial(with_dask.split_unit, rows=run.settings.block_rows, backend=backend, **options)
-    into.kept.mkdir()
-    into.quarantine.mkdir()
+        checked = partial(with_dask.checked_blocks, backend=run.device.frames)
+    reasons = (MALFORMED, *(rule.reason for rule in rules))
+    blocks = partial(checked, schema=schema, rules=rules, rows=run.settings.block_rows)
+    split = partial(_split_unit, blocks=blocks, kept=kept, quarantine=quarantine, reasons=reasons)
+    kept.mkdir()
+    quarantine.mkdir()
     files, by_file = read_files(
         run, inputs, source, lambda units, workers: workers.map(split, units, label="read", ordered=True)
     )
     described = []
     for file, counts in zip(files, by_file, strict=True):
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
-        summary = count_reasons(masks, into.reasons)
+        summary = count_reasons(masks, reasons)
         rejected = summary["rows_in"] - summary["rows_out"]
         described.append({"path": file.name, **summary, "quarantined": rejected})
     totals = total_rows(described)
-    finish_data_sets(into.kept, into.quarantine, into.schema, totals)
+    finish_data_sets(kept, quarantine, schema, totals)
     return {"totals": totals, "files": described}
+
+
+def _split_unit(
+    unit: Unit, *, blocks: Callable[[Unit], CheckedBlocks], kept: Path, quarantine: Path, reasons: Sequence[str]
+) -> UnitCounts:
+    """Write the rows of a unit; count them by the mask of their reasons."""
+    counts, origin = UnitCounts(), unit.file.name
+    for piece, (rows, rule_mask, malformed) in enumerate(blocks(unit)):
+        name, mask = f"{unit.stem(piece)}.parquet", rule_mask << 1  # bit 0 is for malformed lines
+        if len(sound := rows.filter(pa.array(mask == 0))):
+            write_table(sound, kept / f"part-{name}")
+        if len(rejected := rows.filter(pa.array(mask > 0))):
+            path, origins = quarantine / f"part-{name}", [origin] * len(rejected)
+            write_rejected(rejected, mask[mask > 0], origins, path, reasons=reasons)
+        if malformed:
+            write_malformed(pa.array(malformed), quarantine / f"malformed-{name}", schema=rows.schema, origin=origin)
+        values, numbers = np.unique(mask, return_counts=True)
+        groups = {(int(value),): int(number) for value, number in zip(values, numbers, strict=True)}
+        counts += UnitCounts(len(malformed), next(iter(malformed), None), Counter(groups))
+    return counts
 
 
 def total_rows(files: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -133,23 +113,22 @@ def finish_data_sets(
 def write_rejected(
     rows: pa.Table,
     mask: Array,
-    file: Array,
+    origins: Sequence[str],
     path: Path,
     *,
     reasons: Sequence[str],
-    origins: Mapping[int, str],
     lines: pa.Array | pa.ChunkedArray | None = None,
 ) -> None:
     """Write rejected rows: their columns, ``reasons``, ``source_file``, and ``raw_line``, null but for ``lines``.
 
-    ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``file``, int (rows,), is the number of a
-    row's file, and ``origins`` maps it to what the user named that file by.
+    ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``origins``, of each row, are what the user
+    named its file by.
     """
     values = np.unique(mask).tolist()
     names = {value: [reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in values}
     added = {
         "reasons": pa.array([names[value] for value in mask.tolist()], pa.list_(pa.string())),
-        "source_file": pa.array([origins[number] for number in file.tolist()], pa.string()),
+        "source_file": pa.array(origins, pa.string()),
         "raw_line": pa.nulls(len(rows), pa.string()) if lines is None else lines.cast(pa.string()),
     }
     table = pa.Table.from_arrays([*rows.columns, *added.values()], [*rows.column_names, *added])
@@ -159,8 +138,8 @@ def write_rejected(
 def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa.Schema, origin: str) -> None:
     """Write lines of text that could not be parsed: all columns of the schema null, the line in ``raw_line``."""
     rows = pa.table([pa.nulls(len(lines), field.type) for field in schema], schema)
-    mask, file = np.ones(len(lines), np.int64), np.zeros(len(lines), np.int64)
-    write_rejected(rows, mask, file, path, reasons=[MALFORMED], origins={0: origin}, lines=lines)
+    mask, origins = np.ones(len(lines), np.int64), [origin] * len(lines)
+    write_rejected(rows, mask, origins, path, reasons=[MALFORMED], lines=lines)
 
 
 def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines import Array
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.local_files import check_fetched
@@ -38,6 +39,8 @@ HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 SHOWN = 80
 _BUFFER_BYTES = 1 << 20
+# Rows, an int64 mask of the rules that each of them breaks (rows,), and lines that cannot be parsed.
+CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,10 @@ class Unit:
     place: tuple[int, int] = (0, 0)
 
     @property
-    def first_row(self) -> int:
-        """The rows of a Parquet file before the unit."""
-        return sum(self.file.group_rows[: self.start])
-
-    @property
-    def rows(self) -> int:
-        """The rows of a unit of a Parquet file."""
-        return sum(self.file.group_rows[self.start : self.stop])
+    def rows(self) -> range:
+        """The rows of a Parquet file that are in the unit; empty for text."""
+        first, end = (sum(self.file.group_rows[:group]) for group in (self.start, self.stop))
+        return range(first, end)
 
     def stem(self, piece: int) -> str:
         """Return ``FILE-UNIT-PIECE``, by which the files that a unit becomes are named."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from math import isnan
 from operator import methodcaller
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
@@ -24,7 +24,7 @@ from whitewater.io.store import write_whole
 from whitewater.tables.eras import Codes, Era, Rule
 from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, check, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
-from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
@@ -35,16 +35,11 @@ _UNLIMITED = 2**31 - 1
 
 
 def backend_module(backend: str) -> ModuleType:
-    """Return the library that Dask's option ``dataframe.backend`` names.
+    """Return the library that Dask's option ``dataframe.backend`` names, pandas or cuDF.
 
     Dask does not pass the option on to other processes, so functions that run there take it as an argument.
     """
-    if backend == "cudf":
-        import cudf
-
-        frames: ModuleType = cudf
-        return frames
-    return pd
+    return import_module(backend)
 
 
 def write_unit(
@@ -75,16 +70,12 @@ def write_unit(
     return counts
 
 
-def split_unit(
-    unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], write: Callable[..., UnitCounts], rows: int, backend: str
-) -> UnitCounts:
-    """Let ``write``, see `whitewater.tables.quarantine.Split`, have the rows of a unit and the rules they break."""
-    counts = UnitCounts()
-    for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
+def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int, backend: str) -> CheckedBlocks:
+    """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
+    for raw, malformed in arrow_blocks(unit, rows=rows):
         frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
         mask = to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy()
-        counts += write(to_arrow(frame, schema), mask, malformed, unit, piece)
-    return counts
+        yield to_arrow(frame, schema), mask, malformed
 
 
 def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
@@ -145,7 +136,9 @@ def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
     """
     backend = dask.config.get("dataframe.backend")
     meta = read_partition(Partition(()), schema=schema, backend=backend)
-    rows: dd.DataFrame = dd.from_map(read_partition, partitions, schema=schema, backend=backend, meta=meta)
+    # Dask knows no frame without partitions.
+    some = partitions or [Partition(())]
+    rows: dd.DataFrame = dd.from_map(read_partition, some, schema=schema, backend=backend, meta=meta)
     return rows
 
 
@@ -200,9 +193,7 @@ def to_pandas(frame: Frame) -> Frame:
 def from_arrow(table: pa.Table, backend: str) -> Frame:
     """Return a table of Arrow as a frame of the backend, dictionaries as categories."""
     if backend == "cudf":
-        import cudf
-
-        return cudf.DataFrame.from_arrow(table)
+        return backend_module(backend).DataFrame.from_arrow(table)
     return table.to_pandas(ignore_metadata=True)
 
 
@@ -258,7 +249,7 @@ def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
         # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
+    values: Array = column.astype("float64").fillna(float("nan")).values
     return values
 
 

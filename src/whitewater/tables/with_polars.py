@@ -15,7 +15,7 @@ from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, check, integers
 from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.raw_files import Unit, UnitCounts, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
 # Up to so many distinct texts, null included, comparisons find the codes in a fifth of the time that a look-up takes.
@@ -48,17 +48,12 @@ def write_unit(
     return counts
 
 
-def split_unit(
-    unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], write: Callable[..., UnitCounts], rows: int
-) -> UnitCounts:
-    """Let ``write``, see `whitewater.tables.quarantine.Split`, have the rows of a unit and the rules they break."""
-    counts = UnitCounts()
-    for piece, (raw, malformed) in enumerate(arrow_blocks(unit, rows=rows)):
+def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int) -> CheckedBlocks:
+    """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
+    for raw, malformed in arrow_blocks(unit, rows=rows):
         frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, schema, {})
         block = frame.with_columns(rule_mask=rule_mask(rules, pl.col)).collect()
-        table = block.select(schema.names).to_arrow().cast(schema)
-        counts += write(table, block["rule_mask"].to_numpy(), malformed, unit, piece)
-    return counts
+        yield block.select(schema.names).to_arrow().cast(schema), block["rule_mask"].to_numpy(), malformed
 
 
 def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
@@ -130,9 +125,8 @@ def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...
             yield pl.DataFrame(pl.from_arrow(table)).lazy(), malformed
         return
     raw = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
-    end = unit.first_row + unit.rows
-    for first in range(unit.first_row, end, rows):
-        yield raw.slice(first, min(rows, end - first)), ()
+    for first in unit.rows[::rows]:
+        yield raw.slice(first, min(rows, unit.rows.stop - first)), ()
 
 
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:

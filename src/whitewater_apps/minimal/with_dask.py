@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
-from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition
 from whitewater.tables.with_dask import Frame
 from whitewater_apps.minimal.readings import KEYS, READINGS
@@ -17,8 +16,6 @@ from whitewater_apps.minimal.readings import KEYS, READINGS
 
 def wind_sums(partitions: Sequence[Partition], *, workers: Workers) -> pa.Table:
     """Return the sums of the wind speed by station and hour; see `whitewater.tables.group_statistics`."""
-    if not partitions:
-        return nothing([KEYS])[0]
     readings = tables.read(partitions, READINGS).map_partitions(_with_hour)
     [[sums]] = workers.compute(tables.group_statistics(readings, [KEYS], "wind_speed"))
     return sums

@@ -45,7 +45,7 @@ class DataSets:
     def reject(self, trips: pa.Table, mask: Array, file: Array, service_month: tuple[int, int], name: str) -> None:
         """Write rejected trips of one service and month; see `tables.quarantine.write_rejected`."""
         path = self.quarantine / directory(*service_month) / name
-        write_rejected(trips, mask, file, path, reasons=self.reasons, origins=self.origins)
+        write_rejected(trips, mask, [self.origins[each] for each in file.tolist()], path, reasons=self.reasons)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
-from whitewater.tables.group_statistics import nothing
 from whitewater.tables.partitions import Partition, columns_present
 from whitewater.tables.raw_files import Unit, UnitCounts
 from whitewater.tables.with_dask import Frame, Series
@@ -118,8 +117,6 @@ def _is_of(trips: Frame, service: int, month: int) -> Series:
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
     """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
-    if not partitions:
-        return dict(zip(KEYS, nothing(SCHEMAS), strict=True))
     trips = tables.read(partitions, NEEDED).map_partitions(with_tips)
     [sums] = workers.compute(tables.group_statistics(trips, SCHEMAS, "fraction", refusal=REFUSAL))
     return dict(zip(KEYS, sums, strict=True))

@@ -20,7 +20,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.io.folder import Format
 from whitewater.learn import trained
 from whitewater.learn.config import Forest, Search
-from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite
+from whitewater.learn.estimators import forest_as_treelite
 from whitewater.learn.trained import ForestModel, Models, fit_forest, fit_ridge, load, save
 
 CPU, ROWS = Device(), sample_of()
@@ -89,20 +89,11 @@ def test_every_file_is_listed_and_a_changed_or_lost_one_is_refused(stored: Path)
         (stored / name).write_bytes(data)
 
 
-def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(
-    fitted: Models, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[bytes] = []
-
-    def load(serialized: bytes, device: Device) -> object:
-        given.append(serialized)
-        return forest_from_treelite(serialized, device)
-
-    monkeypatch.setattr(trained, "forest_from_treelite", load)
+def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(fitted: Models) -> None:
     trained._loaded.cache_clear()
     with ThreadPoolExecutor(4) as pool:
         blocks = list(pool.map(lambda block: fitted.forest.predict(block, FORMS, CPU), np.split(ROWS.features, 8)))
     elsewhere = loads(dumps(fitted.forest))
     assert elsewhere == fitted.forest
     np.testing.assert_array_equal(elsewhere.predict(ROWS.features, FORMS, CPU), np.concatenate(blocks))
-    assert len(given) == 1
+    assert trained._loaded.cache_info().misses == 1

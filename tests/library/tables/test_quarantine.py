@@ -19,7 +19,7 @@ from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import write_table
-from whitewater.tables.quarantine import EMPTY_PART, Split, count_reasons, finish_data_sets, funnel, split_files
+from whitewater.tables.quarantine import EMPTY_PART, count_reasons, finish_data_sets, funnel, split_files
 
 REASONS = ("torn", "rare", "short", "dear")
 MASKS = Counter({0b0000: 90, 0b1000: 5, 0b1100: 3, 0b0001: 2})
@@ -58,8 +58,8 @@ def test_each_line_of_a_file_is_kept_or_quarantined_and_too_many_torn_ones_are_r
 
     def split(limit: float) -> dict[str, Any]:
         run = Run("app", "read", Device(), RawFiles(max_malformed_fraction=limit), engine=engine)
-        into = Split(tmp_path / f"kept {limit}", tmp_path / f"quarantine {limit}", schema, rules)
-        return split_files(run, tmp_path / "inputs.json", SOURCE, into)
+        folders = {name: tmp_path / f"{name} {limit}" for name in ("kept", "quarantine")}
+        return split_files(run, tmp_path / "inputs.json", SOURCE, **folders, schema=schema, rules=rules)
 
     reasons = {"malformed_line": 1, "missing": 1, "negative": 1}
     totals = {"rows_in": 4, "rows_out": 1, "quarantined": 3}
