@@ -54,19 +54,18 @@ class Sample:
         return self.take(order[:limit])
 
 
-def draw(read: Callable[[float], Iterable[Sample]], *, rows: int, limit: int, features: int, what: str) -> Sample:
+def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int, features: int, what: str) -> Sample:
     """Return the ``limit`` rows that have the smallest hash, or all when there are fewer.
 
-    ``read`` returns samples of the eligible rows whose hash is in the lowest share of all hashes that it is given, and
-    ``rows`` is how many rows there are, eligible or not. Memory is bounded: a pass keeps only rows whose hash is below
-    a threshold, which is chosen so that about ``limit`` remain; where too few of them turn out to be eligible, a second
-    pass has the threshold from the number that was counted.
+    ``read`` returns samples of the eligible rows whose hash is at most the threshold that it is given, and ``rows`` is
+    how many rows there are, eligible or not. Memory is bounded: the threshold is chosen so that about ``limit`` rows
+    remain; where too few of them turn out to be eligible, a second pass has that from the number that was counted.
 
     The sample is in the order of the hash, and so in a random order that is the same in every run.
     """
     share = _MARGIN * limit / max(1, rows)
     while True:
-        kept = together(read(share), features, limit=limit)
+        kept = together(read(np.uint64(min(2**64 - 1, int(share * 2.0**64)))), features, limit=limit)
         if len(kept) >= min(limit, kept.eligible):
             return kept.smallest(limit)
         share = max(2 * share, (limit + 6 * math.sqrt(limit)) / kept.eligible)
@@ -94,11 +93,6 @@ def split_by_time(sample: Sample, test_fraction: float) -> TimeSplit:
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
     moment = int(np.sort(sample.time)[position])
     return TimeSplit(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
-
-
-def threshold(share: float) -> np.uint64:
-    """Return the largest hash of the lowest ``share`` of all hashes."""
-    return np.uint64(min(2**64 - 1, int(share * 2.0**64)))
 
 
 def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:

@@ -73,24 +73,18 @@ class LinearModel:
 
 
 @dataclass(frozen=True)
-class ForestModel:
-    """A random forest as treelite serializes it."""
-
-    serialized: bytes
-
-    def predict(self, features: Array, forms: Features, device: Device) -> Array:
-        """Return predictions as float64 (rows,) for float64 (rows, features)."""
-        with _LOADING:
-            predict = _loaded(self.serialized, device)
-        return predict(forms.tree(features, device))
-
-
-@dataclass(frozen=True)
 class Models:
-    """The two models of a group."""
+    """The two models of a group; the forest is as treelite serializes it."""
 
     ridge: LinearModel
-    forest: ForestModel
+    forest: bytes
+
+    def predict(self, features: Array, forms: Features, device: Device) -> dict[str, Array]:
+        """Return the predictions of each model as float64 (rows,) for float64 (rows, features)."""
+        with _LOADING:
+            forest = _loaded(self.forest, device)
+        ridge = self.ridge.predict(features, forms, device)
+        return {"ridge": ridge, "forest": forest(forms.tree(features, device))}
 
 
 @dataclass(frozen=True)
@@ -201,8 +195,8 @@ def train(
     best = {model: choose(results, model) for model in ("ridge", "forest")}
     linear, effects = fit_ridge(features, target, **best["ridge"], forms=forms, device=device)
     fitted: Any = fit_forest(features, target, **best["forest"], forms=forms, settings=settings, device=device)
-    models = Models(linear, ForestModel(forest_as_treelite(fitted, device)))
-    of_models = {name: model.predict(later_features, forms, device) for name, model in vars(models).items()}
+    models = Models(linear, forest_as_treelite(fitted, device))
+    of_models = models.predict(later_features, forms, device)
     predictions = {
         "constant": device.xp.full(len(observed), target.mean()),
         REFERENCE: hour_mean(target, time, later_time, device),
@@ -273,7 +267,7 @@ def save(
     files: dict[str, str] = {}
     for group, each in models.items():
         linear = json_bytes({"columns": columns, **vars(each.ridge)})
-        stored = {f"{group}/ridge.json": linear, f"{group}/forest.treelite": each.forest.serialized}
+        stored = {f"{group}/ridge.json": linear, f"{group}/forest.treelite": each.forest}
         files |= {name: write_file(directory / name, data) for name, data in stored.items()}
     form.write_signed(directory, described, files)
 
@@ -282,4 +276,4 @@ def load(directory: Path, group: str, *, form: Format, files: Mapping[str, Any])
     """Read the models of a group; ``files`` are those of `Format.read_signed`, by which every byte is checked."""
     linear = json.loads(form.read_file(directory, f"{group}/ridge.json", files))
     forest = form.read_file(directory, f"{group}/forest.treelite", files)
-    return Models(LinearModel(tuple(linear["coefficients"]), linear["intercept"]), ForestModel(forest))
+    return Models(LinearModel(tuple(linear["coefficients"]), linear["intercept"]), forest)

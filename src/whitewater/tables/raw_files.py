@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
-from whitewater.io.local_files import check_fetched
 from whitewater.io.store import read_json
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
 from whitewater.step import Run
@@ -123,6 +122,8 @@ def read_files(
     Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
     IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
     """
+    from whitewater.io.local_files import check_fetched
+
     listed, settings = read_json(inputs)["files"], run.settings
     with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
         files = open_all([Path(each["path"]) for each in listed], source)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+import numpy as np
+
 from whitewater.engines import Array, Device
 from whitewater.engines.choose import Engine
 from whitewater.engines.workers import Workers
-from whitewater.learn.sample import Sample, threshold, together
+from whitewater.learn.sample import Sample, together
 from whitewater.learn.sample import draw as draw_smallest
 from whitewater.tables.hashing import hash_int64
 from whitewater_apps.taxi.config import Service
@@ -48,8 +50,8 @@ def draw(
     """Return the ``max_rows`` trips of a service that have the smallest hash, see `whitewater.learn.sample`."""
     own = [group for group in groups if group.service == service]
 
-    def read(share: float) -> Iterable[Sample]:
-        work = partial(_sample_row_group, which=which, share=share, limit=max_rows, engine=engine, device=device)
+    def read(largest: np.uint64) -> Iterable[Sample]:
+        work = partial(_sample_row_group, which=which, largest=largest, limit=max_rows, engine=engine, device=device)
         return workers.map(work, own, label=f"{service}: sample")
 
     rows, features = sum(group.rows for group in own), len(which.features)
@@ -57,21 +59,21 @@ def draw(
 
 
 def _sample_row_group(
-    group: RowGroup, *, which: FeatureSet, share: float, limit: int, engine: Engine, device: Device
+    group: RowGroup, *, which: FeatureSet, largest: np.uint64, limit: int, engine: Engine, device: Device
 ) -> Sample:
     names = dict.fromkeys((*_HASHED, *columns_read(which.features), "payment_type", *columns_of(TARGET)))
     slices = operations(engine).read(group, tuple(names), rows=device.slice_rows, device=device)
-    samples = (_sample(trips, group.service, which=which, share=share, device=device) for trips in slices)
+    samples = (_sample(trips, group.service, which=which, largest=largest, device=device) for trips in slices)
     return together(samples, len(which.features), limit=limit)
 
 
-def _sample(trips: Columns, service: Service, *, which: FeatureSet, share: float, device: Device) -> Sample:
-    """Return those of a service's trips whose hash is in the lowest ``share`` of all hashes."""
+def _sample(trips: Columns, service: Service, *, which: FeatureSet, largest: np.uint64, device: Device) -> Sample:
+    """Return those of a service's trips whose hash is at most ``largest``."""
     xp = device.xp
     target = known_tip_fraction(trips, service, device)
     eligible = xp.isfinite(target) & xp.isfinite(trips["pickup_datetime"])
     hashes = trip_hashes(trips, device)
-    rows = xp.flatnonzero(eligible & (hashes <= threshold(share)))
+    rows = xp.flatnonzero(eligible & (hashes <= largest))
     chosen = {name: values[rows] for name, values in trips.items()}
     return Sample(
         device.to_host(hashes[rows]),

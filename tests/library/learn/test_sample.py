@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.library.learn.rows import sample_of
-from whitewater.learn.sample import Sample, draw, threshold
+from whitewater.learn.sample import Sample, draw
 
 ROWS = sample_of()
 
@@ -14,10 +14,10 @@ ROWS = sample_of()
 def drawn(rows: Sample, limit: int, *, pieces: int = 1, eligible: int = 1, sizes: list[int] | None = None) -> Sample:
     """Draw from rows in pieces, of which one in ``eligible`` may be learned from; note how many each piece brings."""
 
-    def read(share: float) -> Iterator[Sample]:
+    def read(largest: np.uint64) -> Iterator[Sample]:
         for piece in np.array_split(np.arange(len(rows)), pieces):
             found = rows.take(piece[::eligible])
-            low = found.take(found.hashes <= threshold(share))
+            low = found.take(found.hashes <= largest)
             if sizes is not None:
                 sizes.append(len(low))
             yield Sample(low.hashes, low.time, low.target, low.features, len(found))

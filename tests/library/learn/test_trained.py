@@ -21,7 +21,7 @@ from whitewater.io.folder import Format
 from whitewater.learn import trained
 from whitewater.learn.config import Forest, Search
 from whitewater.learn.estimators import forest_as_treelite
-from whitewater.learn.trained import ForestModel, Models, fit_forest, fit_ridge, load, save
+from whitewater.learn.trained import Models, fit_forest, fit_ridge, load, save
 
 CPU, ROWS = Device(), sample_of()
 SETTINGS = Search(forest=Forest(rows_per_tree=1_000))
@@ -32,7 +32,7 @@ FORMAT = Format("model.json", 2, "model", remedy="Fit it again.")
 def fitted() -> Models:
     ridge, _ = fit_ridge(ROWS.features, ROWS.target, alpha=5.0, forms=FORMS, device=CPU)
     forest = fit_forest(ROWS.features, ROWS.target, trees=10, depth=6, forms=FORMS, settings=SETTINGS, device=CPU)
-    return Models(ridge, ForestModel(forest_as_treelite(forest, CPU)))
+    return Models(ridge, forest_as_treelite(forest, CPU))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_a_reloaded_model_is_the_model(fitted: Models, stored: Path) -> None:
 def test_a_reloaded_ridge_predicts_what_scikit_learn_does(stored: Path) -> None:
     columns = FORMS.linear(ROWS.features, CPU)
     expected = make_pipeline(StandardScaler(), Ridge(alpha=5.0)).fit(columns, ROWS.target).predict(columns)
-    predicted = read(stored).ridge.predict(ROWS.features, FORMS, CPU)
+    predicted = read(stored).predict(ROWS.features, FORMS, CPU)["ridge"]
     np.testing.assert_allclose(predicted, expected, rtol=0, atol=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_a_reloaded_forest_predicts_what_scikit_learn_does(stored: Path) -> None
         random_state=SETTINGS.seed,
     )  # fmt: skip
     expected = forest.fit(rows, ROWS.target).predict(rows)
-    predicted = read(stored).forest.predict(ROWS.features, FORMS, CPU)
+    predicted = read(stored).predict(ROWS.features, FORMS, CPU)["forest"]
     np.testing.assert_allclose(predicted, expected, rtol=0, atol=1e-6)
 
 
@@ -92,8 +92,8 @@ def test_every_file_is_listed_and_a_changed_or_lost_one_is_refused(stored: Path)
 def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(fitted: Models) -> None:
     trained._loaded.cache_clear()
     with ThreadPoolExecutor(4) as pool:
-        blocks = list(pool.map(lambda block: fitted.forest.predict(block, FORMS, CPU), np.split(ROWS.features, 8)))
-    elsewhere = loads(dumps(fitted.forest))
-    assert elsewhere == fitted.forest
-    np.testing.assert_array_equal(elsewhere.predict(ROWS.features, FORMS, CPU), np.concatenate(blocks))
+        blocks = list(pool.map(lambda block: fitted.predict(block, FORMS, CPU)["forest"], np.split(ROWS.features, 8)))
+    elsewhere = loads(dumps(fitted))
+    assert elsewhere == fitted
+    np.testing.assert_array_equal(elsewhere.predict(ROWS.features, FORMS, CPU)["forest"], np.concatenate(blocks))
     assert trained._loaded.cache_info().misses == 1

@@ -87,12 +87,9 @@ def predict_row_group(
 def _predict(trips: Columns, service: Service, model: TipModel, device: Device) -> dict[str, Array]:
     """Return the observed and the predicted tip fraction of trips of one service, NaN where they are unknown."""
     features, known = feature_matrix(trips, model.which, device), model.services.get(service)
-    unknown: Array = device.xp.full(len(features), float("nan"))
-    return {
-        "observed": known_tip_fraction(trips, service, device),
-        "ridge": known.ridge.predict(features, model.which, device) if known else unknown,
-        "forest": known.forest.predict(features, model.which, device) if known else unknown,
-    }
+    unknown = dict.fromkeys(FRACTIONS, device.xp.full(len(features), float("nan")))
+    predicted = known.predict(features, model.which, device) if known else {}
+    return {**unknown, **predicted, "observed": known_tip_fraction(trips, service, device)}
 
 
 def _report(summary: Mapping[Service, Mapping[str, Any]], *, trips: Path, model: Path) -> None:
