@@ -51,9 +51,7 @@ def split_files(
     split = partial(_split_unit, blocks=blocks, kept=kept, quarantine=quarantine, reasons=reasons)
     kept.mkdir()
     quarantine.mkdir()
-    files, by_file = read_files(
-        run, inputs, source, lambda units, workers: workers.map(split, units, label="read", ordered=True)
-    )
+    files, by_file = read_files(run, inputs, source, split)
     described = []
     for file, counts in zip(files, by_file, strict=True):
         masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})

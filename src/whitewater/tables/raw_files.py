@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import Array
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
 from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
@@ -110,12 +109,9 @@ class UnitCounts:
 
 
 def read_files(
-    run: Run[RawFiles],
-    inputs: Path,
-    source: Source,
-    read: Callable[[Sequence[Unit], Workers], Iterable[UnitCounts]],
+    run: Run[RawFiles], inputs: Path, source: Source, read: Callable[[Unit], UnitCounts]
 ) -> tuple[list[RawFile], list[UnitCounts]]:
-    """Let ``read`` do what it does with the units of an application's raw files; return the files and their counts.
+    """Let ``read`` do what it does with each unit of an application's raw files; return the files and their counts.
 
     ``inputs`` is the list of files that step `fetch` wrote.
 
@@ -129,7 +125,7 @@ def read_files(
         files = open_all([Path(each["path"]) for each in listed], source)
         every, by_file = units(files, rows=settings.block_rows), [UnitCounts() for _ in files]
         with run.workers() as workers:
-            for unit, counts in zip(every, read(every, workers), strict=True):
+            for unit, counts in zip(every, workers.map(read, every, label=run.step, ordered=True), strict=True):
                 by_file[unit.place[0]] += counts
     limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
     _refuse(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Operations(Protocol):
     """The functions that both modules, ``with_polars`` and ``with_dask``, provide."""
 
-    def standardize(self, units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-        """Write units of raw files as parts of about ``rows`` rows at most; count the rows of each unit, in order.
+    def standardize(self, *, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+        """Return what writes a unit of a raw file as parts of about ``rows`` rows at most, and counts its rows.
 
         Files are named as in `whitewater.tables.with_polars.write_unit`. They have those columns of
         `STANDARDIZED_SCHEMA` that their era has. Counts are by service and month of pickup.

@@ -6,7 +6,7 @@ Functions on frames use only what pandas and cuDF have in common.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -37,11 +37,10 @@ from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUS
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
-def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-    """Write units of raw files as parts of one schema; see `Operations.standardize`."""
-    backend = dask.config.get("dataframe.backend")
-    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
-    return workers.compute(*map(delayed(partial(write, count=_count_months, backend=backend)), units))
+def standardize(*, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+    """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
+    write = partial(tables.write_unit, schema=STANDARDIZED_SCHEMA, codes=CODES, count=_count_months)
+    return partial(write, folder=folder, rows=rows, backend=dask.config.get("dataframe.backend"))
 
 
 def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -35,10 +35,10 @@ from whitewater_apps.taxi.trip_files import RowGroup
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def standardize(units: Sequence[Unit], workers: Workers, *, folder: Path, rows: int) -> Iterable[UnitCounts]:
-    """Write units of raw files as parts of one schema; see `Operations.standardize`."""
-    write = partial(tables.write_unit, folder=folder, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
-    return workers.map(partial(write, count=_count_months), units, label="standardize", ordered=True)
+def standardize(*, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+    """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
+    write = partial(tables.write_unit, schema=STANDARDIZED_SCHEMA, codes=CODES, count=_count_months)
+    return partial(write, folder=folder, rows=rows)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:

@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from whitewater.io.store import read_json, remove_unfinished, write_json
@@ -26,7 +25,7 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     """
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     standardized.mkdir()
-    write = partial(operations(run.engine).standardize, folder=standardized, rows=run.settings.block_rows)
+    write = operations(run.engine).standardize(folder=standardized, rows=run.settings.block_rows)
     files, by_file = read_files(run, inputs, source, write)
     remove_unfinished(standardized)
     origins = {each["path"]: each["origin"] for each in read_json(inputs)["files"]}
