@@ -44,9 +44,6 @@ class Clock:
     form: str = ""
 
 
-_UTC = Clock("UTC")
-
-
 class Lines(NamedTuple):
     """The columns of the lines that could be parsed, in order, and the other lines, in order and without their ends."""
 
@@ -54,7 +51,7 @@ class Lines(NamedTuple):
     malformed: tuple[str, ...]
 
 
-def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock = _UTC) -> Lines:
+def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock) -> Lines:
     r"""Parse whole lines of comma-separated text without a header.
 
     Parameters

@@ -37,7 +37,10 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     state = (_stripes(lanes[:stripes], start) if stripes else start + _PRIME_5) + np.uint64(8 * len(lanes))
     for lane in lanes[stripes:]:
         state = _rotate(state ^ _round(lane * _PRIME_2), 27) * _PRIME_1 + _PRIME_4
-    return _avalanche(state)
+    state = (state ^ state >> np.uint64(33)) * _PRIME_2
+    state = (state ^ state >> np.uint64(29)) * _PRIME_3
+    hashed: Array = state ^ state >> np.uint64(32)
+    return hashed
 
 
 def _stripes(lanes: list[Array], start: Array) -> Array:
@@ -59,10 +62,3 @@ def _round(state: Array) -> Array:
 def _rotate(values: Array, bits: int) -> Array:
     rotated: Array = values << np.uint64(bits) | values >> np.uint64(64 - bits)
     return rotated
-
-
-def _avalanche(state: Array) -> Array:
-    state = (state ^ state >> np.uint64(33)) * _PRIME_2
-    state = (state ^ state >> np.uint64(29)) * _PRIME_3
-    hashed: Array = state ^ state >> np.uint64(32)
-    return hashed

@@ -25,7 +25,7 @@ KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "number", "riders": "numb
 def parse(text: str | bytes, kinds: Mapping[str, Kind], *, names: Sequence[str] = ()) -> tuple[list[Any], Lines]:
     """Parse text and return its only column, empty text as null, and all that came of it."""
     data = text if isinstance(text, bytes) else text.encode()
-    parsed = parse_lines(data, names or list(kinds), kinds)
+    parsed = parse_lines(data, names or list(kinds), kinds, clock=Clock("UTC"))
     assert parsed.table.schema.types == [TYPES[kind] for kind in kinds.values()]
     return values_of(parsed, next(iter(kinds))), parsed
 
@@ -195,7 +195,7 @@ def test_a_torn_quote_costs_its_own_line_and_no_other() -> None:
 def test_all_lines_may_be_malformed_and_there_may_be_none() -> None:
     names = ["x", "y"]
     for text, malformed in (("a\nb\r\n", ("a", "b")), ("", ()), ("\n\r\n", ()), ("torn", ("torn",))):
-        parsed = parse_lines(text.encode(), names, {"y": "text", "x": "number"})
+        parsed = parse_lines(text.encode(), names, {"y": "text", "x": "number"}, clock=Clock("UTC"))
         assert (len(parsed.table), parsed.malformed) == (0, malformed)
         assert [values_of(parsed, name) for name in names] == [[], []]
 
