@@ -197,10 +197,8 @@ def sums_by_bin(
         numbers = numbers.with_columns(number.cast(pl.Int64).alias(name))
         return pl.col(name)
 
-    units = pl.col("known") * BINS
-    whole = integer(units)
     integer_columns = integers(pl.col("known"), integer)
-    numbers = numbers.with_columns(bin=whole + (units > whole).cast(pl.Int64), **integer_columns)
+    numbers = numbers.with_columns(bin=(pl.col("known") * BINS).ceil().cast(pl.Int64), **integer_columns)
     totals = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
     queries = [numbers.group_by(*key.names, "bin").agg(*totals) for key in keys]
     out_of_bounds = rows.select(((values < 0) | (values >= LIMIT)).sum())
