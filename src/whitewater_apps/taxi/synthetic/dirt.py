@@ -7,41 +7,32 @@ reported for yellow months and set to a believable size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from whitewater_apps.taxi.schema import DISPUTE, NO_CHARGE, NULL_RATE_CODE
+from whitewater_apps.taxi.schema import NULL_RATE_CODE
 from whitewater_apps.taxi.synthetic.city import OUTSIDE, UNKNOWN, Mask
-from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
-from whitewater_apps.taxi.synthetic.trips import CHARGES, Trips
+from whitewater_apps.taxi.synthetic.trips import CHARGES, HOUR, MICROSECONDS, Trips
 
-DAY = 86_400 * MICROSECONDS
-AMOUNTS = (*CHARGES, "total_amount", "black_car_fund", "sales_tax")
-COORDINATES = ("pickup_longitude", "pickup_latitude", "dropoff_longitude", "dropoff_latitude")
+DAY = 24 * HOUR
+AMOUNTS = {*CHARGES, "tip_amount", "total_amount", "black_car_fund", "sales_tax", "driver_pay"}
 WRONG_CLOCK = np.datetime64("2009-01-01", "us").astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Dirt:
-    """Share of the trips, or of the lines of a CSV file, that have each fault."""
-
-    dispatched: float = 0.05  # no passengers, rate code, payment, flag or surcharge: not hailed, but sent by an app
-    refunded: float = 0.003  # followed by the same trip with negative amounts
-    repeated: float = 0.0005  # the same record twice
-    without_distance: float = 0.008
-    absurd_distance: float = 0.00005  # up to 200,000 miles
-    wrong_clock: float = 0.0004  # picked up in another month, or in 2009
-    reversed: float = 0.001  # dropped off before being picked up
-    left_running: float = 0.002  # meter stopped almost a day later
-    unknown_rate_code: float = 0.0008  # 99
-    unknown_zone: float = 0.006  # location 264 or 265
-    without_passengers: float = 0.018
-    without_position: float = 0.015  # coordinates 0, 0
-    torn_lines: float = 0.0001  # lines cut off in the middle, besides the trips; at least 3 in a file
-
-
-DIRT = Dirt()
+# Share of the trips, or of the lines of a CSV file, that have each fault.
+DIRT = {
+    "dispatched": 0.05,  # no passengers, rate code, payment, flag or surcharge: not hailed, but sent by an app
+    "refunded": 0.003,  # followed by the same trip with negative amounts
+    "repeated": 0.0005,  # the same record twice
+    "without_distance": 0.008,
+    "absurd_distance": 0.00005,  # up to 200,000 miles
+    "wrong_clock": 0.0004,  # picked up in another month, or in 2009
+    "reversed": 0.001,  # dropped off before being picked up
+    "left_running": 0.002,  # meter stopped almost a day later
+    "unknown_rate_code": 0.0008,  # 99
+    "unknown_zone": 0.006,  # location 264 or 265
+    "without_passengers": 0.018,
+    "torn_line": 0.0001,  # cut off in the middle, besides the trips
+}
 
 
 def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator) -> Trips:
@@ -51,43 +42,32 @@ def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator) -> Trip
     """
     count = len(trips["pickup_datetime"])
 
-    def hit(share: float) -> Mask:
-        return random.random(count) < share
+    def draw(fault: str) -> Mask:
+        return random.random(count) < DIRT[fault]
 
     trips = {name: values.copy() for name, values in trips.items()}
-    trips["dispatched"] = hit(DIRT.dispatched if dispatched else 0.0)
-    _soil_times(trips, hit(DIRT.reversed), hit(DIRT.left_running), hit(DIRT.wrong_clock), random=random)
-    trips["trip_distance"][hit(DIRT.without_distance)] = 0
-    absurd = hit(DIRT.absurd_distance)
+    trips["dispatched"] = draw("dispatched") & dispatched
+    pickup, dropoff = trips["pickup_datetime"], trips["dropoff_datetime"]
+    left_running, backwards, wrong = draw("left_running"), draw("reversed"), draw("wrong_clock")
+    dropoff[left_running] = pickup[left_running] + DAY - random.integers(1, 600, left_running.sum()) * MICROSECONDS
+    pickup[backwards], dropoff[backwards] = dropoff[backwards], pickup[backwards]
+    back = random.choice((31 * DAY, -31 * DAY, (pickup[0] - WRONG_CLOCK) // DAY * DAY), wrong.sum())
+    pickup[wrong] -= back
+    dropoff[wrong] -= back
+    trips["trip_distance"][draw("without_distance")] = 0
+    absurd = draw("absurd_distance")
     trips["trip_distance"][absurd] = np.round(np.exp(random.uniform(np.log(300), np.log(200_000), absurd.sum())), 2)
     for location in ("pickup_location_id", "dropoff_location_id"):
-        unknown = hit(DIRT.unknown_zone)
-        trips[location][unknown] = np.where(random.random(unknown.sum()) < 0.7, UNKNOWN, OUTSIDE)
+        unknown = draw("unknown_zone")
+        trips[location][unknown] = random.choice((UNKNOWN, OUTSIDE), unknown.sum(), p=(0.7, 0.3))
     if "passenger_count" in trips:
-        trips["passenger_count"][hit(DIRT.without_passengers)] = 0
-        trips["rate_code"][hit(DIRT.unknown_rate_code)] = NULL_RATE_CODE
-        lost = hit(DIRT.without_position)
-        for name in COORDINATES:
-            trips[name][lost] = 0
-    _follow(trips, hit(DIRT.repeated))
-    refunds = _follow(trips, hit(DIRT.refunded))
-    if "total_amount" in trips:
-        trips["total_amount"][refunds] -= trips["tip_amount"][refunds]
-        trips["payment_type"][refunds] = random.choice((NO_CHARGE, DISPUTE), refunds.sum())
-    trips["tip_amount"][refunds] = 0
-    for name in trips.keys() & set(AMOUNTS):
+        trips["passenger_count"][draw("without_passengers")] = 0
+        trips["rate_code"][draw("unknown_rate_code")] = NULL_RATE_CODE
+    _follow(trips, draw("repeated"))
+    refunds = _follow(trips, draw("refunded"))
+    for name in trips.keys() & AMOUNTS:
         trips[name][refunds] *= -1
     return trips
-
-
-def _soil_times(trips: Trips, backwards: Mask, left_running: Mask, wrong: Mask, *, random: np.random.Generator) -> None:
-    pickup, dropoff = trips["pickup_datetime"], trips["dropoff_datetime"]
-    dropoff[left_running] = pickup[left_running] + DAY - random.integers(1, 600, left_running.sum()) * MICROSECONDS
-    pickup[backwards], dropoff[backwards] = dropoff[backwards], pickup[backwards].copy()
-    length, moved = dropoff[wrong] - pickup[wrong], pickup[wrong]
-    elsewhere = [WRONG_CLOCK + moved % DAY, moved + 31 * DAY, moved - 31 * DAY]
-    pickup[wrong] = np.choose(random.integers(0, 3, wrong.sum()), elsewhere)
-    dropoff[wrong] = pickup[wrong] + length
 
 
 def _follow(trips: Trips, chosen: Mask) -> Mask:

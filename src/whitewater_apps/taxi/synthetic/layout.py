@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Service
-from whitewater_apps.taxi.schema import ALIASES, TRIP_COLUMNS
-from whitewater_apps.taxi.synthetic.city import Integers, Mask
+from whitewater_apps.taxi.schema import ALIASES, FLAG, TRIP_COLUMNS
 from whitewater_apps.taxi.synthetic.trips import Trips
 
 FIRST_MONTH: dict[Service, str] = {"yellow": "2015-01", "green": "2017-01", "fhvhv": "2019-02"}
@@ -52,11 +50,16 @@ CSV = {
     CSV_UNTIL: (f"{YELLOW_ZONES},congestion_surcharge", "\r\n", 0),
 }
 # Null together in trips sent by an app; the payment of yellow ones is 0 in Parquet.
-LEFT_OUT = ("passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
-            "trip_type")  # fmt: skip
-NEVER_KNOWN = ("ehail_fee", "airport_fee")
-UBER, LYFT = 3, 5
+LEFT_OUT = {"passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
+            "trip_type"}  # fmt: skip
+NARROWED = {"vendor_id", "pickup_location_id", "dropoff_location_id"}
+# Columns of text by raw name, and how the numbers of the model are spelled in them.
 FLAGS = ("N", "Y")
+SPELLINGS = {
+    "hvfhs_license_num": [f"HV{number:04d}" for number in range(6)],
+    "dispatching_base_num": [f"B{90_000 + number}" for number in range(6)],
+    "originating_base_num": [f"B{90_000 + number}" for number in range(6)],
+}
 
 
 class Layout(NamedTuple):
@@ -99,51 +102,19 @@ def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
 
 
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
-    column = ALIASES.get(raw_name.strip().lower()) or raw_name
-    # The payment of a yellow trip that was sent by an app is 0 in Parquet.
-    zero = column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet"
-    nulls = np.zeros(len(trips["vendor_id"]), bool) if zero else _nulls(column, trips, chosen)
-    spellings = _spelled(column, trips, chosen)
-    if spellings is not None:
-        text = pa.large_string() if chosen.recent else pa.string()
-        return pa.array(spellings[0], text).take(pa.array(spellings[1], pa.int64(), mask=nulls))
+    column = ALIASES[raw_name.lower()] or "vendor_id"  # bases follow from the license
     old_parquet = chosen.form == "parquet" and not chosen.recent
-    if nulls.all() and column in NEVER_KNOWN and old_parquet:
-        return pa.nulls(len(nulls))
-    values = trips.get(column, np.zeros(len(nulls)))
-    if column.endswith("_datetime"):
-        unit = "us" if chosen.form == "parquet" else "s"
-        return pa.array(values.astype("datetime64[us]"), mask=nulls).cast(pa.timestamp(unit), safe=False)
-    type_ = pa.int64()
-    if column in ("vendor_id", "pickup_location_id", "dropoff_location_id"):
-        type_ = pa.int32() if chosen.recent else type_
-    elif TRIP_COLUMNS[column].kind == "float64" or (old_parquet and column in LEFT_OUT and not zero):
-        # To January 2023 columns that may be null were stored as floats.
-        type_ = pa.float64()
-    return pa.array(np.where(trips["dispatched"], 0, values) if zero else values, mask=nulls).cast(type_)
-
-
-def _nulls(column: str, trips: Trips, chosen: Layout) -> Mask:
-    if column == "ehail_fee" or (column == "airport_fee" and chosen.month < "2021"):
-        return np.ones(len(trips["vendor_id"]), bool)
-    if column in ("on_scene_datetime", "originating_base_num"):
-        return np.asarray(trips["vendor_id"] == LYFT)
-    # Of app rides none is marked as dispatched.
+    if column not in trips:
+        return pa.nulls(len(trips["dispatched"]), pa.null() if old_parquet else pa.float64())
     left_out = column in LEFT_OUT or (column == "vendor_id" and chosen.form == "csv")
-    return np.asarray(trips["dispatched"] & left_out)
-
-
-def _spelled(column: str, trips: Trips, chosen: Layout) -> tuple[tuple[str, ...], Integers] | None:
-    """Return the spellings of a column of text, and which of them each trip has; None for numbers and times."""
-    license = trips["vendor_id"]
-    if column == "store_and_forward":
-        return FLAGS, trips[column]
-    if chosen.service != "fhvhv":
-        return None
-    if column == "vendor_id":
-        return tuple(f"HV{number:04d}" for number in range(LYFT + 1)), license
-    if column in ("dispatching_base_num", "originating_base_num"):
-        return tuple(f"B{90_000 + number}" for number in range(LYFT + 1)), license
-    if column == "access_a_ride":
-        return (*FLAGS, " "), np.where(license == UBER, 2, trips[column])
-    return (FLAGS, trips[column]) if TRIP_COLUMNS[column].kind == "int8" else None
+    values = pa.array(trips[column], mask=trips["dispatched"] & left_out)
+    if spellings := SPELLINGS.get(raw_name) or (FLAGS if TRIP_COLUMNS[column].codes is FLAG else None):
+        return pa.array(spellings, pa.large_string() if chosen.recent else pa.string()).take(values)
+    if column.endswith("_datetime"):
+        return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if chosen.form == "parquet" else "s"), safe=False)
+    if column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet":
+        return values.fill_null(0)
+    if column in NARROWED:
+        return values.cast(pa.int32() if chosen.recent else pa.int64())
+    # To January 2023 columns that may be null were stored as floats.
+    return values.cast(pa.float64()) if old_parquet and column in LEFT_OUT else values

@@ -1,8 +1,8 @@
 """The source `generated`: a seeded model of TLC's files, with the dirt of the real ones, in the layout of each month.
 
 The parts of the model are documented where they are, in `whitewater_apps.taxi.synthetic`: `city` (zones, distances,
-popularity), `tariff` (fares and surcharges by date), `trips` (demand by hour, speed, payment, tips), `dirt` (faults and
-their rates) and `layout` (columns and spellings by era).
+popularity), `trips` (demand by hour, fares, payment, tips), `dirt` (faults and their rates) and `layout` (columns and
+spellings by era).
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ import pyarrow.parquet as pq
 from whitewater.io.store import remove_unfinished, write_whole
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES
-from whitewater_apps.taxi.synthetic.city import SIZE, city
+from whitewater_apps.taxi.synthetic.city import CITY, SIZE
 from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
 from whitewater_apps.taxi.synthetic.layout import Layout, layout, raw_table
-from whitewater_apps.taxi.synthetic.tariff import MICROSECONDS
-from whitewater_apps.taxi.synthetic.trips import app_trips, hourly_demand, taxi_trips
+from whitewater_apps.taxi.synthetic.trips import MICROSECONDS, app_trips, hourly_demand, taxi_trips
 from whitewater_apps.taxi.zones import COLUMNS
 
 logger = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
 
 def simulate_zones() -> pa.Table:
     """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
-    return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in city()[:3])], list(COLUMNS))
+    return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in CITY[:3])], list(COLUMNS))
 
 
 def write_zones(path: Path) -> Path:
@@ -93,14 +92,15 @@ def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
     first, last = (np.datetime64(chosen.month, "M") + ahead for ahead in (0, 1))
     hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
-    demand = hourly_demand(service, hours)
+    demand = hourly_demand(hours)
     counts = np.random.default_rng(seeds).multinomial(rows, demand / demand.sum())
     blocks = (np.cumsum(counts) - 1) // BLOCK_TRIPS
     for block in np.unique(blocks[counts > 0]):
         random = np.random.default_rng((*seeds, 1 + int(block)))
         hour = np.repeat(hours[blocks == block], counts[blocks == block])
         pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * MICROSECONDS
-        trips = app_trips(pickup, random=random) if service == "fhvhv" else taxi_trips(service, pickup, random=random)
+        simulate = app_trips if service == "fhvhv" else partial(taxi_trips, service)
+        trips = simulate(chosen.month, pickup, random=random)
         dispatched = service != "fhvhv" and chosen.month >= "2019"
         yield raw_table(soil(trips, dispatched=dispatched, random=random), chosen)
 
@@ -119,19 +119,12 @@ def _write_csv(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> Non
         file.write(chosen.header.encode())
         for table in tables:
             pads = [pa.nulls(len(table), pa.string())] * chosen.pads
-            lines = pa.BufferOutputStream()
             names = list(map(str, range(len(table.columns) + chosen.pads)))  # not written
-            pa_csv.write_csv(pa.table([*table.columns, *pads], names), lines, options)
-            file.writelines(_torn(lines.getvalue().to_pybytes(), count=round(DIRT.torn_lines * len(table))))
-
-
-def _torn(lines: bytes, *, count: int) -> Iterator[bytes]:
-    """Yield the lines with ``count`` more among them, evenly, each the first half of the line that follows it."""
-    start = 0
-    for number in range(1, count + 1):
-        end = lines.index(b"\n", len(lines) * number // (count + 1)) + 1
-        following = lines[end : lines.find(b"\r\n", end)]
-        yield lines[start:end]
-        yield following[: len(following) // 2] + b"\r\n"
-        start = end
-    yield lines[start:]
+            buffer = pa.BufferOutputStream()
+            pa_csv.write_csv(pa.table([*table.columns, *pads], names), buffer, options)
+            lines = buffer.getvalue().to_pybytes().splitlines(keepends=True)
+            torn = round(DIRT["torn_line"] * len(lines))
+            for number in range(torn):
+                place = (number + 1) * len(lines) // (torn + 1)
+                lines.insert(place, lines[place][: len(lines[place]) // 2] + b"\r\n")
+            file.writelines(lines)
