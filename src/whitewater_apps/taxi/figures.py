@@ -58,9 +58,8 @@ def _sample_size(rows: pd.DataFrame) -> str:
 
 
 def _overall_mean(rows: pd.DataFrame) -> float:
-    """Return the mean of all trips of the rows, NaN where there are none."""
-    known = rows[rows["trips"] > 0]
-    return float((known["mean"] * known["trips"]).sum() / known["trips"].sum()) if len(known) else float("nan")
+    """Return the mean of all trips of the rows; some rows may have none, and NaN for a mean."""
+    return float((rows["mean"] * rows["trips"]).sum() / rows["trips"].sum())
 
 
 def _interval_name(table: pd.DataFrame) -> str:

@@ -77,7 +77,11 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
     if not of_path and "service" not in names:
         raise InputError(f"{path}: the service of the trips is not known. Put the file below a directory such as "
                          "service=yellow, or add a column service.")  # fmt: skip
-    labels = of_path or _names_in(path)
+    labels: Collection[str | None] = of_path
+    if not labels:
+        with TRIPS.explained(path), pq.ParquetFile(path, read_dictionary=["service"]) as file:
+            batches = file.iter_batches(columns=["service"])  # not all at once
+            labels = {name for batch in batches for name in batch.column(0).unique().cast(pa.string()).to_pylist()}
     for name in labels:
         if not name:
             raise InputError(f"{path}: a trip has no service. Fill the column service, or leave the trip out.")
@@ -100,10 +104,3 @@ def _check_types(path: Path, schema: pa.Schema) -> None:
         if not fits:
             raise InputError(f"{path}: column {name} is {type_}, not {wanted}. Convert it, or run standardize and "
                              "clean.")  # fmt: skip
-
-
-def _names_in(path: Path) -> Collection[str | None]:
-    """Return the distinct texts of column ``service``, read a batch at a time."""
-    with TRIPS.explained(path), pq.ParquetFile(path, read_dictionary=["service"]) as file:
-        batches = file.iter_batches(columns=["service"])
-        return {name for batch in batches for name in batch.column(0).unique().cast(pa.string()).to_pylist()}

@@ -75,7 +75,6 @@ def zones_csv(zones: Zones) -> str:
 def write_unknown_zones(path: Path) -> Path:
     """Write a table with every location in the borough Unknown, for trips that come without a table of zones."""
     rows = [f"{number},Unknown,Location {number},{NOT_AVAILABLE}" for number in range(1, LOCATIONS + 1)]
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_bytes(path, ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode())
     return path
 

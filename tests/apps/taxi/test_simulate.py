@@ -157,9 +157,9 @@ def test_fares_are_those_of_a_meter_or_the_flat_fare_of_jfk(yellow: pd.DataFrame
     np.testing.assert_allclose(units, units.round(), atol=1e-6)
 
 
-def test_the_congestion_surcharge_began_in_february_2019() -> None:
-    assert month("yellow", "2019-01").congestion_surcharge.isna().all()
-    assert set(month("yellow", "2019-02").congestion_surcharge.abs().dropna()) == {0.0, 2.5}
+def test_the_congestion_surcharge_came_with_2019() -> None:
+    assert month("yellow", "2018-12").congestion_surcharge.isna().all()
+    assert set(month("yellow", "2019-01").congestion_surcharge.abs().dropna()) == {0.0, 2.5}
 
 
 def test_cash_tips_are_not_recorded() -> None:

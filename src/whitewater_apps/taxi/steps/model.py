@@ -47,9 +47,15 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     table = read_zones(zones)
     which = FeatureSet(run.settings.features, table.borough_names, table)
     groups = row_groups(trips)
+    limit, splits = run.settings.max_rows, {}
     with run.workers() as workers:
         forecast(groups, which, run, workers)
-        splits = _splits(groups, run, which=which, workers=workers)
+        logger.info("at most %d trips of each service are used: %s", limit, RULE)
+        draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
+        for service in services(groups):
+            split = split_by_time(draw_from(service, workers=workers), run.settings.test_fraction)
+            logger.info("%s: %d of %d eligible trips are used", service, split.rows, split.training.eligible)
+            splits[service] = split
         reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         trained = fit_groups(ready, run, forms=which, workers=workers)
@@ -57,12 +63,14 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     save(TipModel(which, {service: each.models for service, each in trained.items()}), model)
     metrics: dict[str, dict[str, Any]] = {}
     for service, split in splits.items():
-        limit, eligible = run.settings.max_rows, split.training.eligible
-        metrics[service] = {"sample": {"rule": RULE, "limit": limit, "eligible": eligible, "used": split.rows}}
+        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.rows}
+        metrics[service] = {"sample": sample, "status": "fitted" if service in trained else "skipped"}
         if service in trained:
-            metrics[service] |= _fitted_metrics(split, trained[service])
+            held_out_from = str(np.datetime64(split.moment, "us"))
+            trips_of = {"training_trips": len(split.training), "held_out_trips": len(split.held_out)}
+            metrics[service] |= {"split": {"held_out_from": held_out_from, **trips_of}, **trained[service].metrics}
         else:
-            metrics[service] |= {"status": "skipped", "reason": reasons[service]}
+            metrics[service]["reason"] = reasons[service]
             logger.warning("%s: no model: %s", service, reasons[service])
     write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
     _write_predictions(model / "predictions.parquet", splits, trained)
@@ -92,19 +100,6 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     )
 
 
-def _fitted_metrics(split: TimeSplit, trained: Trained) -> dict[str, Any]:
-    """Return what `metrics.json` says of a service that has models."""
-    return {
-        "status": "fitted",
-        "split": {
-            "held_out_from": str(np.datetime64(split.moment, "us")),
-            "training_trips": len(split.training),
-            "held_out_trips": len(split.held_out),
-        },
-        **trained.metrics,
-    }
-
-
 def _write_predictions(path: Path, splits: Mapping[Service, TimeSplit], trained: Mapping[Service, Trained]) -> None:
     """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
     import pyarrow as pa
@@ -132,20 +127,6 @@ def _reason_to_skip(split: TimeSplit, settings: Model) -> str | None:
     if len(split.held_out) < MINIMUM_HELD_OUT:
         return f"{len(split.held_out)} trips held out, fewer than {MINIMUM_HELD_OUT}"
     return None
-
-
-def _splits(
-    groups: Sequence[RowGroup], run: Run[Model], *, which: FeatureSet, workers: Workers
-) -> dict[Service, TimeSplit]:
-    """Draw the trips of each service, and split them by time."""
-    limit, splits = run.settings.max_rows, {}
-    draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
-    logger.info("at most %d trips of each service are used: %s", limit, RULE)
-    for service in services(groups):
-        sample = draw_from(service, workers=workers)
-        logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
-        splits[service] = split_by_time(sample, run.settings.test_fraction)
-    return splits
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Step `tips`: how people tip by hour, weekday, month, payment, passengers, borough and zone."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whitewater.script import main
 from whitewater.step import Outputs, Run
@@ -11,28 +10,24 @@ from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.tip_tables import ALL, tip_tables, trip_parts
 from whitewater_apps.taxi.zones import read_zones
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
-    """Summarize tip / fare of the trips whose tip was recorded, by service and over all services."""
+    """Summarize tip / fare of the trips whose tip was recorded, by service and over all services.
+
+    Tables are Parquet or, by the suffix of their name, CSV with 10 significant digits.
+    """
     partitions = group_parts(trip_parts(trips), rows=run.device.partition_rows)
     with run.workers() as workers:
         sums = operations(run.engine).tip_statistics(partitions, workers=workers)
     frames = tip_tables(sums, read_zones(zones), confidence=run.settings.confidence)
     for name, path in tables.items():
-        _write_table(frames[Path(name).stem.removeprefix("tips_by_")], path)
+        table = frames[Path(name).stem.removeprefix("tips_by_")]
+        if path.suffix == ".csv":
+            table.to_csv(path, index=False, float_format="%.10g")
+        else:
+            table.to_parquet(path, index=False)
     total = frames["hour"][frames["hour"]["service"] == ALL]
     run.note(all_trips=int(total["all_trips"].sum()), trips=int(total["trips"].sum()))
-
-
-def _write_table(table: "pd.DataFrame", path: Path) -> None:
-    """Write a table as Parquet or, by the suffix, as CSV with 10 significant digits."""
-    if path.suffix == ".csv":
-        table.to_csv(path, index=False, float_format="%.10g")
-    else:
-        table.to_parquet(path, index=False)
 
 
 if __name__ == "__main__":

@@ -70,11 +70,6 @@ class City(NamedTuple):
     north: Floats
     character: Floats
 
-    @property
-    def is_airport(self) -> Mask:
-        """Which zones are airports."""
-        return np.isin(self.service_zone, ("Airports", "EWR"))
-
 
 def _build() -> City:
     """Return the city, always the same: a zone's neighbors, name and riders do not depend on a simulated month."""
@@ -94,6 +89,7 @@ def _build() -> City:
 
 
 CITY = _build()
+IS_AIRPORT = np.isin(CITY.service_zone, ("Airports", "EWR"))
 
 
 def miles_between(start: Integers, end: Integers) -> Floats:
@@ -111,13 +107,13 @@ def draw_pickups(service: Service, count: int, *, random: np.random.Generator) -
 def draw_dropoffs(service: Service, pickups: Integers, *, random: np.random.Generator) -> Integers:
     """Draw drop-off locations: airports, or by popularity times a decay with the distance from the pickup."""
     every = np.arange(SIZE)
-    reach = np.where(CITY.is_airport, AIRPORT_REACH, REACH[service])[:, None]
+    reach = np.where(IS_AIRPORT, AIRPORT_REACH, REACH[service])[:, None]
     weights = _popularity(DROPOFFS) * np.exp(-miles_between(every[:, None], every) / reach)
     cumulative = np.cumsum(weights, axis=1)
     # Rows of cumulative shares one above the other make one sorted array, so that one search serves all trips.
     rows = (every[:, None] + cumulative / cumulative[:, -1:]).ravel()
     in_the_city = np.searchsorted(rows, pickups + random.random(len(pickups)), side="right") % SIZE
-    airports = random.choice(np.flatnonzero(CITY.is_airport), len(pickups), p=(0.06, 0.46, 0.48))
+    airports = random.choice(np.flatnonzero(IS_AIRPORT), len(pickups), p=(0.06, 0.46, 0.48))
     return np.where(random.random(len(pickups)) < TO_AIRPORTS, airports, in_the_city)
 
 

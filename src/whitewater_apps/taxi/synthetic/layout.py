@@ -53,12 +53,13 @@ CSV = {
 LEFT_OUT = {"passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
             "trip_type"}  # fmt: skip
 NARROWED = {"vendor_id", "pickup_location_id", "dropoff_location_id"}
-# Columns of text by raw name, and how the numbers of the model are spelled in them.
+# How numbers of the model are spelled in columns of text: in flags, and by raw name in others.
 FLAGS = ("N", "Y")
+BASES = [f"B{90_000 + number}" for number in range(6)]
 SPELLINGS = {
     "hvfhs_license_num": [f"HV{number:04d}" for number in range(6)],
-    "dispatching_base_num": [f"B{90_000 + number}" for number in range(6)],
-    "originating_base_num": [f"B{90_000 + number}" for number in range(6)],
+    "dispatching_base_num": BASES,
+    "originating_base_num": BASES,
 }
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.schema import CARD, CASH, DISPUTE, NO_CHARGE
 from whitewater_apps.taxi.synthetic import city
-from whitewater_apps.taxi.synthetic.city import CITY, JFK, Floats, Integers
+from whitewater_apps.taxi.synthetic.city import CITY, IS_AIRPORT, JFK, Floats, Integers
 
 Trips = dict[str, npt.NDArray[Any]]
 
@@ -41,8 +41,8 @@ BY_CARD: dict[Service, float] = {"yellow": 0.71, "green": 0.57}
 PASSENGERS = (0.705, 0.150, 0.043, 0.020, 0.050, 0.032)  # one to six
 FLAT_FARE = 52.0  # between Manhattan and JFK; elsewhere the meter counts
 INITIAL, UNIT = 2.50, 0.50
-# Fees in US dollars, and the month since when they are due.
-CONGESTION, AIRPORT, DISTRICT = ("2019-02", 2.50), ("2021-01", 1.25), ("2025-01", 0.75)
+# Fees in US dollars, and the month since when they are in the records.
+CONGESTION, AIRPORT, DISTRICT = ("2019-01", 2.50), ("2021-01", 1.25), ("2025-01", 0.75)
 CHARGES = (
     "fare_amount", "extra", "mta_tax", "improvement_surcharge", "tolls_amount", "congestion_surcharge",
     "airport_fee", "cbd_congestion_fee",
@@ -96,7 +96,7 @@ def app_trips(month: str, pickup: Integers, *, random: np.random.Generator) -> T
     count = len(pickup)
     surge = np.maximum(random.lognormal(0.05, 0.2, count), 0.9)
     metered = 2.55 + 1.75 * trips["trip_distance"] + 0.35 * trips["trip_time"] / 60
-    fare = np.round(np.maximum(metered * surge, 8), 2)
+    fare: Floats = np.maximum(metered * surge, 8).round(2)
     arrived = pickup - random.integers(10, 120, count) * MICROSECONDS
     flags = {"shared_request": 0.08, "shared_match": 0.05, "access_a_ride": 0.0, "wheelchair_request": 0.0015,
              "wheelchair_match": 0.03}  # fmt: skip
@@ -133,7 +133,7 @@ def _journeys(service: Service, month: str, pickup: Integers, *, random: np.rand
     yellow, crosses = CITY.service_zone == "Yellow Zone", CITY.borough[start] != CITY.borough[end]
     due = {
         "congestion_surcharge": (CONGESTION, yellow[start] | yellow[end]),
-        "airport_fee": (AIRPORT, CITY.is_airport[start]),
+        "airport_fee": (AIRPORT, IS_AIRPORT[start]),
         "cbd_congestion_fee": (DISTRICT, yellow[start] | yellow[end]),
     }
     return {
