@@ -21,7 +21,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from whitewater_apps.taxi import synthetic as simulation
-from whitewater_apps.taxi.synthetic.months import simulate_month, simulate_zones
+from whitewater_apps.taxi.synthetic.months import simulate_month, write_zones
 
 FIRST_YEAR = 2019
 ROW_GROUP_ROWS = 2**20
@@ -97,10 +97,7 @@ def prepare(directory: Path, *, months: int, rows: int, seed: int, with_csv: boo
             list(pool.map(partial(_prepare_month, rows=rows, seed=seed), parquet, names))
             list(pool.map(_prepare_csv, parquet, csv))
     digests = [str(json.loads(_known(path).read_text())["sha256"]) for path in parquet]
-    zones = folder / "zones.csv"
-    staging = _staging(zones)
-    pa_csv.write_csv(simulate_zones(), staging)
-    staging.replace(zones)
+    zones = write_zones(folder / "zones.csv")
     return Months(
         tuple(parquet), tuple(csv), zones, rows * months, hashlib.sha256("".join(digests).encode()).hexdigest()
     )

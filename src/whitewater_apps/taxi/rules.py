@@ -29,9 +29,10 @@ def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -
 
     Raises InputError if the table has no zone in a borough that is excluded.
     """
+    usual = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
     return (
         *(Rule(f"missing_{name}", name, "missing") for name in settings.required),
-        *_stray_month_rules(settings, catalog),
+        *([Rule(STRAY_MONTH, "file_month", "not in", usual)] if settings.minimum_month_share > 0 else ()),
         *_borough_rules("pickup", settings.exclude_pickup_boroughs, zones),
         *_borough_rules("dropoff", settings.exclude_dropoff_boroughs, zones),
         *_bound_rules(settings),
@@ -70,11 +71,6 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
             if rows >= minimum_share * total and any(abs(month - main) <= NEAR_MONTHS for main in main_months)
         ]
     return usual_keys
-
-
-def _stray_month_rules(settings: Clean, catalog: Sequence[Mapping[str, Any]]) -> list[Rule]:
-    usual_keys = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
-    return [Rule(STRAY_MONTH, "file_month", "not in", usual_keys)] if settings.minimum_month_share > 0 else []
 
 
 def _borough_rules(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:

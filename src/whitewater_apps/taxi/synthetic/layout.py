@@ -14,6 +14,7 @@ from whitewater_apps.taxi.synthetic.trips import Trips
 FIRST_MONTH: dict[Service, str] = {"yellow": "2015-01", "green": "2017-01", "fhvhv": "2019-02"}
 PARQUET_SINCE = "2017-01"  # what the model writes as Parquet; TLC has converted older months too, without coordinates
 CSV_UNTIL = "2022-04"  # in May 2022 TLC moved to Parquet
+NARROWED_SINCE = "2023-02"  # types, of Parquet
 
 YELLOW_2015 = (
     "VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,passenger_count,trip_distance,pickup_longitude,pickup_latitude,"
@@ -73,11 +74,6 @@ class Layout(NamedTuple):
     header: str = ""
     pads: int = 0
 
-    @property
-    def recent(self) -> bool:
-        """Whether the file is of the time since TLC narrowed the types, in 2023."""
-        return self.month >= "2023-02"
-
 
 def layout(service: Service, month: str, *, first: bool = False) -> Layout:
     """Return the layout of a service's file of a month: before 2017 as published then (CSV), later as today (Parquet).
@@ -92,7 +88,7 @@ def layout(service: Service, month: str, *, first: bool = False) -> Layout:
     if month < PARQUET_SINCE or (first and service == "yellow" and month <= CSV_UNTIL):
         header, end, pads = next(rest for last, rest in CSV.items() if month <= last)
         return Layout(service, month, "csv", header.split(","), f"{header}{end}", pads)
-    fees = ["Airport_fee" if month >= "2023-02" else "airport_fee"] if service == "yellow" else []
+    fees = ["Airport_fee" if month >= NARROWED_SINCE else "airport_fee"] if service == "yellow" else []
     fees += ["cbd_congestion_fee"] if month >= "2025-01" else []
     return Layout(service, month, "parquet", [*PARQUET[service].split(","), *fees])
 
@@ -104,18 +100,18 @@ def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
 
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
     column = ALIASES[raw_name.lower()] or "vendor_id"  # bases follow from the license
-    old_parquet = chosen.form == "parquet" and not chosen.recent
+    recent, parquet = chosen.month >= NARROWED_SINCE, chosen.form == "parquet"
     if column not in trips:
-        return pa.nulls(len(trips["dispatched"]), pa.null() if old_parquet else pa.float64())
-    left_out = column in LEFT_OUT or (column == "vendor_id" and chosen.form == "csv")
+        return pa.nulls(len(trips["dispatched"]), pa.null() if parquet and not recent else pa.float64())
+    left_out = column in LEFT_OUT or (column == "vendor_id" and not parquet)
     values = pa.array(trips[column], mask=trips["dispatched"] & left_out)
     if spellings := SPELLINGS.get(raw_name) or (FLAGS if TRIP_COLUMNS[column].codes is FLAG else None):
-        return pa.array(spellings, pa.large_string() if chosen.recent else pa.string()).take(values)
+        return pa.array(spellings, pa.large_string() if recent else pa.string()).take(values)
     if column.endswith("_datetime"):
-        return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if chosen.form == "parquet" else "s"), safe=False)
-    if column == "payment_type" and chosen.service == "yellow" and chosen.form == "parquet":
+        return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if parquet else "s"), safe=False)
+    if column == "payment_type" and chosen.service == "yellow" and parquet:
         return values.fill_null(0)
     if column in NARROWED:
-        return values.cast(pa.int32() if chosen.recent else pa.int64())
+        return values.cast(pa.int32() if recent else pa.int64())
     # To January 2023 columns that may be null were stored as floats.
-    return values.cast(pa.float64()) if old_parquet and column in LEFT_OUT else values
+    return values.cast(pa.float64()) if parquet and not recent and column in LEFT_OUT else values

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from whitewater.io.store import remove_unfinished, write_whole
+from whitewater.io.store import remove_unfinished, write_bytes, write_whole
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES
-from whitewater_apps.taxi.synthetic.city import CITY, SIZE
+from whitewater_apps.taxi.synthetic.city import CITY
 from whitewater_apps.taxi.synthetic.dirt import DIRT, soil
 from whitewater_apps.taxi.synthetic.layout import Layout, layout, raw_table
 from whitewater_apps.taxi.synthetic.trips import MICROSECONDS, app_trips, hourly_demand, taxi_trips
-from whitewater_apps.taxi.zones import COLUMNS
+from whitewater_apps.taxi.zones import Zones, zones_csv
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +48,10 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
     return pa.concat_tables(_tables(layout(service, month), rows=rows, seed=seed))
 
 
-def simulate_zones() -> pa.Table:
-    """Return the simulated city's zone table in TLC's layout: 265 rows, LocationID int64, the rest text."""
-    return pa.table([pa.array(range(1, SIZE)), *(pa.array(texts[1:].tolist()) for texts in CITY[:3])], list(COLUMNS))
-
-
 def write_zones(path: Path) -> Path:
-    """Write the simulated city's zone table as CSV, and return its path."""
-    options = pa_csv.WriteOptions(quoting_header="none")
-    write_whole(path, lambda place: pa_csv.write_csv(simulate_zones(), place, options))
+    """Write the simulated city's zone table, 265 rows in TLC's layout, and return its path."""
+    borough, name, service_zone = ((None, *texts[1:].tolist()) for texts in CITY[:3])
+    write_bytes(path, zones_csv(Zones(borough, name, service_zone, duplicates=0)).encode())
     return path
 
 
