@@ -17,7 +17,7 @@ STEPS = sorted(
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
     "pagerank": {"communities"},
-    "recsys": {"drift", "features", "fit", "plot"},  # plot reads features by our reader of Parquet
+    "recsys": {"features", "fit", "plot"},  # plot reads features by our reader of Parquet
 }
 # Each step in a fork of a process that has what all steps import.
 IMPORT_EACH = """

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from math import log as ln
 from math import sqrt
@@ -51,26 +52,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from scipy.special import chdtri, kolmogi, ndtri, rel_entr
 
-from whitewater.features.categories.groups import enlarge
-from whitewater.features.categories.values import (
-    CategoryCounter,
-    CategoryTable,
-    as_categories,
-    as_floats,
-    order_by_frequency,
-)
-from whitewater.features.columns.codes import count_codes
-from whitewater.features.columns.column import Column, Lists
-from whitewater.features.columns.parquet import read_columns
 from whitewater.features.log_folder import FORMAT as LOG_FORMAT
 from whitewater.features.log_folder import Log, LogFile
-from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.tables.arrow_arrays import one_array, to_numpy
 from whitewater_apps.recsys.config import Drift
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
+# A column, by row group.
+Parts = Iterable[pa.ChunkedArray]
 FORMAT = 1
 VERDICTS = ("drift", "chance", "stable")
 """From worst to best."""
@@ -95,7 +88,7 @@ class Bins:
     """
 
     bins: Counts
-    count: Callable[[Column], Counts]
+    count: Callable[[Parts], Counts]
     known: int | None = None
     once: int = 0
 
@@ -105,7 +98,7 @@ def drift_report(log: Log, columns: list[dict[str, Any]], settings: Drift) -> di
     days = []
     for day, files in _days(log):
         rows = sum(file.rows for file in files)
-        clicks = sum(pc.sum(LOG_FORMAT.table(log.path / file.name, [log.label]).column(0)).as_py() for file in files)
+        clicks = sum(pc.sum(part).as_py() for part in _read(log, log.label, files))
         days.append({"day": day, "rows": rows, "label_rate": _share(clicks, rows)})
     return {
         "format": FORMAT,
@@ -125,23 +118,13 @@ def drift_report(log: Log, columns: list[dict[str, Any]], settings: Drift) -> di
 def column_report(name: str, *, log: Log, settings: Drift) -> dict[str, Any]:
     """Return what the report has of a column."""
     (_, first), *later = _days(log)
+    read = partial(_read, log, name)
     if log.columns[name] == "continuous":
-        bins = number_bins(_sample(log, name, first), bins=settings.bins)
+        bins = number_bins(_sample(read(first), rows=sum(file.rows for file in first)), bins=settings.bins)
     else:
-        kind = log.types[name]
-        counter = CategoryCounter(kind.value_type if pa.types.is_list(kind) else kind)
-        rows = np.zeros(0, np.int64)
-        for part in _read(log, name, first):
-            values, counts, _ = value_counts(part)
-            numbers = counter.add(values)
-            rows = enlarge(rows, counter.size)
-            np.add.at(rows, numbers, counts)
-        bins = category_bins(counter.values(), rows[: counter.size], categories=settings.categories)
-    reference = sum(map(bins.count, _read(log, name, first)), np.zeros(len(bins.bins), np.int64))
-    days = []
-    for day, files in later:
-        counts = sum(map(bins.count, _read(log, name, files)), np.zeros_like(reference))
-        days.append({"day": day, **compare(bins, reference, counts, settings)})
+        bins = category_bins(read(first), categories=settings.categories)
+    reference = bins.count(read(first))
+    days = [{"day": day, **compare(bins, reference, bins.count(read(files)), settings)} for day, files in later]
     return {
         "name": name,
         "role": log.columns[name],
@@ -156,21 +139,29 @@ def _days(log: Log) -> list[tuple[int, list[LogFile]]]:
     return [(day, list(files)) for day, files in groupby(log.files, key=lambda file: file.day)]
 
 
-def _read(log: Log, name: str, files: Iterable[LogFile]) -> Iterator[Column]:
-    """Yield a column of some files, by row group."""
-    for file in files:
-        for group in LOG_FORMAT.row_groups(log.path / file.name, rows=file.rows):
-            yield read_columns(group.path, group.number, [name])[name]
+def _read(log: Log, name: str, files: Sequence[LogFile]) -> Iterator[pa.ChunkedArray]:
+    """Yield a column of some files, by row group; text has a dictionary."""
+    texts = [name] if pa.types.is_string(log.types[name]) else None
+    for path, rows in ((log.path / file.name, file.rows) for file in files):
+        with LOG_FORMAT.explained(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+            LOG_FORMAT.check_rows(path, file.metadata.num_rows, rows)
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number, [name], use_threads=False).column(0).unify_dictionaries()
 
 
-def _sample(log: Log, name: str, files: Sequence[LogFile]) -> Floats:
-    """Return numbers of some files that are not null, of more than `SAMPLE` each second, third, ..."""
-    step, first, parts = -(-sum(file.rows for file in files) // SAMPLE), 0, []
-    for part in _read(log, name, files):
-        parts.append(as_floats(part)[-first % step :: step])
+def _sample(parts: Parts, *, rows: int) -> Floats:
+    """Return the numbers that are not null, of more than `SAMPLE` rows each second, third, ..."""
+    step, first, drawn = -(-rows // SAMPLE), 0, []
+    for part in parts:
+        drawn.append(_floats(part)[-first % step :: step])
         first += len(part)
-    sample: Floats = np.concatenate(parts)
+    sample: Floats = np.concatenate(drawn)
     return sample[~np.isnan(sample)]
+
+
+def _floats(part: pa.ChunkedArray) -> Floats:
+    """Return numbers, NaN where they are null."""
+    return to_numpy(part.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
 def number_bins(sample: Floats, *, bins: int) -> Bins:
@@ -185,12 +176,14 @@ def number_bins(sample: Floats, *, bins: int) -> Bins:
     cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], _before(heavy), heavy]))
     fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(sample, EDGES))
     edges = np.unique(np.concatenate([_before(fine), fine, cuts, [np.inf]]))
+    places = np.append(np.searchsorted(cuts, edges), len(cuts) + 1)
 
-    def count(column: Column) -> Counts:
+    def count(parts: Parts) -> Counts:
         # A null is NaN, which is sorted after infinity.
-        return np.bincount(np.searchsorted(edges, as_floats(column)), minlength=len(edges) + 1)
+        found = (np.searchsorted(edges, _floats(part)) for part in parts)
+        return sum((np.bincount(each, minlength=len(places)) for each in found), np.zeros(len(places), np.int64))
 
-    return Bins(np.append(np.searchsorted(cuts, edges), len(cuts) + 1), count)
+    return Bins(places, count)
 
 
 def _before(values: Floats) -> Floats:
@@ -204,25 +197,23 @@ def _quantiles(sample: Floats, count: int) -> Floats:
     return np.sort(sample)[ranks] if len(sample) else sample
 
 
-def category_bins(values: pa.Array, rows: Counts, *, categories: int) -> Bins:
-    """Return the bins for the categories of the reference, given the rows of each, at least one.
+def category_bins(parts: Parts, *, categories: int) -> Bins:
+    """Return the bins for the categories of the reference.
 
     The ``categories`` most frequent have a place of their own if they have `LEAST_ROWS`; where several are equally
     frequent it is the first ones in ascending order that have. Of lists the elements are counted.
     """
-    frequent = np.flatnonzero(rows >= LEAST_ROWS)
-    if len(frequent) > categories:
-        frequent = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))[:categories]]
-    others = len(frequent)
-    # What is not known is found at -1.
-    places = np.append(np.full(len(rows), others), others + 1)
-    places[frequent] = np.arange(others)
-    known = CategoryTable(values)
+    known = value_counts(parts)[0].sort_by([("rows", "descending"), ("value", "ascending")])
+    values, rows = one_array(known["value"]), to_numpy(known["rows"])
+    others = min(categories, int((rows >= LEAST_ROWS).sum()))
+    # What is not known is found behind the last.
+    places = np.append(np.minimum(np.arange(len(values)), others), others + 1)
 
-    def count(column: Column) -> Counts:
-        found, counts, nulls = value_counts(column)
+    def count(parts: Parts) -> Counts:
+        found, nulls = value_counts(parts)
         at_places = np.zeros(others + 3, np.int64)
-        np.add.at(at_places, places[known.look_up(found)], counts)
+        at = to_numpy(pc.index_in(found["value"], value_set=values).fill_null(len(values)))
+        np.add.at(at_places, places[at], to_numpy(found["rows"]))
         at_places[-1] = nulls
         return at_places
 
@@ -230,46 +221,47 @@ def category_bins(values: pa.Array, rows: Counts, *, categories: int) -> Bins:
     return Bins(bins, count, known=len(values), once=int((rows == 1).sum()))
 
 
-def value_counts(column: Column) -> tuple[pa.Array, Counts, int]:
-    """Return the categories of a column or of its lists' elements, the rows of each, and the nulls or empty lists.
-
-    A category of a dictionary may come twice.
-    """
-    if isinstance(column, Lists):
-        values, rows, _ = value_counts(column.values)
-        return values, rows, int((column.offsets[1:] == column.offsets[:-1]).sum())
-    categories = as_categories(column)
-    rows = count_codes(categories.codes, len(categories.dictionary))
-    present = np.flatnonzero(rows)
-    return categories.dictionary.take(to_arrow(present)), rows[present], len(categories) - int(rows.sum())
+def value_counts(parts: Parts) -> tuple[pa.Table, int]:
+    """Return each ``value`` of a column or of its lists' elements with its ``rows``, and the nulls or empty lists."""
+    names, counted, nulls = ["value", "rows"], list[pa.Table](), 0
+    for part in parts:
+        elements = part
+        if pa.types.is_list(part.type):
+            elements = pc.list_flatten(part)
+            nulls += len(part) - np.count_nonzero(to_numpy(pc.list_value_length(part).fill_null(0)))
+        else:
+            nulls += part.null_count
+        values, rows = elements.drop_null().value_counts().flatten()
+        decoded = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        both = pa.concat_tables([*counted, pa.table([decoded, rows], names)])
+        counted = [both.group_by("value", use_threads=False).aggregate([("rows", "sum")]).rename_columns(names)]
+    return counted[0], nulls
 
 
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:
     """Return the measures of a day, their limits of chance and the verdict, given the rows at places of the bins."""
     before, now = (np.bincount(bins.bins, places).astype(np.int64) for places in (reference, counts))
     rows, values, total = int(counts.sum()), int(counts[:-1].sum()), int(reference[:-1].sum())
-    # Columns of lists count elements, so there may be none.
-    measures: dict[str, float | None] = {"psi": None, "jensen_shannon": None}
-    limits = dict.fromkeys(measures, 0.0)
+    # Each measure and its limit of chance. Columns of lists count elements, so there may be none.
+    measures: dict[str, tuple[float | None, float]] = {"psi": (None, 0.0), "jensen_shannon": (None, 0.0)}
     if before.any() and now.any():
-        measures = {"psi": psi(before, now), "jensen_shannon": jensen_shannon(before, now)}
         limits = chance(before, now)
+        measures = {each.__name__: (each(before, now), limits[each.__name__]) for each in (psi, jensen_shannon)}
     if bins.known is None:
         comparable = total > 0 and values > 0
-        measures["ks"] = kolmogorov_smirnov(reference[:-1], counts[:-1]) if comparable else None
-        limits["ks"] = chance_of_ks(total, values) if comparable else 1.0
+        distance = kolmogorov_smirnov(reference[:-1], counts[:-1]) if comparable else None
+        measures["ks"] = distance, chance_of_ks(total, values) if comparable else 1.0
     else:
-        measures["new_categories"] = _share(int(counts[-2]), rows)
-        comparable = total > 0 and rows > 0
-        limits["new_categories"] = chance_of_new_categories(bins.once, total, rows) if comparable else 1.0
-    above_threshold = [name for name, value in measures.items() if value and value > getattr(settings, name)]
-    above = [name for name in above_threshold if (measures[name] or 0.0) > limits[name]]
+        limit = chance_of_new_categories(bins.once, total, rows) if total and rows else 1.0
+        measures["new_categories"] = _share(int(counts[-2]), rows), limit
+    high = {name: value for name, (value, _) in measures.items() if value and value > getattr(settings, name)}
+    above = [name for name, value in high.items() if value > measures[name][1]]
     return {
         "nulls": _share(int(counts[-1]), rows),
-        **{name: None if value is None else round(value, _DIGITS) for name, value in measures.items()},
-        "chance": {name: round(value, _DIGITS) for name, value in limits.items()},
+        **{name: None if value is None else round(value, _DIGITS) for name, (value, _) in measures.items()},
+        "chance": {name: round(limit, _DIGITS) for name, (_, limit) in measures.items()},
         "above": above,
-        "verdict": "drift" if above else "chance" if above_threshold else "stable",
+        "verdict": "drift" if above else "chance" if high else "stable",
     }
 
 

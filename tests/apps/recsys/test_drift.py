@@ -20,7 +20,6 @@ from scipy.spatial import distance
 
 from tests.helpers.recsys_logs import write_log
 from whitewater.engines import Device, resolve
-from whitewater.features.columns.column import Numbers
 from whitewater.features.config import Role
 from whitewater.features.log_folder import TYPES, LogColumn
 from whitewater.step import Output, Run
@@ -74,6 +73,10 @@ def one_day(tmp_path: Path, type_: str, reference: Values, now: Values, chosen: 
     compared = column(report_of(events, tmp_path, chosen), "x")["days"]
     assert len(compared) == 1
     return cast("dict[str, Any]", compared[0])
+
+
+def column_of(values: npt.ArrayLike) -> list[pa.ChunkedArray]:
+    return [pa.chunked_array([np.asarray(values)])]
 
 
 def written_out_psi(reference: Sequence[int], now: Sequence[int]) -> float:
@@ -245,7 +248,7 @@ def test_only_what_is_above_its_threshold_and_above_chance_is_drift() -> None:
 
     def verdict(shift: float, rows: int, chosen: Drift) -> tuple[str, list[str]]:
         values = [random.standard_normal(rows), random.standard_normal(rows) + shift]
-        counts = [bins.count(Numbers(each)) for each in values]
+        counts = [bins.count(column_of(each)) for each in values]
         found = compare(bins, counts[0], counts[1], chosen)
         return found["verdict"], found["above"]
 
@@ -304,11 +307,11 @@ def test_limits_of_chance_are_those_of_their_distributions() -> None:
 @settings(max_examples=50, deadline=None)
 def test_every_value_is_in_one_bin_and_heavy_values_are_alone(sample: npt.NDArray[np.float64], bins: int) -> None:
     made = number_bins(sample, bins=bins)
-    counts = np.bincount(made.bins, made.count(Numbers(sample)))
+    counts = np.bincount(made.bins, made.count(column_of(sample)))
     values, rows = np.unique(sample, return_counts=True)
 
     assert counts.sum() == len(sample)
     assert all(before <= after <= before + 1 for before, after in pairwise(made.bins))
     for value in values[rows * bins >= len(sample)]:
-        bin_of = made.bins[made.count(Numbers(np.array([value]))).argmax()]
+        bin_of = made.bins[made.count(column_of([value])).argmax()]
         assert (made.bins == bin_of).sum() == 1
