@@ -228,7 +228,7 @@ def value_counts(parts: Parts) -> tuple[pa.Table, int]:
         elements = part
         if pa.types.is_list(part.type):
             elements = pc.list_flatten(part)
-            nulls += len(part) - np.count_nonzero(to_numpy(pc.list_value_length(part).fill_null(0)))
+            nulls += len(part) - int(np.count_nonzero(to_numpy(pc.list_value_length(part).fill_null(0))))
         else:
             nulls += part.null_count
         values, rows = elements.drop_null().value_counts().flatten()
