@@ -2,55 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from whitewater.engines import Array
+from whitewater.features.artifact import FORMAT
+from whitewater.features.categories.vocabulary import TABLE
 from whitewater.features.feature_folder import CONTINUOUS
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
+from whitewater.io.store import read_json
+from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.recsys.drift_report import VERDICTS
-from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured, measured_sets
-from whitewater_apps.recsys.value_frequencies import Floats, frequencies, histogram, learned_vocabularies, values_of
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
     from whitewater.features.feature_folder import FeatureFolder
     from whitewater.features.log_folder import Log
 
-# The models of `metrics.json`.
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Values = Mapping[str, Any]
 LOOKS = {
     "logistic_regression": Look("logistic regression", style.BLUE, "o"),
     "boosted_trees": Look("boosted trees", style.VERMILION, "s"),
 }
-# At most this many sets of features are drawn: those without which most is lost.
-_MAX_SETS = 30
-# How far the points of a model are shifted from the line of their set.
-_SHIFT = 0.17
-_MAX_COLUMNS = 40
-# Height of a row in inches; fewer rows share the height of the minimum number.
-_ROW_INCHES, _MIN_ROWS = 0.215, 3
-# Up to this many cells side by side have edges, or room for a number.
-_MAX_CELLS_WITH_EDGES, _MAX_CELLS_WITH_NUMBERS = 60, 12
+# At most this many sets of features, or columns, are drawn: those of which there is most to tell.
+_MOST_ROWS = 40
+# Up to this many cells side by side have room for a number.
+_MOST_NUMBERS = 12
 _ABBREVIATIONS = {"psi": "PSI", "ks": "KS", "jensen_shannon": "JS", "new_categories": "new"}
 # Points of a line of counts; more would overlap.
 _POINTS = 200
-_MAX_BARS = 30
-
-Qualities = Mapping[str, Mapping[str, Any]]
+_BINS = 60
+_MOST_IN_A_BIN = 0.9
 
 
 # ---- models
 
 
 @style.styled
-def auc(metrics: Mapping[str, Any]) -> Figure:
+def auc(metrics: Values) -> Figure:
     """Draw the area under the ROC curve of each model with each set of features, with 95% confidence intervals.
 
     ``metrics`` is the content of `metrics.json`.
@@ -60,29 +60,30 @@ def auc(metrics: Mapping[str, Any]) -> Figure:
     if not models:
         reason = "There is no area under the ROC curve: the test rows are all of one label, or no model was trained."
         return style.explained(title, reason)
-    all_keys = _sort_sets(models)
-    keys = all_keys[:_MAX_SETS]
+    keys = _sort_sets(models)
+    shown = keys[:_MOST_ROWS]
     subtitle = (
         f"Area under the ROC curve on {_test_rows(metrics)}, all later than those trained on. Lines: intervals of 95 % "
         "(DeLong); dashed: with all features."
     )
-    notes = _notes_of_sets(metrics["groups"], models, all_keys)
-    if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
-        notes.insert(0, "So few test rows of a label do not measure it: no value here tells anything.")
-    figure, body = style.titled(9, 1.15 + 0.42 * len(keys), title=title, subtitle=subtitle, notes=notes)
+    notes = _notes_of_sets(metrics, models, keys)
+    figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):
-        shift = (2 * number - (len(models) - 1)) * _SHIFT
-        _draw_areas(axes, [sets.get(key) for key in keys], LOOKS[name], shift=shift)
-    axes.set_yticks(range(len(keys)), [_name_of_set(key, metrics["groups"]) for key in keys])
-    axes.set(ylim=(len(keys) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
+        # Models are drawn side by side.
+        points = {row + 0.34 * (number - (len(models) - 1) / 2): sets.get(key) for row, key in enumerate(shown)}
+        _draw_areas(axes, {y: quality for y, quality in points.items() if quality}, LOOKS[name])
+        if ALL in sets:
+            axes.axvline(sets[ALL]["auc"], color=LOOKS[name].color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
+    axes.set_yticks(range(len(shown)), [_name_of_set(key, metrics["groups"]) for key in shown])
+    axes.set(ylim=(len(shown) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
     axes.margins(x=0.08)
     axes.grid(visible=False, axis="y")
     body.legend(handles=axes.containers, loc="outside upper left", ncols=2)
     return figure
 
 
-def _test_rows(metrics: Mapping[str, Any]) -> str:
+def _test_rows(metrics: Values) -> str:
     """Return the number of test rows as text, with how many they were drawn from and the share of label 1."""
     test = metrics["parts"]["test"]
     drawn = f", drawn from {style.count(test['of'])}" if test["of"] > test["rows"] else ""
@@ -90,7 +91,7 @@ def _test_rows(metrics: Mapping[str, Any]) -> str:
     return f"{style.count(test['rows'])} test rows{drawn}{rate}"
 
 
-def _sort_sets(models: Mapping[str, Qualities]) -> list[str]:
+def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:
     """Return the keys of the feature sets: all, plain, and then those without a group, by descending loss."""
 
     def loss(key: str) -> float:
@@ -109,59 +110,60 @@ def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
     return f"{name} ({len(groups[group])})"
 
 
-def _notes_of_sets(groups: Mapping[str, Any], models: Mapping[str, Qualities], keys: Sequence[str]) -> list[str]:
+def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], keys: Sequence[str]) -> list[str]:
+    notes = []
+    if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
+        notes.append("So few test rows of a label do not measure it: no value here tells anything.")
     if len(keys) == 1:
-        return [f"The features of {style.counted(len(groups), 'group')}; none was left out to compare with."]
-    notes = ["In parentheses: how many features a group has. Groups are left out one at a time."]
+        groups = style.counted(len(metrics["groups"]), "group")
+        return [*notes, f"The features of {groups}; none was left out to compare with."]
+    notes.append("In parentheses: how many features a group has. Groups are left out one at a time.")
     if any(key not in sets for sets in models.values() for key in keys):
         notes.append("No mark: the model uses none of these features; ids of categories are for trees only.")
-    if len(keys) > _MAX_SETS:
-        notes.append(f"Not shown: {style.counted(len(keys) - _MAX_SETS, 'group')} without which less is lost.")
+    if len(keys) > _MOST_ROWS:
+        notes.append(f"Not shown: {style.counted(len(keys) - _MOST_ROWS, 'group')} without which less is lost.")
     return notes
 
 
-def _draw_areas(axes: Axes, qualities: Sequence[Mapping[str, Any] | None], look: Look, *, shift: float) -> None:
-    points = [(row + shift, quality) for row, quality in enumerate(qualities) if quality]
-    half_widths = [NORMAL * (quality["auc_standard_error"] or 0.0) for _, quality in points]
+def _draw_areas(axes: Axes, points: Mapping[float, Values], look: Look) -> None:
+    """Draw the areas of a model, by height, as points with intervals, and write them beside."""
+    areas = [quality["auc"] for quality in points.values()]
+    half_widths = [NORMAL * (quality["auc_standard_error"] or 0.0) for quality in points.values()]
     axes.errorbar(
-        [quality["auc"] for _, quality in points], [y for y, _ in points], xerr=half_widths, fmt=look.mark,
-        color=look.color, markersize=5.5, linewidth=1.5, capsize=2.5, label=look.name,
+        areas, list(points), xerr=half_widths, fmt=look.mark, color=look.color, markersize=5.5, linewidth=1.5,
+        capsize=2.5, label=look.name,
     )  # fmt: skip
-    if qualities[0]:
-        axes.axvline(qualities[0]["auc"], color=look.color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
-    for (y, quality), half_width in zip(points, half_widths, strict=True):
-        error = f" ± {half_width:.3f}" if quality["auc_standard_error"] is not None else ""
-        shapes.write_at_right(axes, f"{quality['auc']:.3f}{error}", y, away=8, size=8.5, color=look.color)
+    for y, quality in points.items():
+        shapes.write_at_right(axes, estimate(quality), y, away=8, size=8.5, color=look.color)
 
 
 @style.styled
-def calibration(metrics: Mapping[str, Any]) -> Figure:
+def calibration(metrics: Values) -> Figure:
     """Draw the share of positive labels against the mean prediction in groups of rows, with one panel per model.
 
     ``metrics`` is the content of `metrics.json`.
     """
     title = "Predicted and observed"
-    models = {name: metrics["models"][name][ALL] for name in LOOKS if metrics["models"].get(name, {}).get(ALL)}
+    models = {name: sets[ALL] for name in LOOKS if ALL in (sets := metrics["models"].get(name, {}))}
     if not models:
         return style.explained(title, "No model was trained.")
     bins = [group for quality in models.values() for group in quality["calibration"]]
-    counts = [style.count(number) for number in sorted({group["rows"] for group in bins})]
-    rows = "1 row" if counts == ["1"] else f"{' to '.join(dict.fromkeys((counts[0], counts[-1])))} rows"
+    fewest, most = min(group["rows"] for group in bins), max(group["rows"] for group in bins)
+    rows = f"{style.count(fewest)} to " * (fewest < most) + style.counted(most, "row")
     subtitle = (
         f"{_test_rows(metrics)}; models with all features. A point stands for {rows} of about equal prediction; "
         "lines: intervals of 95 % (Wilson); dashed: where predictions mean what they say."
     )
-    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle)
-    panels = body.subplots(1, 2, sharex=True, sharey=True)
+    notes = [f"No {LOOKS[name].name}: none was fit." for name in LOOKS if name not in models]
+    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     limit = min(1.0, max(*(group["predicted"] for group in bins), *_wilson(bins)[1]) * 1.05)
-    for axes, (name, quality) in zip(panels, models.items(), strict=False):
+    panels = body.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, (name, quality) in zip(panels, models.items(), strict=True):
         _draw_calibration(axes, quality, LOOKS[name], limit=limit)
-    for look in (LOOKS[name] for name in LOOKS if name not in models):
-        style.explain(panels[1], f"No {look.name}:", "none was fit.")
     return figure
 
 
-def _wilson(bins: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
+def _wilson(bins: Sequence[Values]) -> tuple[Floats, Floats]:
     """Return 95% intervals of shares (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), valid even near 0 and 1."""
     rows, share = (np.array([group[name] for group in bins]) for name in ("rows", "observed"))
     spread = NORMAL**2 / rows
@@ -171,7 +173,7 @@ def _wilson(bins: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
     return np.minimum(middle - half_width, share), np.maximum(middle + half_width, share)
 
 
-def _draw_calibration(axes: Axes, quality: Mapping[str, Any], look: Look, *, limit: float) -> None:
+def _draw_calibration(axes: Axes, quality: Values, look: Look, *, limit: float) -> None:
     bins = quality["calibration"]
     predicted, observed = (np.array([group[name] for group in bins]) for name in ("predicted", "observed"))
     low, high = _wilson(bins)
@@ -192,54 +194,27 @@ def _draw_calibration(axes: Axes, quality: Mapping[str, Any], look: Look, *, lim
 
 
 @style.styled
-def drift(report: Mapping[str, Any]) -> Figure:
+def drift(report: Values) -> Figure:
     """Draw a heat map of the population stability index of each column and day, or other period, and mark what drifts.
 
     ``report`` is the content of `drift.json`.
     """
-    period = report["period"]
+    period, days, columns = report["period"], report["days"], report["columns"]
     title = f"Drift from the first {period}"
-    if not report["columns"]:
+    if not columns:
         return style.explained(title, "The log has no column of numbers or categories.")
-    if len(report["days"]) < 2:
+    if len(days) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
-    shown = sorted(report["columns"], key=_drift_rank)[:_MAX_COLUMNS]
+    shown = sorted(columns, key=_drift_rank)[:_MOST_ROWS]
     psi = np.array([[day["psi"] for day in column["days"]] for column in shown], float)
-    verdicts = np.array([[VERDICTS.index(day["verdict"]) for day in column["days"]] for column in shown])
-    height = _ROW_INCHES * max(len(shown), _MIN_ROWS)
-    limits = ", ".join(
-        f"{abbreviation} {report['thresholds'][name]:g}" for name, abbreviation in _ABBREVIATIONS.items()
-    )
-    drifting, chance = (len(report["summary"][verdict]) for verdict in ("drift", "chance"))
-    other = f" Above it, but by no more than chance: {style.count(chance)}." if chance else ""
+    limits = ", ".join(f"{short} {report['thresholds'][name]:g}" for name, short in _ABBREVIATIONS.items())
+    drifting, chance = (style.count(len(report["summary"][verdict])) for verdict in ("drift", "chance"))
+    other = "" if chance == "0" else f" Above it, but by no more than chance: {chance}."
     subtitle = (
         f"A column drifts where a measure of some {period} is above its threshold ({limits}) and further than "
-        f"chance brings it: {style.count(drifting)} of {style.count(len(report['columns']))}.{other} Reference: "
-        f"{period} {report['reference']['day']} with {style.count(report['reference']['rows'])} rows."
+        f"chance brings it: {drifting} of {style.count(len(columns))}.{other} Reference: {period} "
+        f"{report['reference']['day']} with {style.count(report['reference']['rows'])} rows."
     )
-    notes = _notes_of_drift(report, psi, len(shown))
-    figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
-    axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
-    threshold = report["thresholds"]["psi"]
-    mesh = _draw_cells(axes, psi, threshold=threshold)
-    _mark_cells(axes, verdicts)
-    _label_cells(axes, shown, period=period)
-    scale = figure.colorbar(mesh, cax=below, orientation="horizontal", extend="max", extendfrac=0.03)
-    ticks = [times * threshold for times in range(6)]
-    scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
-    scale.set_label("Population stability index")
-    below.set_xlim(left=0)
-    below.axvline(threshold, color="black", linewidth=1.5)
-    return figure
-
-
-def _drift_rank(column: Mapping[str, Any]) -> tuple[int, float, str]:
-    largest = max((day["psi"] for day in column["days"] if day["psi"] is not None), default=0.0)
-    return VERDICTS.index(column["verdict"]), -largest, column["name"]
-
-
-def _notes_of_drift(report: Mapping[str, Any], psi: Array, shown: int) -> list[str]:
-    period = report["period"]
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
         f"rows with a category unseen in the first {period}."
@@ -248,57 +223,69 @@ def _notes_of_drift(report: Mapping[str, Any], psi: Array, shown: int) -> list[s
         notes.append(f"Left out: {style.count(report['days_without_rows'])} {period}s without rows.")
     if np.isnan(psi).any():
         notes.append(f"Grey: no index, for want of values in that {period} or the first.")
-    if omitted := len(report["columns"]) - shown:
+    if omitted := len(columns) - len(shown):
         notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
-    return notes
+    height = 0.215 * max(len(shown), 3)
+    figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
+    axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
+    threshold = report["thresholds"]["psi"]
+    scale = figure.colorbar(
+        _draw_cells(axes, psi, threshold=threshold), cax=below, orientation="horizontal", extend="max", extendfrac=0.03
+    )
+    ticks = [times * threshold for times in range(6)]
+    scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
+    scale.set_label("Population stability index")
+    below.set_xlim(left=0)
+    below.axvline(threshold, color="black", linewidth=1.5)
+    _mark_cells(axes, shown)
+    axes.set_yticks(range(len(shown)), [style.fitted(column["name"], size=8.5) for column in shown], size=8.5)
+    labels = [str(day["day"]) for day in days[1:]]
+    step = -(-len(labels) // 12)
+    axes.set_xticks(range(0, len(labels), step), labels[::step])
+    axes.set_xlabel(period.capitalize())
+    axes.tick_params(length=0)
+    return figure
 
 
-def _draw_cells(axes: Axes, psi: Array, *, threshold: float) -> QuadMesh:
-    rows, columns = psi.shape
+def _drift_rank(column: Values) -> tuple[int, float, str]:
+    largest = max((day["psi"] for day in column["days"] if day["psi"] is not None), default=0.0)
+    return VERDICTS.index(column["verdict"]), -largest, column["name"]
+
+
+def _draw_cells(axes: Axes, psi: Floats, *, threshold: float) -> Any:
+    """Draw a colored cell for each column and day, with its number where there is room; return the colors."""
+    rows, days = psi.shape
     axes.set_facecolor(style.LIGHT_GRAY)
-    linewidth = 0.6 if columns <= _MAX_CELLS_WITH_EDGES else 0
     mesh = axes.pcolormesh(
-        np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(psi), cmap=style.DIVERGING,
-        vmin=-3 * threshold, vmax=5 * threshold, edgecolors="white", linewidth=linewidth,
+        np.arange(days + 1) - 0.5, np.arange(rows + 1) - 0.5, np.ma.masked_invalid(psi), cmap=style.DIVERGING,
+        vmin=-3 * threshold, vmax=5 * threshold, edgecolors="white", linewidth=0.6 if days <= 60 else 0,
     )  # fmt: skip
-    axes.set(xlim=(-0.5, columns - 0.5), ylim=(rows - 0.5, -0.5))
+    axes.set(xlim=(-0.5, days - 0.5), ylim=(rows - 0.5, -0.5))
     axes.grid(visible=False)
-    if columns <= _MAX_CELLS_WITH_NUMBERS:
-        for row, column in np.argwhere(~np.isnan(psi)).tolist():
-            value = psi[row, column]
-            color = "white" if value > 4 * threshold else "black"
-            axes.text(column, row, f"{value:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
+    for row, day in np.argwhere(~np.isnan(psi)).tolist() if days <= _MOST_NUMBERS else []:
+        color = "white" if psi[row, day] > 4 * threshold else "black"
+        axes.text(day, row, f"{psi[row, day]:.2f}", ha="center", va="center_baseline", size=7.5, color=color)
     return mesh
 
 
-def _mark_cells(axes: Axes, verdicts: Array) -> None:
-    """Mark the cells that drift, and those above a threshold only by chance."""
-    columns = verdicts.shape[1]
-    left = 0.0 if columns > _MAX_CELLS_WITH_NUMBERS else -0.5 + 0.06 * max(1.0, columns / 6)
-    for verdict, face, label in (
-        ("drift", "black", "drifts"),
-        ("chance", "white", "above a threshold, but as by chance"),
-    ):
-        row, column = np.nonzero(verdicts == VERDICTS.index(verdict))
+def _mark_cells(axes: Axes, columns: Sequence[Values]) -> None:
+    """Mark the cells that drift and those above a threshold only by chance; write beside by what columns drift."""
+    verdicts = np.array([[day["verdict"] for day in column["days"]] for column in columns])
+    days = verdicts.shape[1]
+    left = 0.0 if days > _MOST_NUMBERS else -0.5 + 0.06 * max(1.0, days / 6)
+    looks = {"drift": ("black", "drifts"), "chance": ("white", "above a threshold, but as by chance")}
+    for verdict, (face, label) in looks.items():
+        row, day = np.nonzero(verdicts == verdict)
         axes.plot(
-            column + left, row, "o", markersize=4.5, markerfacecolor=face, markeredgecolor="black",
-            markeredgewidth=0.7, label=label,
+            day + left, row, "o", markersize=4.5, markerfacecolor=face, markeredgecolor="black", markeredgewidth=0.7,
+            label=label,
         )  # fmt: skip
     axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
-
-
-def _label_cells(axes: Axes, columns: Sequence[Mapping[str, Any]], *, period: str) -> None:
-    axes.set_yticks(range(len(columns)), [style.fitted(column["name"], size=8.5) for column in columns], size=8.5)
-    days = [str(day["day"]) for day in columns[0]["days"]]
-    step = -(-len(days) // 12)
-    axes.set_xticks(range(0, len(days), step), days[::step])
-    axes.set_xlabel(period.capitalize())
-    axes.tick_params(length=0)
-    for row, column in enumerate(columns):
-        above = {name for day in column["days"] for name in day["above"]}
-        measures = ", ".join(abbreviation for name, abbreviation in _ABBREVIATIONS.items() if name in above)
+    for place, column in enumerate(columns):
+        above = {name for each in column["days"] for name in each["above"]}
+        measures = ", ".join(short for name, short in _ABBREVIATIONS.items() if name in above)
         axes.text(
-            1.012, row, measures, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY
+            1.012, place, measures, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY
         )
     if any(column["verdict"] == "drift" for column in columns):
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
@@ -316,8 +303,8 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    by_loss = sorted(vocabularies, key=lambda each: (_share_without_id(each), each["all_values"], each["name"]))
-    shown = by_loss[::-1][:_MAX_BARS]
+    by_loss = sorted(vocabularies, key=lambda each: (-_share_without_id(each), -each["all_values"], each["name"]))
+    shown = by_loss[:_MOST_ROWS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
         f"{style.counted(len(vocabularies), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
@@ -337,11 +324,38 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     return figure
 
 
-def _share_without_id(vocabulary: Mapping[str, Any]) -> float:
+def learned_vocabularies(workflow: Path) -> list[dict[str, Any]]:
+    """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder.
+
+    A vocabulary, of a column or of a group of columns, has its ``name``; the ``threshold``: values with fewer rows have
+    no id of their own; ``table``, the file of values and counts; and the facts of `Categorify`, such as ``rows``, or
+    elements of lists, that it was learned from. ``all_values`` are those that occur, as far as they were counted.
+    """
+    return [
+        {
+            "name": name,
+            "threshold": node["parameters"]["freq_threshold"],
+            "table": workflow / each["tables"][TABLE],
+            "all_values": each["facts"]["values"] + (each["facts"]["out_of_vocabulary_values"] or 0),
+            **each["facts"],
+        }
+        for node in read_json(workflow / FORMAT.name)["nodes"]
+        if node["operator"] == "Categorify"
+        for name, each in node["statistics"].items()
+    ]
+
+
+def _share_without_id(vocabulary: Values) -> float:
     return float(vocabulary["out_of_vocabulary_rows"] / max(vocabulary["rows"], 1))
 
 
-def _draw_frequencies(axes: Axes, vocabularies: Sequence[Mapping[str, Any]]) -> None:
+def frequencies(table: Path) -> Integers:
+    """Return how often the values of a vocabulary occur, descending; those that do not are left out."""
+    counts = np.sort(to_numpy(pq.read_table(table, columns=["count"], use_threads=False).column(0)))[::-1]
+    return counts[counts > 0]
+
+
+def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     """Draw counts by rank, for the largest, the median and the smallest vocabulary."""
     ordered = sorted(vocabularies, key=lambda each: (-each["all_values"], each["name"]))
     last, highest = len(ordered) - 1, 10.0
@@ -349,21 +363,18 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Mapping[str, Any]]) -> 
     roles = {1: ("the only one",), 2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
     for role, vocabulary, (color, mark) in zip(roles[len(examples)], examples, looks, strict=False):
-        counts, values = frequencies(vocabulary["table"])
+        counts = frequencies(vocabulary["table"])
         highest = max(highest, float(counts.max(initial=0)))
-        # Values with the same count have consecutive ranks, which end at these.
-        ends = np.cumsum(values)
-        ranks = shapes.log_spaced(ends[-1], _POINTS) if len(ends) else ends
+        ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
         label = f"{role}, {_describe_vocabulary(vocabulary)}"
-        axes.plot(ranks, counts[np.searchsorted(ends, ranks)], color=color, marker=mark, markersize=3, linewidth=1,
-                  label=label)  # fmt: skip
+        axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
     for threshold in sorted({each["threshold"] for each in examples if each["threshold"] > 1}):
         shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
 
-def _describe_vocabulary(vocabulary: Mapping[str, Any]) -> str:
+def _describe_vocabulary(vocabulary: Values) -> str:
     name = style.fitted(vocabulary["name"], points=70, size=8.5)
     if not vocabulary["all_values"]:
         return f"{name}: no value"
@@ -372,7 +383,7 @@ def _describe_vocabulary(vocabulary: Mapping[str, Any]) -> str:
     return f"{name}: {style.count(vocabulary['values'])} of {style.count(vocabulary['all_values'])} values"
 
 
-def _draw_shares(axes: Axes, shown: Sequence[Mapping[str, Any]]) -> None:
+def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
     start, places = np.zeros(len(shown)), np.arange(len(shown))
     counted = ("rows", "nulls", "out_of_vocabulary_rows")
     rows, nulls, others = (np.array([each[name] for each in shown]) for name in counted)
@@ -395,7 +406,7 @@ def _draw_shares(axes: Axes, shown: Sequence[Mapping[str, Any]]) -> None:
 
 
 @style.styled
-def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFolder) -> Figure:
+def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figure:
     """Draw the distribution of a column of numbers before and after: the first one that is a feature of the same name.
 
     ``statistics`` is the content of `statistics.json`, which has the operators; ``events`` and ``features`` are a log
@@ -417,7 +428,7 @@ def numbers(statistics: Mapping[str, Any], *, events: Log, features: FeatureFold
     return figure
 
 
-def _operators(groups: Mapping[str, Any], name: str) -> str:
+def _operators(groups: Values, name: str) -> str:
     """Return a sentence with the operators of the feature's group: the last one that has it."""
     owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
     if not owners:
@@ -440,3 +451,35 @@ def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label
         axes.set(xscale="asinh", xlim=edges[[0, -1]], xlabel=f"{label} (logarithmic from 1 on)")
     else:
         shapes.limit_ticks(axes.xaxis, 6)
+
+
+def values_of(files: Iterable[Path], name: str) -> Floats:
+    """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
+    columns = [pq.read_table(path, columns=[name], use_threads=False).column(0) for path in files]
+    parts = [to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)) for column in columns]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:
+    """Return the rows of each bin, the edges of the bins, and whether the numbers, at least one, have a long tail.
+
+    Few integers have a bin each, others are in bins of equal width. Where nine tenths of them would be in one, bins are
+    of equal width on the axis of asinh instead, which is logarithmic from 1 on.
+    """
+    low, high = float(finite.min()), float(finite.max())
+    if low == high:
+        # Far from 0 a half is less than the next number is away.
+        width = max(0.5, abs(low) * 1e-6)
+        edges = np.array([low - width, low + width])
+    elif high - low < _BINS and (finite == np.round(finite)).all():
+        edges = np.arange(low, high + 2) - 0.5
+    else:
+        # By halves, as the whole distance may be more than a number can be.
+        edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
+    counts, _ = np.histogram(finite, edges)
+    long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * len(finite))
+    if long_tail:
+        edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
+        edges[[0, -1]] = low, high
+        counts, _ = np.histogram(finite, edges)
+    return counts, edges, long_tail

@@ -9,7 +9,7 @@ from typing import Any
 
 from whitewater.io.store import read_json
 from whitewater.manifest import is_of_last_run
-from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, is_measured, measured_sets
+from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 
@@ -40,11 +40,11 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     if not is_measured(everything, test):
         clicks = round(rows * test["label_rate"])
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
-                f"{_estimate(everything)}."]  # fmt: skip
-    plain = f", {_estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
+                f"{estimate(everything)}."]  # fmt: skip
+    plain = f", {estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
     if plain and abs(everything["auc"] - sets[PLAIN]["auc"]) <= _noise(everything, sets[PLAIN]):
         plain += ", which is within noise"
-    sentences = [f"{_MODELS[best]} an AUC of {_estimate(everything)} on {rows:,} later rows with the features{plain}."]
+    sentences = [f"{_MODELS[best]} an AUC of {estimate(everything)} on {rows:,} later rows with the features{plain}."]
     without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
     if without:
         group = min(without, key=lambda name: (without[name]["auc"], name))
@@ -54,14 +54,8 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
             return [*sentences, "No group of features is needed: the AUC is no lower without any one of them."]
         if loss <= _noise(everything, without[group]):
             said = f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is"
-        sentences.append(f"{said} {_estimate(without[group])}.")
+        sentences.append(f"{said} {estimate(without[group])}.")
     return sentences
-
-
-def _estimate(quality: Quality) -> str:
-    """Return an area under the curve with half its interval of 95 %."""
-    error = quality["auc_standard_error"]
-    return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
 
 
 def _noise(*qualities: Quality) -> float:

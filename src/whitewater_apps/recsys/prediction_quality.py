@@ -36,6 +36,12 @@ def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
     return enough and error is not None and NORMAL * error <= WIDEST
 
 
+def estimate(quality: Mapping[str, Any]) -> str:
+    """Return an area under the curve as text, with half its interval of 95 % where that is known."""
+    error = quality["auc_standard_error"]
+    return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
+
+
 def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
     """Return the quality of predicted probabilities, (rows,), for labels of 0 and 1, (rows,); at least one row.
 

@@ -33,11 +33,11 @@ from whitewater.step import Output, Outputs, Run
 from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Drift as DriftSettings
 from whitewater_apps.recsys.config import Features, Plot
+from whitewater_apps.recsys.figures import frequencies, histogram, learned_vocabularies, values_of
 from whitewater_apps.recsys.steps.drift import drift
 from whitewater_apps.recsys.steps.features import features
 from whitewater_apps.recsys.steps.fit import fit
 from whitewater_apps.recsys.steps.plot import plot
-from whitewater_apps.recsys.value_frequencies import frequencies, histogram, learned_vocabularies, values_of
 
 CPU = resolve("cpu")
 PICTURES = ("auc", "calibration", "categories", "drift", "numbers")
@@ -123,7 +123,7 @@ def test_the_calibration_has_a_panel_for_each_model_and_counts_rows() -> None:
         metrics(boosted_trees={"all": 0.7}, logistic_regression={}),
         metrics(boosted_trees={"all": 0.7}, logistic_regression={"all": 0.7}),
         metrics(boosted_trees={"all": 1.0, "without a": 0.0}),
-        metrics(boosted_trees={"all": 0.7, **{f"without {'w' * 80}{number}": 0.6 for number in range(31)}}),
+        metrics(boosted_trees={"all": 0.7, **{f"without {'w' * 80}{number}": 0.6 for number in range(41)}}),
         metrics(boosted_trees={"all": 0.7, **{f"without {name}": 0.6 for name in ODD_NAMES}}),
         metrics(boosted_trees={}, logistic_regression={}),
     ],
@@ -217,11 +217,7 @@ def test_counts_of_a_vocabulary_are_those_of_its_values(tmp_path: Path) -> None:
     counts = np.random.default_rng(0).zipf(1.4, 5000).clip(max=1000) - 1
     table = pa.table({"value": pa.array([str(number) for number in range(5000)]), "count": pa.array(counts)})
     pq.write_table(table, tmp_path / "counts.parquet", row_group_size=700)
-    found, values = frequencies(tmp_path / "counts.parquet")
-    expected = Counter(counts.tolist())
-    del expected[0]
-    assert dict(zip(found.tolist(), values.tolist(), strict=True)) == dict(expected)
-    assert (np.diff(found) < 0).all()
+    assert frequencies(tmp_path / "counts.parquet").tolist() == sorted(counts[counts > 0].tolist(), reverse=True)
 
 
 def write_vocabularies(place: Path, counts: Mapping[str, Sequence[int]], *, threshold: int = 5, nulls: int = 0) -> Path:
@@ -260,7 +256,7 @@ def test_counts_are_drawn_by_rank_of_the_largest_the_median_and_the_smallest_col
         {"a": [7]},
         {"a": [7, 6], "b": []},
         {name: [50, 3] for name in ODD_NAMES},
-        {f"C{number}": [10**6 // (1 + place) for place in range(20)] for number in range(31)},
+        {f"C{number}": [10**6 // (1 + place) for place in range(20)] for number in range(41)},
     ],
     ids=["no Categorify", "nulls only", "one value", "two columns", "odd names", "many columns"],
 )
@@ -363,8 +359,7 @@ def test_vocabularies_are_those_of_the_training_rows(made: Path) -> None:
     kept = [count for count in counts.values() if count >= 5]
     assert [learned["C1"][name] for name in ("threshold", "values", "all_values")] == [5, len(kept), len(counts)]
     assert learned["C1"]["out_of_vocabulary_rows"] == sum(counts.values()) - sum(kept)
-    found, values = frequencies(learned["C1"]["table"])
-    assert Counter(dict(zip(found.tolist(), values.tolist(), strict=True))) == Counter(kept)
+    assert frequencies(learned["C1"]["table"]).tolist() == sorted(kept, reverse=True)
 
 
 def test_a_number_is_drawn_before_and_after_with_its_nulls_and_operators(made: Path) -> None:
