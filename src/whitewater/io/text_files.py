@@ -36,15 +36,14 @@ _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": 
 def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterator[BinaryIO]:
     """Open the text of a file, plain or gzip, of one member or many, or that of a ``member`` of a zip file.
 
-    ``origin`` is what the user calls the file.
+    ``origin`` is what the user calls the text.
 
     Raises InputError if the file cannot be read, or is compressed in another way; also while it is read, if it is cut
     off or damaged.
     """
-    name = origin or str(path)
+    name = origin or f"{path}/{member}".removesuffix("/")
     try:
         if member:
-            name = f"{name}/{member}"
             with zipfile.ZipFile(path) as archive, archive.open(member) as unpacked:
                 yield cast("BinaryIO", unpacked)
             return

@@ -173,9 +173,10 @@ def number_bins(sample: Floats, *, bins: int) -> Bins:
     """
     values, rows = np.unique(sample, return_counts=True)
     heavy = values[rows * bins >= len(sample)]
-    cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], _before(heavy), heavy]))
+    # A place that begins at the largest number below a value and ends with it has no other.
+    cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], np.nextafter(heavy, -np.inf), heavy]))
     fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(sample, EDGES))
-    edges = np.unique(np.concatenate([_before(fine), fine, cuts, [np.inf]]))
+    edges = np.unique(np.concatenate([np.nextafter(fine, -np.inf), fine, cuts, [np.inf]]))
     places = np.append(np.searchsorted(cuts, edges), len(cuts) + 1)
 
     def count(parts: Parts) -> Counts:
@@ -184,11 +185,6 @@ def number_bins(sample: Floats, *, bins: int) -> Bins:
         return sum((np.bincount(each, minlength=len(places)) for each in found), np.zeros(len(places), np.int64))
 
     return Bins(places, count)
-
-
-def _before(values: Floats) -> Floats:
-    """Return the largest number below each: a place that begins there and ends with a value has no other."""
-    return np.nextafter(values, -np.inf)
 
 
 def _quantiles(sample: Floats, count: int) -> Floats:

@@ -40,10 +40,21 @@ NOT_FEATURES = ("label", "time", "key")
 _WILD = frozenset("*?[")
 # Pairs of columns with few distinct values, in the generated log and in Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
+_FREQUENT = {"Categorify": {"freq_threshold": 5}}
 _PLAIN: Operators = ({"Rename": {"postfix": "_plain"}}, "Normalize")
 _SCALE_AND_FILL: Operators = ("Normalize", {"FillMedian": {"add_binary_cols": True}})
 _COUNTS: Operators = ({"Clip": {"min_value": 0}}, "LogOp", *_SCALE_AND_FILL)
 _TARGETS: Operators = ({"TargetEncoding": {"target": LABEL, "kfold": 5, "p_smooth": 20}},)
+_RATINGS: list[Group] = [
+    ("users", ["user"], _FREQUENT, "TagAsUserID"),
+    ("items", ["item"], _FREQUENT, "TagAsItemID"),
+    ("genres", ["genres"], "Categorify", "TagAsItemFeatures"),
+    (PLAIN, ["year"], *_PLAIN),
+    ("year", ["year"], *_SCALE_AND_FILL, "TagAsItemFeatures"),
+    ("targets", ["user", "item"], *_TARGETS),
+    ("past_counts", ["user", "item"], "PastCount", "LogOp", "Normalize"),
+    ("past_means", ["user", "item"], {"PastMean": {"target": LABEL}}),
+]
 _EXAMPLE = """\
 recsys:
   fit:
@@ -64,7 +75,7 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
     if source == "files":
         raise ConfigError("recsys.fit.features is empty, and there are no default features for files. List groups, "
                           f"such as\n{_EXAMPLE}")  # fmt: skip
-    groups = _rating_groups() if source == "movielens" else _click_groups(source, columns)
+    groups = _RATINGS if source == "movielens" else _click_groups(source, columns)
     return tuple(
         Feature(name=name, columns=tuple(inputs), operators=tuple(chain)) for name, inputs, *chain in groups if inputs
     )
@@ -73,7 +84,9 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
 def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     numbers = [name for name, role in columns.items() if role == "continuous"]
     categories = [name for name, role in columns.items() if role == "categorical"]
-    offsets = [name for name in numbers if source == "generated" and _has_offset(name)]
+    # Of the generated log it is known which columns have values around a large offset.
+    known = {name: kind(int(name.removeprefix("I")) - 1).form for name in numbers if source == "generated"}
+    offsets = [name for name, form in known.items() if form in ("time", "shifted")]
     counts = [name for name in numbers if name not in offsets]
     pairs = [pair for pair in PAIRS if set(pair) <= set(categories)]
     # Criteo's files have days, but no times.
@@ -82,30 +95,11 @@ def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
         (PLAIN, numbers, *_PLAIN),
         ("numeric", counts, *_COUNTS),
         ("offsets", offsets, *_SCALE_AND_FILL),
-        ("categories", categories, {"Categorify": {"freq_threshold": 5}}),
+        ("categories", categories, _FREQUENT),
         ("targets", categories, *_TARGETS),
         ("crosses", pairs, *_TARGETS),
         ("past_counts", categories, {"PastCount": past}, "LogOp", "Normalize"),
     ]
-
-
-def _rating_groups() -> list[Group]:
-    ids = ("user", "item")
-    return [
-        ("users", ["user"], {"Categorify": {"freq_threshold": 5}}, "TagAsUserID"),
-        ("items", ["item"], {"Categorify": {"freq_threshold": 5}}, "TagAsItemID"),
-        ("genres", ["genres"], "Categorify", "TagAsItemFeatures"),
-        (PLAIN, ["year"], *_PLAIN),
-        ("year", ["year"], *_SCALE_AND_FILL, "TagAsItemFeatures"),
-        ("targets", ids, *_TARGETS),
-        ("past_counts", ids, "PastCount", "LogOp", "Normalize"),
-        ("past_means", ids, {"PastMean": {"target": LABEL}}),
-    ]
-
-
-def _has_offset(name: str) -> bool:
-    """Tell whether a column of the generated log has values around a large offset."""
-    return kind(int(name.removeprefix("I")) - 1).form in ("time", "shifted")
 
 
 def graph_of(

@@ -376,8 +376,6 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
 
 def _describe_vocabulary(vocabulary: Values) -> str:
     name = style.fitted(vocabulary["name"], points=70, size=8.5)
-    if not vocabulary["all_values"]:
-        return f"{name}: no value"
     if vocabulary["out_of_vocabulary_values"] is None:
         return f"{name}: {style.count(vocabulary['values'])} values given"
     return f"{name}: {style.count(vocabulary['values'])} of {style.count(vocabulary['all_values'])} values"

@@ -30,11 +30,10 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     """Say how good the better model is, and without which group of features it is worse."""
     test = metrics["parts"]["test"]
     rows = test["rows"]
-    models = {name: measured_sets(metrics, name) for name in _MODELS}
-    measured = [name for name, sets in models.items() if ALL in sets]
-    if not measured:
+    models = {name: sets for name in _MODELS if ALL in (sets := measured_sets(metrics, name))}
+    if not models:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
-    best = max(measured, key=lambda name: models[name][ALL]["auc"])
+    best = max(models, key=lambda name: models[name][ALL]["auc"])
     sets = models[best]
     everything = sets[ALL]
     if not is_measured(everything, test):

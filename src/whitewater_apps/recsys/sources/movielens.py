@@ -34,7 +34,7 @@ from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
-from whitewater_apps.recsys.sources.columns import layout_of
+from whitewater_apps.recsys.sources.columns import Layout
 from whitewater_apps.recsys.sources.spans import Span, Tally, Text, head_of, read
 
 logger = logging.getLogger(__name__)
@@ -50,9 +50,13 @@ COLUMNS = (
 _ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 64, 8, 18
 # What a rating has, and as what that is read.
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
-_RATING = (
-    FileColumn(name="user", role="key"), FileColumn(name="item", role="key"),
-    FileColumn(name="rating", role="label"), FileColumn(name="timestamp", role="time", unit="s"),
+_RATING = Layout(
+    (
+        FileColumn(name="user", role="key"), FileColumn(name="item", role="key"),
+        FileColumn(name="rating", role="label"), FileColumn(name="timestamp", role="time", unit="s"),
+    ),
+    COLUMNS[:2],
+    never_null=frozenset(("user", "item")),
 )  # fmt: skip
 # Genres by the place of their flag in u.item.
 GENRES = (
@@ -88,17 +92,12 @@ RELEASES = (
 
 
 class Member(NamedTuple):
-    """A file of a release, or a member of its zip file: what the user calls the file, and how many bytes there are."""
+    """A file of a release, or a member of its zip file: what it is called in messages, and how many bytes it has."""
 
     path: str
     origin: str
     size: int
     name: str = ""
-
-    @property
-    def label(self) -> str:
-        """What it is called in messages."""
-        return f"{self.origin}/{self.name}" if self.name else self.origin
 
 
 def release_files(settings: Movielens) -> list[str]:
@@ -141,14 +140,17 @@ def members_of(files: Sequence[Input]) -> dict[str, Member]:
     """Return the files of a release, or the members of its zip file, by name. Raises InputError if that is damaged."""
     first, *others = files
     if others:
-        return {file.path: Member(file.path, file.origin, file.bytes) for file in files}
+        return {each.path: Member(each.path, each.origin, each.bytes) for each in files}
     try:
         with zipfile.ZipFile(first.path) as archive:
-            members = [each for each in archive.infolist() if not each.is_dir()]
+            found = [each for each in archive.infolist() if not each.is_dir()]
     except (OSError, zipfile.BadZipFile) as error:
         raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
                          f"{KEY}.") from error  # fmt: skip
-    return {each.filename: Member(first.path, first.origin, each.file_size, each.filename) for each in members}
+    return {
+        each.filename: Member(first.path, f"{first.origin}/{each.filename}", each.file_size, each.filename)
+        for each in found
+    }
 
 
 def items_of(release: Release, movies: Member) -> pa.Table:
@@ -181,7 +183,7 @@ def items_of(release: Release, movies: Member) -> pa.Table:
             years = _YEAR.findall(" ".join(title))
             items[int(item)] = genres, int(years[-1]) if years else None
     except (ValueError, csv.Error) as error:
-        raise InputError(f"{movies.label} is none of MovieLens: {error!r}. Check {KEY}.") from error
+        raise InputError(f"{movies.origin} is none of MovieLens: {error!r}. Check {KEY}.") from error
     genres_of, years_of = zip(*items.values(), ([], None), strict=True)
     arrays = {"item": pa.array([*items, None], pa.int64()), "genres": pa.array(genres_of, pa.list_(pa.string()))}
     return pa.table({**arrays, "year": pa.array(years_of, pa.int32())})
@@ -190,17 +192,12 @@ def items_of(release: Release, movies: Member) -> pa.Table:
 def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
     """Write the log of a release: a zip file, or ratings and movies.
 
-    Raises
-    ------
-    InputError
-        If a file is not one of a release, or is damaged; or lines are malformed, of the ratings more than
-        `whitewater_apps.recsys.sources.spans.MALFORMED_SHARE`.
-    ResourceError
-        If there is not the memory to sort the ratings.
+    Raises InputError if a file is not one of a release, or is damaged, or too many lines are malformed; ResourceError
+    if there is not the memory to sort the ratings.
     """
     members = members_of(files)
     release, *names = find_release(files[0].origin, members)
-    ratings, movies = (members[name] for name in names)
+    ratings, movies = map(members.__getitem__, names)
     # A zip file could be made to unfold to any size.
     size = ratings.size // _SHORTEST_LINE * _ROW_BYTES + movies.size * _MOVIE_BYTES
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
@@ -209,8 +206,8 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     place = pc.index_in(rows["item"], items["item"])
     unknown = place.null_count
     if unknown:
-        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.label, unknown)
-    rows = rows.append_column("place", pc.fill_null(place, len(items) - 1))
+        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.origin, unknown)
+    place = pc.fill_null(place, len(items) - 1)
     # Periods of about equally many rows.
     times = to_numpy(rows[TIME])
     begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
@@ -218,7 +215,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     written = []
     for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
         period = rows.slice(begin, end - begin)
-        known = items.take(period["place"])
+        known = items.take(place.slice(begin, end - begin))
         columns = dict(zip(period.column_names, period.columns, strict=True))
         columns |= {ROW_ID: to_arrow(np.arange(begin, end)), DAY: to_arrow(np.full(end - begin, number, np.int32)),
                     "genres": known["genres"], "year": known["year"]}  # fmt: skip
@@ -234,19 +231,16 @@ def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Tab
     """Return user, item, label and time of ratings in the order of time, and what was counted."""
     head, header = head_of(ratings.path, ratings.origin, ",", member=ratings.name), release.headers[0]
     if header and head.fields != header:
-        raise InputError(f"{ratings.label} does not begin with {', '.join(header)}, but with "
+        raise InputError(f"{ratings.origin} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
-    text = Text(tuple(_TYPES), _TYPES, release.separators[0], quoted=False, member=ratings.name)
     lines = bool(header)
+    text = Text(tuple(_TYPES), _TYPES, release.separators[0], quoted=False, member=ratings.name)
     span = Span(ratings.path, ratings.origin, 0, head.begins[lines], None, text, line=1 + lines)
-    schema = pa.schema(list(_TYPES.items()))
-    layout = layout_of(_RATING, [(ratings.label, schema)], positive=positive, setting=KEY)
     tally = Tally()
-    rows = read(span, replace(layout, never_null=frozenset(("user", "item"))), tally)
-    parts = [pa.table(dict(columns)) for _, columns in rows]
-    tally.refuse_malformed(ratings.label)
+    parts = [pa.table(dict(columns)) for _, columns in read(span, replace(_RATING, positive=positive), tally)]
+    tally.refuse_malformed(ratings.origin)
     if not parts:
-        raise InputError(f"{ratings.label} has no ratings. Check {KEY}.")
+        raise InputError(f"{ratings.origin} has no ratings. Check {KEY}.")
     found = pa.concat_tables(parts).combine_chunks()
     order = np.argsort(to_numpy(found[TIME]), kind="stable")
     return found.take(to_arrow(order)), tally.counts

@@ -3,13 +3,12 @@
 Source `files`: Parquet and delimited text whose columns are declared, in the order of time. Text has a header. Its
 fields are read by role: continuous and label as numbers, categorical and key as text; time as numbers of the declared
 unit or text of the declared format, or without one as dates and times of ISO 8601, in UTC where they have no offset:
-all have one, or none. An empty field is null.
+all have one, or none. An empty field is null. Source `generated`: simulated days, Parquet, whose columns are known by
+their names.
 
-Source `generated`: simulated days, Parquet, whose columns are known by their names.
-
-Source `criteo`: days of clicks as Criteo publishes them, text, plain or gzip, one file a day. A line has a label, 13
-integers I1 to I13 and 26 texts C1 to C26; an empty field is null, integers may be negative. The files have no header;
-one that has one, with these names in any order, is understood too, as are integers that were written as 260.0.
+Source `criteo`: days of clicks as Criteo publishes them, text, one file a day. A line has a label, 13 integers I1 to
+I13 and 26 texts C1 to C26; integers may be negative, or be written as 260.0. The files have no header; one that has
+one, with these names in any order, is understood, too.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.partitions import ranges_of
 from whitewater.tables.raw_files import PARQUET
-from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn
+from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn, Files
 from whitewater_apps.recsys.sources.columns import Layout, layout_of
 from whitewater_apps.recsys.sources.spans import Head, Span, Tally, Text, head_of, read
 
@@ -52,15 +51,10 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
     Files with a declared time are cut into days of UTC, counted from that of the first row: then days must ascend from
     row to row, while the rows of a day may be in any order. Else a file is a day.
 
-    Raises
-    ------
-    InputError
-        If a file is empty, cut or damaged, lacks a column, or a column's type does not suit its role or differs between
-        files; a label is null, or not 0 or 1 where ``positive`` is null; a time is null, outside of 1980 to 2100, or
-        a number without a unit; there are no rows; more than `MALFORMED_SHARE` of the lines of a file are malformed; or
-        a row is of an earlier day than the row before.
-    ConfigError
-        If a list is declared, and a file is text.
+    Raises InputError if a file is empty, cut or damaged, lacks a column, or a column's type does not suit its role or
+    differs between files; a label or a time must not be in a log; there are no rows; more than `MALFORMED_SHARE` of the
+    lines of a file are malformed; or a row is of an earlier day than the row before; ConfigError if a list is declared,
+    and a file is text.
     """
     source = run.settings.source
     layout, spans = open_files(files, run.settings)
@@ -70,7 +64,10 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
     writer = LogWriter(log, source, layout.log_columns, unit, run.settings.row_group_rows, period)
     if not spans:
         raise InputError("The files have no rows. Check recsys.fetch.")
-    first_day = _first_day(spans, layout) if source == "files" and has_time else None
+    first_day = None
+    if source == "files" and has_time:
+        times = (columns[TIME] for span in spans for _, columns in read(span, layout, Tally()))
+        first_day = next((int(to_numpy(time)[0]) // DAY_SECONDS for time in times), 0)
     with run.workers() as workers:
         # How many rows the last one has need not be known beforehand.
         counts = workers.map(methodcaller("count"), spans[:-1], label="files counted", ordered=True)
@@ -88,21 +85,25 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
     for origin, tally in tallies.items():
         tally.refuse_malformed(origin)
         total.add(tally)
-    days = [(file.day, span.origin) for span, (of_span, _) in zip(spans, written, strict=True) for file in of_span]
-    for (before, _), (after, origin) in pairwise(days):
-        if after < before:
+    made = [(file, span.origin) for span, (of_span, _) in zip(spans, written, strict=True) for file in of_span]
+    for (before, _), (after, origin) in pairwise(made):
+        if after.day < before.day:
             raise _unsorted(origin)
-    if not days:
-        raise InputError(f"{', '.join(file.origin for file in files)}: no rows. Check recsys.fetch.")
-    writer.finish([file for of_span, _ in written for file in of_span], counts=total.counts)
+    if not made:
+        raise InputError(f"{', '.join(tallies)}: no rows. Check recsys.fetch.")
+    writer.finish([file for file, _ in made], counts=total.counts)
     return total.counts
 
 
 def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Span]]:
     """Return the layout of the files of a source, and the spans of their rows; see `read_rows`."""
-    criteo, declared = settings.source == "criteo", settings.files
-    delimiter = _DELIMITERS[settings.criteo.delimiter] if criteo else declared.delimiter
-    columns = columns_of(CRITEO) if criteo else declared.columns
+    criteo, declared, setting = settings.source == "criteo", settings.files, "recsys.fetch.files.columns"
+    if criteo:
+        declared = Files(columns=columns_of(CRITEO), delimiter=_DELIMITERS[settings.criteo.delimiter])
+        setting = "recsys.fetch.criteo.delimiter"
+    elif settings.source == "generated":
+        with open_parquet(Path(files[0].path)) as parquet:
+            declared = Files(columns=columns_of(parquet.schema_arrow.names))
     schemas: list[tuple[str, pa.Schema]] = []
     spans: list[Span] = []
     for number, file in enumerate(files):
@@ -112,23 +113,19 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
             cuts = ranges_of([footer.row_group(each).num_rows for each in range(footer.num_row_groups)], SPAN_ROWS)
             spans += [Span(file.path, file.origin, number, *cut) for cut in cuts]
         else:
-            head = head_of(file.path, file.origin, delimiter)
+            head = head_of(file.path, file.origin, declared.delimiter)
             has_header = not criteo or LABEL in head.fields
             names = head.fields if has_header else CRITEO
-            types = {column.name: _text_type(column, head, file, integers=criteo) for column in columns}
+            types = {each.name: _text_type(each, head, file, integers=criteo) for each in declared.columns}
             schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
-            text = Text(names, types, delimiter, quoted=not criteo)
+            text = Text(names, types, declared.delimiter, quoted=not criteo)
             # A gzip file cannot be cut.
             spans += [
                 Span(file.path, file.origin, number, *cut, text, line=1 + has_header)
                 for cut in ranges(file.path, head.begins[has_header], SPAN_BYTES)
             ]
         schemas.append((file.origin, schema))
-    if settings.source == "generated":
-        columns = columns_of(schemas[0][1].names)
-    positive = declared.positive if settings.source == "files" else None
-    setting = "recsys.fetch.criteo.delimiter" if criteo else "recsys.fetch.files.columns"
-    return layout_of(columns, schemas, positive=positive, setting=setting), spans
+    return layout_of(declared.columns, schemas, positive=declared.positive, setting=setting), spans
 
 
 def columns_of(names: Sequence[str]) -> tuple[FileColumn, ...]:
@@ -195,14 +192,6 @@ def _tables(
         starts = np.flatnonzero(np.diff(days, prepend=days[0] - 1)).tolist()
         for start, stop in pairwise([*starts, len(days)]):
             yield int(days[start]), table.slice(start, stop - start)
-
-
-def _first_day(spans: Sequence[Span], layout: Layout) -> int:
-    """Return the day of UTC, since 1970, of the first row."""
-    for span in spans:
-        for _, columns in read(span, layout, Tally()):
-            return int(to_numpy(columns[TIME])[0]) // DAY_SECONDS
-    return 0
 
 
 def _unsorted(origin: str) -> InputError:

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from whitewater.errors import InputError
 from whitewater.features.log_folder import LABEL
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound
-from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.times import RefusedError, Values
+from whitewater_apps.recsys.sources.columns import Layout, RefusedError, Values
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +113,10 @@ class Span:
         delimiter = self.text.delimiter if len(self.text.delimiter) == 1 else "\t"
         for data in self._line_blocks(self.text):
             raw, unsound = parse_sound(data, self.text.names, texts, delimiter=delimiter, quoted=self.text.quoted)
-            filled = _filled(data)
+            lines = data.split(b"\n")
+            filled = np.array([number for number, line in enumerate(lines) if line not in (b"", b"\r")], np.int64)
             faults = {int(filled[number]): reason for number, reason in unsound.items()}
-            yield raw, np.delete(filled, list(unsound)), faults, data.count(b"\n")
+            yield raw, np.delete(filled, list(unsound)), faults, len(lines) - 1
 
     def _row_blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
         try:
@@ -160,14 +160,6 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
         tally.add(Tally(lines, empty, len(faults), examples))
         if len(faults) > most:
             raise InputError(f"{tally.describe(span.origin)} {_CORRECT}")
-
-
-def _filled(data: bytes) -> npt.NDArray[np.int64]:
-    """Return the numbers of the lines that are not empty, from 0."""
-    text = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(text == ord("\n"))
-    lengths = np.diff(ends, prepend=-1) - 1
-    return np.flatnonzero((lengths > 1) | ((lengths == 1) & (text[ends - 1] != ord("\r"))))
 
 
 class Head(NamedTuple):

@@ -26,18 +26,9 @@ SIMULATED_DAYS = "day-*.parquet"
 def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
     """Write the log, and the list of the files that were read.
 
-    Downloads are shared by runs of all names; one that was broken off goes on where it stopped.
-
-    Parameters
-    ----------
-    run
-        The step, with the settings of the sources.
-    simulated
-        For the source ``generated``: the folder of simulated days.
-    events
-        The log; see `whitewater.features.log_folder`.
-    inputs
-        JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
+    Downloads are shared by runs of all names; one that was broken off goes on where it stopped. ``simulated`` is the
+    folder of simulated days, for the source ``generated``. ``events`` is the log, see `whitewater.features.log_folder`;
+    ``inputs`` JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
 
     Raises InputError if a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing
     or of a wrong type; or too many lines are malformed.

@@ -1,6 +1,5 @@
 """Step `fit`: fits the feature workflow on the training rows."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -9,8 +8,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.log_folder import ROW_ID, open_log
-from whitewater.features.operator import Fitted
-from whitewater.features.plan import Stage, Transformation
+from whitewater.features.plan import Transformation
 from whitewater.features.schema import column_json
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -45,15 +43,14 @@ def summary(transformation: Transformation, groups: list[str], *, rows: int) -> 
 def _summarize_group(transformation: Transformation, group: str) -> dict[str, Any]:
     plan = transformation.plan
     outputs = {name: origin for name, origin in plan.outputs.items() if group in plan.field_of(name, origin).tags}
-    numbers = sorted({number for number, _ in plan.evaluation_order(outputs)})
-    stages = [_summarize_stage(plan.stages[number], transformation.learned[number] or {}) for number in numbers]
+    operators = []
+    for number in sorted({number for number, _ in plan.evaluation_order(outputs)}):
+        stage, learned = plan.stages[number], transformation.learned[number] or {}
+        facts = {name: fitted.facts() for name, fitted in learned.items()}
+        if stage.label != "AddMetadata":
+            operators.append({"operator": stage.label, "inputs": stage.inputs, "learned": facts})
     columns = [column_json(plan.field_of(name, origin)) for name, origin in outputs.items()]
-    return {"columns": columns, "operators": [stage for stage in stages if stage["operator"] != "AddMetadata"]}
-
-
-def _summarize_stage(stage: Stage, learned: Mapping[str, Fitted]) -> dict[str, Any]:
-    facts = {name: fitted.facts() for name, fitted in learned.items()}
-    return {"operator": stage.label, "inputs": stage.inputs, "learned": facts}
+    return {"columns": columns, "operators": operators}
 
 
 if __name__ == "__main__":

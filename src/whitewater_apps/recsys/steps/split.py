@@ -48,17 +48,9 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
     the row. Rows with the time of the row at the boundary go to the later part. So it depends on the times alone, not
     on files and row groups.
 
-    Parameters
-    ----------
-    run
-        The step, with the shares.
-    events
-        The log; see `whitewater.features.log_folder`.
-    train, valid, test
-        Logs with the rows of the parts, in the order of the log. A part with the share 0 has no rows.
-    summary
-        JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows,
-        files, days, first and last time, and share of label 1 of each part.
+    The parts are logs like ``events``, with its rows in its order. A part with the share 0 has no rows. ``summary`` is
+    JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows, files,
+    days, first and last time, and share of label 1 of each part.
 
     Raises InputError if a part would have no rows though it is to have a share of them.
     """

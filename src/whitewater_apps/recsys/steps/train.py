@@ -39,16 +39,9 @@ Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
 def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
     """Train models with and without groups of features, and write how good their predictions are.
 
-    Parameters
-    ----------
-    run
-        The step; ``run.settings`` say how much is learned.
-    train, valid, test
-        Folders of features.
-    metrics
-        JSON: rows and label rates of the parts, groups of features, and for each model the quality with ``all``
-        features, with the ``plain`` group only, and ``without`` each group; see
-        `whitewater_apps.recsys.prediction_quality.quality`.
+    The parts are folders of features. ``metrics`` is JSON: rows and label rates of the parts, groups of features, and
+    for each model the quality with ``all`` features, with the ``plain`` group only, and ``without`` each group; see
+    `whitewater_apps.recsys.prediction_quality.quality`.
 
     Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
     ResourceError if the features do not fit into memory.
@@ -56,12 +49,12 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     paths = {"train": train.resolve(), "valid": valid.resolve(), "test": test.resolve()}
     with run.workers(small=True) as workers:
         measures = next(workers.map(partial(learn, run=run), [paths], label="train"))
-    rows = {name: part["rows"] for name, part in measures["parts"].items()}
     for name, part in measures["parts"].items():
-        if rows[name] < part["of"]:
+        if part["rows"] < part["of"]:
             logger.warning("%s: %d of %d rows are used, evenly drawn (recsys.train.maximum_rows)", paths[name].name,
-                           rows[name], part["of"])  # fmt: skip
+                           part["rows"], part["of"])  # fmt: skip
     write_json(metrics, measures)
+    rows = {name: part["rows"] for name, part in measures["parts"].items()}
     run.note(rows=rows, features=sum(map(len, measures["groups"].values())))
 
 
@@ -83,12 +76,8 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     _refuse_unusable(described)
     # The order of ids of categories means nothing to a regression.
     measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
-    models: dict[str, dict[str, Any]] = {}
-    for model, fit, usable in (
-        ("logistic_regression", _fit_regression, measured),
-        ("boosted_trees", _fit_trees, set(names)),
-    ):
-        models[model] = {}
+    models: dict[str, dict[str, Any]] = {"logistic_regression": {}, "boosted_trees": {}}
+    for found, fit, usable in zip(models.values(), (_fit_regression, _fit_trees), (measured, set(names)), strict=True):
         for key, features in feature_sets(groups, usable, each=run.settings.without_each_group).items():
             places = run.device.to_device(np.array([names.index(name) for name in features]))
             rows = {part: (X[:, places], y) for part, (X, y) in parts.items()}
@@ -97,7 +86,7 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
                 predict, facts = fit(rows, run)
                 predictions = run.device.to_host(predict(rows["test"][0]))
             measures = quality(run.device.to_host(rows["test"][1]), predictions)
-            models[model][key] = {"features": len(features), **facts, **measures}
+            found[key] = {"features": len(features), **facts, **measures}
             logger.info("%s, %d features: AUC %s", key, len(features), measures["auc"])
     return {"parts": described, "groups": groups, "models": models}
 
@@ -150,9 +139,10 @@ def load_matrix(
     folder.refuse_nulls([*names, *labels])
     step = max(1, -(-folder.rows // maximum_rows))
     rows = len(range(0, folder.rows, step))
-    what = f"a matrix of {rows:,} rows and {len(names)} features"
-    size = 2 * rows * (len(names) + 1) * _CELL.itemsize
-    memory.forecast(size, what=what, remedy="Lower recsys.train.maximum_rows.", device=device)
+    memory.forecast(
+        2 * rows * (len(names) + 1) * _CELL.itemsize, what=f"a matrix of {rows:,} rows and {len(names)} features",
+        remedy="Lower recsys.train.maximum_rows.", device=device,
+    )  # fmt: skip
     X, y = device.xp.empty((rows, len(names)), _CELL), device.xp.empty(rows, _CELL)
     seen = filled = 0
     for number, file in enumerate(folder.files):
