@@ -24,7 +24,18 @@ def main(arguments: Sequence[str]) -> int:
     Raises ConfigError if an argument cannot be used; InputError if the workflow or the file is missing or damaged, or
     the file lacks a column or has one of another kind; DeviceError if the device is not usable here.
     """
-    given = _parser().parse_args(list(arguments))
+    parser = argparse.ArgumentParser(
+        prog="whitewater recsys transform",
+        description="Make the features of a Parquet file with a workflow that was fitted before.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("input", type=Path, help="the Parquet file to transform, or a folder of them")
+    parser.add_argument("output", type=Path, help="the Parquet file to write")
+    parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (cpu)")
+    cores = len(os.sched_getaffinity(0))
+    parser.add_argument("--threads", type=int, default=cores, help="threads (default: all cores)")
+    given = parser.parse_args(list(arguments))
     _check_output(given.output, given.input)
     rows = transform(given.workflow, given.input, given.output, device=given.device, threads=given.threads)
     print(f"{rows:,} rows: {given.output}")
@@ -57,19 +68,3 @@ def _check_output(output: Path, source: Path) -> None:
         raise ConfigError(f"{output} is the file that is read. Write to another one.")
     if source.resolve() in output.resolve().parents:
         raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="whitewater recsys transform",
-        description="Make the features of a Parquet file with a workflow that was fitted before.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("input", type=Path, help="the Parquet file to transform, or a folder of them")
-    parser.add_argument("output", type=Path, help="the Parquet file to write")
-    parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (cpu)")
-    parser.add_argument(
-        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="threads (default: all cores)"
-    )
-    return parser

@@ -18,8 +18,8 @@ from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
-from whitewater_apps.recsys.drift_report import VERDICTS
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
+from whitewater_apps.recsys.steps.drift import VERDICTS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -303,8 +303,7 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    by_loss = sorted(vocabularies, key=lambda each: (-_share_without_id(each), -each["all_values"], each["name"]))
-    shown = by_loss[:_MOST_ROWS]
+    shown = sorted(vocabularies, key=lambda each: (-each["lost"], -each["all_values"], each["name"]))[:_MOST_ROWS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
         f"{style.counted(len(vocabularies), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
@@ -329,24 +328,23 @@ def learned_vocabularies(workflow: Path) -> list[dict[str, Any]]:
 
     A vocabulary, of a column or of a group of columns, has its ``name``; the ``threshold``: values with fewer rows have
     no id of their own; ``table``, the file of values and counts; and the facts of `Categorify`, such as ``rows``, or
-    elements of lists, that it was learned from. ``all_values`` are those that occur, as far as they were counted.
+    elements of lists, that it was learned from. ``all_values`` are those that occur, as far as they were counted, and
+    ``lost`` is the share of rows whose values have no id.
     """
     return [
         {
             "name": name,
             "threshold": node["parameters"]["freq_threshold"],
             "table": workflow / each["tables"][TABLE],
-            "all_values": each["facts"]["values"] + (each["facts"]["out_of_vocabulary_values"] or 0),
-            **each["facts"],
+            "all_values": facts["values"] + (facts["out_of_vocabulary_values"] or 0),
+            "lost": facts["out_of_vocabulary_rows"] / max(facts["rows"], 1),
+            **facts,
         }
         for node in read_json(workflow / FORMAT.name)["nodes"]
         if node["operator"] == "Categorify"
         for name, each in node["statistics"].items()
+        for facts in [each["facts"]]
     ]
-
-
-def _share_without_id(vocabulary: Values) -> float:
-    return float(vocabulary["out_of_vocabulary_rows"] / max(vocabulary["rows"], 1))
 
 
 def frequencies(table: Path) -> Integers:
@@ -359,26 +357,22 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     """Draw counts by rank, for the largest, the median and the smallest vocabulary."""
     ordered = sorted(vocabularies, key=lambda each: (-each["all_values"], each["name"]))
     last, highest = len(ordered) - 1, 10.0
-    examples = [ordered[place] for place in dict.fromkeys((0, (last + 1) // 2, last))]
-    roles = {1: ("the only one",), 2: ("largest", "smallest"), 3: ("largest", "median", "smallest")}
+    roles = {0: "largest", (last + 1) // 2: "median", last: "smallest" if last else "the only one"}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
-    for role, vocabulary, (color, mark) in zip(roles[len(examples)], examples, looks, strict=False):
-        counts = frequencies(vocabulary["table"])
+    for (place, role), (color, mark) in zip(roles.items(), looks, strict=False):
+        counts, values = frequencies(ordered[place]["table"]), style.count(ordered[place]["values"])
+        given = ordered[place]["out_of_vocabulary_values"] is None
+        number = (
+            f"{values} values given" if given else f"{values} of {style.count(ordered[place]['all_values'])} values"
+        )
+        label = f"{role}, {style.fitted(ordered[place]['name'], points=70, size=8.5)}: {number}"
         highest = max(highest, float(counts.max(initial=0)))
         ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
-        label = f"{role}, {_describe_vocabulary(vocabulary)}"
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
-    for threshold in sorted({each["threshold"] for each in examples if each["threshold"] > 1}):
+    for threshold in sorted({ordered[place]["threshold"] for place in roles} - {0, 1}):
         shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
-
-
-def _describe_vocabulary(vocabulary: Values) -> str:
-    name = style.fitted(vocabulary["name"], points=70, size=8.5)
-    if vocabulary["out_of_vocabulary_values"] is None:
-        return f"{name}: {style.count(vocabulary['values'])} values given"
-    return f"{name}: {style.count(vocabulary['values'])} of {style.count(vocabulary['all_values'])} values"
 
 
 def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
@@ -416,23 +410,18 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
     if not names:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
     name = names[0]
-    shown = style.fitted(name, points=200, size=10.5)
-    subtitle = f"Column {shown} of {style.count(features.rows)} test rows. {_operators(statistics['groups'], name)}"
+    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {style.count(features.rows)} test rows."
+    groups = statistics["groups"]
+    owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
+    for owner in owners[-1:]:
+        operators = ", ".join(dict.fromkeys(stage["operator"] for stage in groups[owner]["operators"])) or "none"
+        subtitle += f" Operators of its group, {style.fitted(owner)}: {operators}."
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     before, after = (values_of([rows.path / file.name for file in rows.files], name) for rows in (events, features))
     _draw_numbers(left, before, style.BLUE, subject="As it came", label="Value in the log")
     _draw_numbers(right, after, style.GREEN, subject="Feature", label="Value of the feature")
     return figure
-
-
-def _operators(groups: Values, name: str) -> str:
-    """Return a sentence with the operators of the feature's group: the last one that has it."""
-    owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
-    if not owners:
-        return ""
-    operators = dict.fromkeys(stage["operator"] for stage in groups[owners[-1]]["operators"])
-    return f"Operators of its group, {style.fitted(owners[-1])}: {', '.join(operators) or 'none'}."
 
 
 def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label: str) -> None:

@@ -66,16 +66,25 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
             "the model predicts values that are not numbers. Check recsys.fit for features without bounds."
         )
     positive = labels > 0.5
-    bins = _calibration(positive, predictions)
+    bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
+    groups = [np.flatnonzero(bins == number) for number in np.unique(bins)]
+    calibration = [
+        {
+            "rows": len(group),
+            "predicted": float(predictions[group].mean(dtype=np.float64)),
+            "observed": float(positive[group].mean()),
+        }
+        for group in groups
+    ]
     auc, error = area_under_curve(positive, predictions)
     certain = np.clip(predictions.astype(np.float64), _NEAREST, 1 - _NEAREST)
-    distances = sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in bins)
+    distances = sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in calibration)
     return {
         "auc": auc,
         "auc_standard_error": error,
         "log_loss": float(-np.mean(np.where(positive, np.log(certain), np.log1p(-certain)))),
         "calibration_error": distances / len(labels),
-        "calibration": bins,
+        "calibration": calibration,
     }
 
 
@@ -103,16 +112,3 @@ def _ranks(values: Floats) -> npt.NDArray[np.float64]:
     # SciPy 1.18 gives float32 its ranks as float32, which holds no more than 2^24 of them.
     ranks: npt.NDArray[np.float64] = rankdata(values.astype(np.float64, copy=False))
     return ranks
-
-
-def _calibration(positive: npt.NDArray[np.bool_], predictions: Floats) -> list[dict[str, Any]]:
-    bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
-    groups = [np.flatnonzero(bins == number) for number in np.unique(bins)]
-    return [
-        {
-            "rows": len(group),
-            "predicted": float(predictions[group].mean(dtype=np.float64)),
-            "observed": float(positive[group].mean()),
-        }
-        for group in groups
-    ]

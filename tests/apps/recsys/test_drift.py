@@ -23,19 +23,19 @@ from whitewater.engines import Device, resolve
 from whitewater.features.config import Role
 from whitewater.features.log_folder import TYPES, LogColumn
 from whitewater.step import Output, Run
-from whitewater_apps.recsys import drift_report
 from whitewater_apps.recsys.config import Drift
-from whitewater_apps.recsys.drift_report import (
+from whitewater_apps.recsys.steps.drift import (
+    EDGES,
     chance,
     chance_of_ks,
     chance_of_new_categories,
     compare,
+    drift,
     jensen_shannon,
     kolmogorov_smirnov,
     number_bins,
     psi,
 )
-from whitewater_apps.recsys.steps.drift import drift
 
 Values = Sequence[Any]
 CPU = resolve("cpu")
@@ -117,7 +117,7 @@ def test_the_kolmogorov_smirnov_distance_of_many_values_is_within_its_bound(tmp_
     found = one_day(tmp_path, "float64", reference.tolist(), now.tolist())
     exact = ks(reference, now)
 
-    assert found["ks"] - 1e-6 <= exact <= found["ks"] + 1 / drift_report.EDGES + 1e-6
+    assert found["ks"] - 1e-6 <= exact <= found["ks"] + 1 / EDGES + 1e-6
 
 
 def test_the_index_of_numbers_is_that_of_quantiles_of_the_reference(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_reports_do_not_depend_on_how_the_log_is_cut_or_on_the_threads(tmp_path:
 
     with pytest.MonkeyPatch.context() as patched:
         # A sample, too, is the same.
-        patched.setattr("whitewater_apps.recsys.drift_report.SAMPLE", 1100)
+        patched.setattr("whitewater_apps.recsys.steps.drift.SAMPLE", 1100)
         first = report_of(whole, tmp_path)
         assert report_of(cut, tmp_path) == report_of(cut, tmp_path, threads=4) == first
     assert column(first, "x")["days"][0]["ks"] != column(report_of(whole, tmp_path), "x")["days"][0]["ks"]

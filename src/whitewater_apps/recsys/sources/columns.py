@@ -41,11 +41,10 @@ _ROLES = {
     "time": ("int64", "timestamps or dates without a unit, numbers with one, or text or integers with a format as the "
              "unit"),
 }  # fmt: skip
-
-
 _WIDTHS = {"Y": 4, **dict.fromkeys("ymdHMS", 2)}
 _DIGITS_ONLY = re.compile(r"(?:%[YymdHMS])+")
 _USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
+_OUTSIDE = "outside of 1980 to 2100"
 # Far outside of all times, and well inside of 64 bits.
 _FAR = 1 << 62
 
@@ -219,11 +218,10 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
     outside = np.flatnonzero((times < SINCE) | (times >= UNTIL))
     if len(outside):
         time = _format_time(int(times[outside[0]]))
-        limits = f"outside of {_format_time(SINCE)[:4]} to {_format_time(UNTIL)[:4]}"
         if not is_number:
-            raise RefusedError(f"a time is {time}, {limits}")
+            raise RefusedError(f"a time is {time}, {_OUTSIDE}")
         number = _number(values[int(outside[0])])
-        raise RefusedError(f"a time is {number}, which as {unit} is {time}, {limits}{_fitting(number)}")
+        raise RefusedError(f"a time is {number}, which as {unit} is {time}, {_OUTSIDE}{_fitting(number)}")
     return to_arrow(times)
 
 

@@ -41,7 +41,6 @@ DAY_SECONDS = 86_400
 # About so much is in a span.
 SPAN_BYTES, SPAN_ROWS = 256 << 20, 4 << 20
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
-_DELIMITERS = {"tab": "\t", "comma": ","}
 CRITEO = ("label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27)))
 
 
@@ -99,7 +98,7 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
     """Return the layout of the files of a source, and the spans of their rows; see `read_rows`."""
     criteo, declared, setting = settings.source == "criteo", settings.files, "recsys.fetch.files.columns"
     if criteo:
-        declared = Files(columns=columns_of(CRITEO), delimiter=_DELIMITERS[settings.criteo.delimiter])
+        declared = Files(columns=columns_of(CRITEO), delimiter="\t" if settings.criteo.delimiter == "tab" else ",")
         setting = "recsys.fetch.criteo.delimiter"
     elif settings.source == "generated":
         with open_parquet(Path(files[0].path)) as parquet:
@@ -154,9 +153,9 @@ def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -
             return pa.null()
         if not _NUMBER.fullmatch(value):
             return pa.timestamp("ns", "UTC" if _ZONE.fullmatch(value) else None)
-    is_number = column.unit is None or column.unit in A_SECOND
-    numbers = {"label": pa.float64(), "continuous": pa.int64() if integers else pa.float64()}
-    return ({**numbers, "time": pa.int64()} if is_number else numbers).get(column.role, pa.string())
+    time = pa.int64() if column.unit in (None, *A_SECOND) else pa.string()
+    types = {"label": pa.float64(), "continuous": pa.int64() if integers else pa.float64(), "time": time}
+    return types.get(column.role, pa.string())
 
 
 def write_span(

@@ -98,7 +98,7 @@ class Span:
         """Return how many lines there are."""
         if self.text is None:
             footer = pq.read_metadata(self.path)
-            return sum(footer.row_group(group).num_rows for group in self._groups())
+            return sum(footer.row_group(group).num_rows for group in range(self.begin, self.end or 0))
         return sum(data.count(b"\n") for data in self._line_blocks(self.text))
 
     def blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
@@ -121,14 +121,12 @@ class Span:
     def _row_blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
         try:
             with pq.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(_BATCH_ROWS, self._groups(), columns=names, use_threads=False):
+                groups = range(self.begin, self.end or 0)
+                for batch in file.iter_batches(_BATCH_ROWS, groups, columns=names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
                     yield pa.Table.from_batches([batch]), np.arange(batch.num_rows), {}, batch.num_rows
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{self.origin} cannot be read: {error}. Write it again.") from error
-
-    def _groups(self) -> range:
-        return range(self.begin, self.end or 0)
 
     def _line_blocks(self, text: Text) -> Iterator[bytes]:
         for data in line_blocks(self.path, self.begin, self.end, origin=self.origin, member=text.member):

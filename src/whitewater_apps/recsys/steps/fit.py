@@ -31,16 +31,13 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     with run.workers() as workers:
         transformation = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
     artifact.write(transformation, workflow)
-    write_json(statistics, summary(transformation, [group.name for group in groups], rows=log.rows))
+    described = {group.name: summary(transformation, group.name) for group in groups}
+    write_json(statistics, {"format": 1, "rows": log.rows, "groups": described})
     run.note(rows=log.rows, features=len(transformation.plan.outputs))
 
 
-def summary(transformation: Transformation, groups: list[str], *, rows: int) -> dict[str, Any]:
-    """Return a summary of the fit: the columns of each feature group, and its operators with what they learned."""
-    return {"format": 1, "rows": rows, "groups": {group: _summarize_group(transformation, group) for group in groups}}
-
-
-def _summarize_group(transformation: Transformation, group: str) -> dict[str, Any]:
+def summary(transformation: Transformation, group: str) -> dict[str, Any]:
+    """Return the columns of a feature group, and its operators with what they learned."""
     plan = transformation.plan
     outputs = {name: origin for name, origin in plan.outputs.items() if group in plan.field_of(name, origin).tags}
     operators = []

@@ -1,8 +1,6 @@
 """Step `plot`: the pictures, each drawn once and written in every format."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
@@ -12,9 +10,6 @@ from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot(
@@ -32,7 +27,7 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``auc.png``.
     """
-    draw: dict[str, Callable[[], Figure]] = {
+    draw = {
         "auc": lambda: figures.auc(read_json(metrics)),
         "calibration": lambda: figures.calibration(read_json(metrics)),
         "drift": lambda: figures.drift(read_json(drift)),

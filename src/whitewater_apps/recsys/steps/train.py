@@ -9,12 +9,12 @@ import logging
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from whitewater.engines import memory
+from whitewater.engines import Array, Device, memory
 from whitewater.errors import InputError
 from whitewater.features.feature_folder import CATEGORICAL, CONTINUOUS, LABEL, FeatureFolder, open_features
 from whitewater.io.store import write_json
@@ -24,16 +24,13 @@ from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-
 logger = logging.getLogger(__name__)
 # Threads with less to do wait for each other, on busy cores for long; the trees are the same.
 CELLS_OF_A_THREAD = 10_000_000
 _CELL = np.dtype(np.float32)
 # Features and labels by part; a function that predicts, and facts about the model.
-Rows = Mapping[str, "tuple[Array, Array]"]
-Model = tuple[Callable[["Array"], "Array"], dict[str, Any]]
+Rows = Mapping[str, tuple[Array, Array]]
+Model = tuple[Callable[[Array], Array], dict[str, Any]]
 
 
 def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
@@ -65,15 +62,16 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     names = [name for group in groups.values() for name in group]
     limit = run.settings.maximum_rows
     parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
-    described = {
-        part: {
-            "rows": len(y),
-            "of": folders[part].rows,
-            "label_rate": float(y.mean(dtype="float64")) if len(y) else None,
-        }
-        for part, (_, y) in parts.items()
+    rates = {part: float(y.mean(dtype="float64")) if len(y) else None for part, (_, y) in parts.items()}
+    described: dict[str, dict[str, Any]] = {
+        part: {"rows": len(y), "of": folders[part].rows, "label_rate": rates[part]} for part, (_, y) in parts.items()
     }
-    _refuse_unusable(described)
+    for part, name in (("train", "training"), ("test", "test")):
+        if not described[part]["rows"]:
+            raise InputError(f"there are no {name} rows. Check recsys.split.")
+    if (rate := rates["train"]) in (0.0, 1.0):
+        raise InputError(f"all {described['train']['rows']:,} training rows have the label {rate:g}: nothing can be "
+                         "learned. Check the label in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
     # The order of ids of categories means nothing to a regression.
     measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
     models: dict[str, dict[str, Any]] = {"logistic_regression": {}, "boosted_trees": {}}
@@ -125,8 +123,8 @@ def feature_sets(groups: Mapping[str, Sequence[str]], usable: Container[str], *,
 
 
 def load_matrix(
-    folder: FeatureFolder, names: Sequence[str], device: "Device", *, maximum_rows: int
-) -> tuple["Array", "Array"]:
+    folder: FeatureFolder, names: Sequence[str], device: Device, *, maximum_rows: int
+) -> tuple[Array, Array]:
     """Return features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
 
     The features are float32 (rows, features), NaN where one is null; the labels float32 (rows,), 0 or 1; on the device.
@@ -160,16 +158,6 @@ def load_matrix(
     return X, y
 
 
-def _refuse_unusable(parts: Mapping[str, Mapping[str, Any]]) -> None:
-    for part, name in (("train", "training"), ("test", "test")):
-        if not parts[part]["rows"]:
-            raise InputError(f"there are no {name} rows. Check recsys.split.")
-    rows, rate = parts["train"]["rows"], parts["train"]["label_rate"]
-    if rate in (0.0, 1.0):
-        raise InputError(f"all {rows:,} training rows have the label {rate:g}: nothing can be learned. Check the label "
-                         "in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
-
-
 def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
     """Fit a logistic regression on standardized features, a null being their mean."""
     xp, (features, labels) = run.device.xp, rows["train"]
@@ -178,7 +166,7 @@ def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
     spread = xp.sqrt(xp.nanmean((features - mean) ** 2, axis=0, dtype=xp.float64))
     spread = xp.where(spread > 0, spread, 1)
 
-    def scaled(X: "Array") -> "Array":
+    def scaled(X: Array) -> Array:
         values: Array = ((X - mean) / spread).astype(xp.float32)
         values[xp.isnan(values)] = 0
         return values
