@@ -87,8 +87,8 @@ def _test_rows(metrics: Values) -> str:
     """Return the number of test rows as text, with how many they were drawn from and the share of label 1."""
     test = metrics["parts"]["test"]
     drawn = f", drawn from {style.count(test['of'])}" if test["of"] > test["rows"] else ""
-    rate = f", {style.percent(test['label_rate'])} of which have the label 1" if test["label_rate"] is not None else ""
-    return f"{style.count(test['rows'])} test rows{drawn}{rate}"
+    rate = style.percent(test["label_rate"])
+    return f"{style.count(test['rows'])} test rows{drawn}, {rate} of which have the label 1"
 
 
 def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:

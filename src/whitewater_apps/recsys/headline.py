@@ -13,8 +13,6 @@ from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOU
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 
-Quality = Mapping[str, Any]
-
 
 def headline(results: Path) -> list[str]:
     """Return what the results of one device, such as ``results/recsys/cpu``, say, one sentence a line.
@@ -57,7 +55,7 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _noise(*qualities: Quality) -> float:
+def _noise(*qualities: Mapping[str, Any]) -> float:
     """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
     return NORMAL * hypot(*(each["auc_standard_error"] or 0.0 for each in qualities))
 

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
-from whitewater.features.log_folder import DAY, ROW_ID, TIME, LogColumn, LogWriter, file_name
+from whitewater.features.log_folder import LABEL, TIME, LogColumn, LogWriter, file_name
 from whitewater.io.download import Input
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
@@ -216,18 +216,18 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
         period = rows.slice(begin, end - begin)
         known = items.take(place.slice(begin, end - begin))
-        columns = dict(zip(period.column_names, period.columns, strict=True))
-        columns |= {ROW_ID: to_arrow(np.arange(begin, end)), DAY: to_arrow(np.full(end - begin, number, np.int32)),
-                    "genres": known["genres"], "year": known["year"]}  # fmt: skip
+        own = to_arrow(np.arange(begin, end)), to_arrow(np.full(end - begin, number, np.int32))
+        rated = (period[name] for name in (TIME, LABEL, "user", "item"))
         with writer.file(file_name(number), day=number) as file:
-            file.write(pa.table({name: columns[name] for name in writer.schema.names}).cast(writer.schema))
+            arrays = [*own, *rated, known["genres"], known["year"]]
+            file.write(pa.table(arrays, writer.schema.names).cast(writer.schema))
         written.append(file.file)
     counts = {**counts, "of_unknown_items": unknown}
     writer.finish(written, counts=counts)
     return counts
 
 
-def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, dict[str, int]]:
+def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, Mapping[str, int]]:
     """Return user, item, label and time of ratings in the order of time, and what was counted."""
     head, header = head_of(ratings.path, ratings.origin, ",", member=ratings.name), release.headers[0]
     if header and head.fields != header:

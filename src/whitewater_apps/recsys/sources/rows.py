@@ -106,7 +106,9 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
     schemas: list[tuple[str, pa.Schema]] = []
     spans: list[Span] = []
     for number, file in enumerate(files):
-        if _is_parquet(file):
+        with Path(file.path).open("rb") as stream:
+            is_parquet = stream.read(len(PARQUET)) == PARQUET
+        if is_parquet:
             with open_parquet(Path(file.path)) as parquet:
                 schema, footer = parquet.schema_arrow, parquet.metadata
             cuts = ranges_of([footer.row_group(each).num_rows for each in range(footer.num_row_groups)], SPAN_ROWS)
@@ -135,11 +137,6 @@ def columns_of(names: Sequence[str]) -> tuple[FileColumn, ...]:
         *(FileColumn(name=name, role="continuous" if name[0] == "I" else "categorical")
           for name in names if re.fullmatch(r"[IC]\d+", name)),
     )  # fmt: skip
-
-
-def _is_parquet(file: Input) -> bool:
-    with Path(file.path).open("rb") as stream:
-        return stream.read(len(PARQUET)) == PARQUET
 
 
 def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -> pa.DataType:

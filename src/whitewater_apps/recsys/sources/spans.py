@@ -39,32 +39,24 @@ _CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
 class Tally:
     """How many lines or rows there are, empty and malformed ones among them, and what is wrong with some."""
 
-    lines: int = 0
-    empty: int = 0
-    malformed: int = 0
+    counts: Mapping[str, int] = field(default_factory=lambda: {"lines": 0, "empty": 0, "malformed": 0})
     examples: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         """Count the lines that follow, too."""
-        self.lines += other.lines
-        self.empty += other.empty
-        self.malformed += other.malformed
+        self.counts = {what: number + other.counts[what] for what, number in self.counts.items()}
         self.examples += other.examples[: _EXAMPLES - len(self.examples)]
 
     def describe(self, origin: str) -> str:
         """Return a sentence on the malformed lines of a file."""
-        return f"{origin}: {self.malformed:,} of {self.lines:,} lines are malformed: {'; '.join(self.examples)}."
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Lines, empty lines and malformed ones."""
-        return {"lines": self.lines, "empty": self.empty, "malformed": self.malformed}
+        malformed = f"{self.counts['malformed']:,} of {self.counts['lines']:,} lines are malformed"
+        return f"{origin}: {malformed}: {'; '.join(self.examples)}."
 
     def refuse_malformed(self, origin: str) -> None:
         """Log which lines of a file were left out; raise InputError if they are more than `MALFORMED_SHARE`."""
-        if self.malformed > MALFORMED_SHARE * self.lines:
+        if self.counts["malformed"] > MALFORMED_SHARE * self.counts["lines"]:
             raise InputError(f"{self.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: c{_CORRECT[1:]}")
-        if self.malformed:
+        if self.counts["malformed"]:
             logger.warning("%s They were left out.", self.describe(origin))
 
 
@@ -141,21 +133,21 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
     """
     types = span.text.types if span.text else {}
     for raw, places, faults, lines in span.blocks([column.name for column in layout.columns]):
-        first_line, most = span.line + tally.lines, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * lines)
-        empty = lines - len(places) - len(faults)
+        before, empty = tally.counts["lines"], lines - len(places) - len(faults)
+        first_line, most = span.line + before, max(MALFORMED_OF_BLOCK, SHARE_OF_BLOCK * lines)
         for first, columns in layout.convert(raw, types):
             if len(faults) > most:
                 break
             place = int(places[first])
             if not isinstance(columns, ValueError):
-                yield places[first : first + len(columns[LABEL])] + tally.lines + span.row_id, columns
+                yield places[first : first + len(columns[LABEL])] + before + span.row_id, columns
             elif isinstance(columns, RefusedError) or not types:
                 kind = "line" if types else "row"
                 raise InputError(f"{span.origin}, {kind} {first_line + place:,}: {columns}. {_CORRECT}")
             else:
                 faults[place] = str(columns)[:_REASON_LENGTH]
         examples = [f"line {first_line + place:,}: {faults[place]}" for place in sorted(faults)[:_EXAMPLES]]
-        tally.add(Tally(lines, empty, len(faults), examples))
+        tally.add(Tally({"lines": lines, "empty": empty, "malformed": len(faults)}, examples))
         if len(faults) > most:
             raise InputError(f"{tally.describe(span.origin)} {_CORRECT}")
 
