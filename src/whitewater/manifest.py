@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import whitewater
-from whitewater.errors import IntegrityError
-from whitewater.io.redaction import without_secrets
-from whitewater.io.store import check_format, read_json, write_json
-
-if TYPE_CHECKING:
-    from whitewater.step import Inputs, Output, Run
+from whitewater.io.store import check_format, read_json
 
 FORMAT = 1
-# What the manifest has of a record in other places.
-_ELSEWHERE = {"format", "application", "step", "outputs"}
-
-
-def gather(run: Run[Any], *, records: Inputs, inputs: Path, manifest: Output) -> None:
-    """Gather the records of all steps into the manifest of an application.
-
-    Raises IntegrityError if an output that a record names is gone, and InputError if a record has another format.
-    """
-    from whitewater.step import RECORD_FORMAT
-
-    steps = {record["step"]: record for record in (_read(path, RECORD_FORMAT) for path in records.values())}
-    outputs = {
-        output["path"]: {**output, "step": step}
-        for step, record in steps.items()
-        for output in record["outputs"].values()
-    }
-    if missing := [path for path in outputs if not Path(path).exists()]:
-        raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
-    write_json(
-        manifest,
-        {
-            "format": FORMAT,
-            "whitewater": whitewater.__version__,
-            "application": run.application,
-            "git_commit": _commit(),
-            "platform": platform.platform(),
-            "config": without_secrets(run.settings.model_dump(mode="json")),
-            "inputs": read_json(inputs),
-            "outputs": sorted(outputs.values(), key=lambda output: str(output["path"])),
-            "steps": {
-                step: {key: value for key, value in record.items() if key not in _ELSEWHERE}
-                for step, record in steps.items()
-            },
-        },
-    )
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return what a manifest holds. Raises InputError if it has another format."""
-    manifest: dict[str, Any] = _read(path, FORMAT)
+    manifest: dict[str, Any] = read_versioned(path, FORMAT)
     return manifest
 
 
@@ -77,23 +33,12 @@ def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return flat
 
 
-def _read(path: Path, known: int) -> Any:
+def read_versioned(path: Path, known: int) -> Any:
+    """Return what a manifest or a record holds. Raises InputError if it has another format than the known one."""
     value = read_json(path)
     version = value.get("format") if isinstance(value, dict) else None
     check_format(path, version, known, remedy="Run snakemake again.")
     return value
-
-
-def _commit() -> str | None:
-    """Return the commit of the code, or None outside a git checkout."""
-    source = Path(__file__).parent
-    try:
-        process = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=True, timeout=10
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return process.stdout.strip()
 
 
 def is_of_last_run(path: Path) -> bool:

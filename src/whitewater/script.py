@@ -37,8 +37,9 @@ RECORD = "record"
 
 def main(function: Callable[..., None]) -> NoReturn:
     """Run a step for the rule whose script this is, or from the command line; end the process."""
-    job = function.__globals__.get("snakemake")
-    module = _module(function.__globals__["__file__"])  # that of the repository, which Snakemake runs a copy of
+    script = vars(sys.modules["__main__"])
+    job = script.get("snakemake")
+    module = _module(script["__file__"])  # that of the repository, which Snakemake runs a copy of
     if job is None:
         command = [sys.executable, "-m", "whitewater", *_names(module), *sys.argv[1:]]
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported

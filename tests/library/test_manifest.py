@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from whitewater.config.base import Section
 from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater.manifest import FORMAT, gather, is_of_last_run, read_manifest
+from whitewater.manifest import FORMAT, is_of_last_run, read_manifest
+from whitewater.manifest_step import Configured, manifest
 from whitewater.step import Inputs, Output, Run
 
 REFUSALS = [
@@ -22,9 +22,9 @@ REFUSALS = [
 def test_a_record_of_another_format_is_not_gathered(tmp_path: Path, version: int | None, message: str) -> None:
     (tmp_path / "clean.json").write_text(json.dumps({"format": version, "step": "clean", "outputs": {}}))
     records = Inputs({"clean": tmp_path / "clean.json"})
-    run = Run("tiny", "manifest", resolve("cpu"), Section())
+    run = Run("tiny", "manifest", resolve("cpu"), Configured())
     with pytest.raises(InputError, match=message):
-        gather(run, records=records, inputs=tmp_path / "inputs.json", manifest=Output(tmp_path / "manifest.json"))
+        manifest(run, records=records, inputs=tmp_path / "inputs.json", manifest=Output(tmp_path / "manifest.json"))
 
 
 @pytest.mark.parametrize(("version", "message"), REFUSALS)

@@ -23,7 +23,7 @@ from whitewater.engines import Device, cluster, memory, resolve
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.manifest import gather
+from whitewater.manifest_step import Configured, manifest
 from whitewater.script import Parameter, _parse_flags, _parser, parameters
 from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 
@@ -222,7 +222,10 @@ def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) ->
     paths = run_doubled(tmp_path, "1 2")
     (tmp_path / "inputs.json").write_text('{"source": "files", "files": []}')
     gathered = partial(
-        gather, run_of(), records=Inputs({"record.json": paths["record"]}), inputs=tmp_path / "inputs.json"
+        manifest,
+        Run("tiny", "manifest", resolve("cpu"), Configured()),
+        records=Inputs({"record.json": paths["record"]}),
+        inputs=tmp_path / "inputs.json",
     )
     gathered(manifest=Output(tmp_path / "manifest.json"))
     written = json.loads((tmp_path / "manifest.json").read_text())
