@@ -1,18 +1,17 @@
 """Values for nulls: a constant, or the exact median of what is known.
 
-For a median that is found part by part, doubles are mapped to integers of 64 bits in the same order, their *keys*. The
-first pass over the data counts the leading 20 bits of the keys, and each following pass 20 bits more, of the values
-that agree with the median so far; of few values, all bits are counted at once: selection by radix (Knuth, The Art of
-Computer Programming, volume 3, section 5.2.5).
+For a median that is found part by part, doubles are mapped to integers of 64 bits in the same order, their *keys*. Each
+pass over the data counts the next 16 bits of the keys that agree with the middle so far: selection by radix (Knuth, The
+Art of Computer Programming, volume 3, section 5.2.5).
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +33,14 @@ from whitewater.features.operators.by_column import (
 from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
 
-COUNTED_BITS = 20
-# Of so many values all bits are counted at once, 16 bytes each at most.
-FEW = 2**22
+COUNTED_BITS = 16
 _SIGN = 2**63
-Counted = tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]
-"""Leading bits of keys, ascending and each once, and how many values have them, on the host."""
+Counts = dict[int, npt.NDArray[np.int64]]
+"""By leading bits of keys, how many keys go on with each number."""
 
 
 class _Fill(Operator):
@@ -142,7 +139,7 @@ class FillMedian(_Fill):
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
-        return [MedianOf(name, (name,)) for name in column_names(inputs)]
+        return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
         return Median(**finite_facts(facts, "median", "count"))
@@ -162,76 +159,62 @@ class Median(Fitted):
     count: int
 
 
-@dataclass(frozen=True)
-class Window:
-    """Keys between bounds, both included: those of the ranks ``below`` to before ``below + count`` of ``total``.
+class Middle(NamedTuple):
+    """What is known of a value in the middle: the leading bits of its key, and its rank among so many ``keys``."""
 
-    Known of their order are all bits but the last ``shift``.
-    """
-
-    low: int
-    high: int
-    below: int
-    count: int
-    total: int
-    shift: int
+    leading: int
+    rank: int
+    keys: int
 
 
 @dataclass(frozen=True)
 class MedianOf(Statistic):
-    """Learns the median of the column ``name``; in a later pass among the values of a window."""
+    """Learns the median of the column ``name``; this pass learns all bits but the last ``shift`` of the middle."""
 
-    window: Window | None = None
+    shift: int
+    middle: tuple[Middle, ...] = ()
+    count: int = 0
 
-    @property
-    def _shift(self) -> int:
-        """How many of the last bits of the keys are left out in this pass."""
-        if self.window is None:
-            return 64 - COUNTED_BITS
-        return 0 if self.window.count <= FEW else max(self.window.shift - COUNTED_BITS, 0)
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> Counts:
+        xp, size = resources.device.xp, 1 << COUNTED_BITS
+        counts = {leading: np.zeros(size, np.int64) for leading in {each.leading for each in self.middle} or {0}}
+        for block in blocks:
+            values = as_floats(block[self.name], xp)
+            keys = keys_of(values[~xp.isnan(values)], xp) >> np.uint64(self.shift)
+            for leading in counts:
+                # Unsigned: what is below is far above.
+                digits = keys - np.uint64(leading << COUNTED_BITS)
+                found = digits[digits < size].astype(np.int64)
+                counts[leading] += resources.device.to_host(xp.bincount(found, minlength=size))
+        return counts
 
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> Counted:
-        return _added([self._counted(block, resources.device) for block in blocks])
-
-    def _counted(self, block: Block, device: Device) -> Counted:
-        xp = device.xp
-        values = as_floats(block[self.name], xp)
-        keys = keys_of(values[~xp.isnan(values)], xp)
-        if self.window is not None:
-            keys = keys[(keys >= np.uint64(self.window.low)) & (keys <= np.uint64(self.window.high))]
-        leading = keys >> np.uint64(self._shift)
-        # Few bits are sorted twice as fast.
-        narrow = leading.astype(np.uint32) if self._shift >= 32 else leading
-        found, count = xp.unique(narrow, return_counts=True)
-        return device.to_host(found.astype(np.uint64)), device.to_host(count.astype(np.int64))
-
-    def combine(self, summaries: Iterable[Counted], resources: Resources) -> Median | MedianOf:
+    def combine(self, summaries: Iterable[Counts], resources: Resources) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
-        leading, counts = _added(list(summaries))
-        window, shift = self._looked_at(int(counts.sum())), self._shift
-        ends = window.below + np.cumsum(counts)
-        middle = (window.total - 1) // 2, window.total // 2
-        first, second = (int(np.searchsorted(ends, rank, "right")) for rank in middle)
-        low, high = int(leading[first]) << shift, ((int(leading[second]) + 1) << shift) - 1
-        if not shift:
-            return self._median(value_of(low), value_of(high), window.total)
-        count = int(counts[first : second + 1].sum())
-        return replace(self, window=Window(low, high, int(ends[second]) - count, count, window.total, shift))
-
-    def _looked_at(self, count: int) -> Window:
-        if self.window is None:
-            if not count:
-                raise InputError(
-                    f"FillMedian: the column {self.name!r} has no value in the data that the workflow is fitted on, so "
-                    "it has no median. Leave it out, or use FillMissing."
-                )
-            return Window(0, 2**64 - 1, 0, count, count, 64)
-        if count != self.window.count:
-            raise IntegrityError(
-                f"FillMedian: the column {self.name!r} had {self.window.count} values near its median in one pass over "
-                f"the data and {count} in the next. Fit again, without changing the data meanwhile."
+        counts: Counts = {}
+        for summary in summaries:
+            counts = {leading: count + counts.get(leading, 0) for leading, count in summary.items()}
+        total = self.count or int(counts[0].sum())
+        if not total:
+            raise InputError(
+                f"FillMedian: the column {self.name!r} has no value in the data that the workflow is fitted on, so it "
+                "has no median. Leave it out, or use FillMissing."
             )
-        return self.window
+        middle = self.middle or (Middle(0, (total - 1) // 2, total), Middle(0, total // 2, total))
+        lower, upper = (self._closer(each, counts[each.leading]) for each in middle)
+        if self.shift:
+            return replace(self, shift=self.shift - COUNTED_BITS, middle=(lower, upper), count=total)
+        return self._median(value_of(lower.leading), value_of(upper.leading), total)
+
+    def _closer(self, middle: Middle, counts: npt.NDArray[np.int64]) -> Middle:
+        ends = np.cumsum(counts)
+        if ends[-1] != middle.keys:
+            raise IntegrityError(
+                f"FillMedian: the column {self.name!r} had {middle.keys} values near its median in one pass over the "
+                f"data and {ends[-1]} in the next. Fit again, without changing the data meanwhile."
+            )
+        digit = int(np.searchsorted(ends, middle.rank, "right"))
+        below = int(ends[digit] - counts[digit])
+        return Middle(middle.leading << COUNTED_BITS | digit, middle.rank - below, int(counts[digit]))
 
     def _median(self, lower: float, upper: float, count: int) -> Median:
         median = (lower + upper) / 2
@@ -248,16 +231,6 @@ class MedianOf(Statistic):
 
 def _marker(name: str) -> str:
     return f"{name}_filled"
-
-
-def _added(parts: Sequence[Counted]) -> Counted:
-    """Return leading bits in ascending order, each once, and how often they are in all parts."""
-    leading, place = np.unique(
-        np.concatenate([np.empty(0, np.uint64), *(each for each, _ in parts)]), return_inverse=True
-    )
-    counts = np.zeros(len(leading), np.int64)
-    np.add.at(counts, place, np.concatenate([np.empty(0, np.int64), *(count for _, count in parts)]))
-    return leading, counts
 
 
 def keys_of(values: Array, xp: Any = np) -> Array:
