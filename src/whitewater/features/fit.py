@@ -34,12 +34,7 @@ ROW_BYTES = 24
 
 
 def fit_workflow(
-    features: Node,
-    dataset: Dataset,
-    *,
-    carry: Sequence[str] = (),
-    run: Run[Fit],
-    workers: Workers,
+    features: Node, dataset: Dataset, *, carry: Sequence[str] = (), run: Run[Fit], workers: Workers
 ) -> Transformation:
     """Fit all operators of a graph; ``carry`` names columns of the data to copy to the results.
 

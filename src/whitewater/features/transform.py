@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -38,21 +39,55 @@ SHUFFLED_ROW_BYTES = 24
 _HASH = "hash"
 
 
+@dataclass(frozen=True)
+class _Results:
+    """What a transformation makes of a dataset."""
+
+    transformation: Transformation
+    dataset: Dataset
+    mode: ApplyMode
+
+    def schema(self, tags: Mapping[str, str]) -> Schema:
+        """Return the columns, with these tags added to those that they name."""
+        fields = self.transformation.fields(self.dataset.schema)
+        return Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
+
+    def block(self, part: Part) -> Block:
+        """Return the results for a part of the dataset, on the host."""
+        transformation, schema, mode = self.transformation, self.dataset.schema, self.mode
+        if mode.engine == "dask":
+            from whitewater.features import with_dask
+
+            return with_dask.part_block(transformation, part, self.dataset, mode)
+        types = transformation.input_types(schema, training=mode.training)
+
+        def read(names: Sequence[str]) -> Block:
+            block = cast_columns(self.dataset.read(part, names), types)
+            for name in transformation.seconds:
+                if name in block:
+                    check_seconds(name, block[name])
+            return block
+
+        wanted = transformation.origins(schema)
+        results: Block = evaluate(transformation.plan, transformation.learned, read, wanted, mode)
+        return results
+
+
 def tables(
     transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
 ) -> Iterator[pa.Table]:
     """Yield the results part by part, in order; a few parts are in memory at a time."""
-    shared = _prepare(transformation, dataset, run=run, workers=workers, training=training)
+    results = _prepare(transformation, dataset, run=run, workers=workers, training=training)
     parts, batch_size = dataset.parts, 2 * sum(workers.threads)
     for first in range(0, len(parts), batch_size):
         batch = parts[first : first + batch_size]
-        yield from workers.map(_table, batch, label="transform", ordered=True, shared=shared)
+        yield from workers.map(_table, batch, label="transform", ordered=True, shared={"results": results})
 
 
 def _prepare(
     transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
-) -> dict[str, Any]:
-    """Check a dataset, and that its parts fit into memory; return what `_part_block` needs besides a part."""
+) -> _Results:
+    """Check a dataset, and that its parts fit into memory."""
     transformation.check(dataset.schema, training=training)
     parts = dataset.parts
     rows = max((part.rows for part in parts), default=0)
@@ -64,33 +99,11 @@ def _prepare(
         what=f"transforming parts of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )
-    mode = ApplyMode(run.device, training, run.engine)
-    return {"transformation": transformation, "dataset": dataset, "mode": mode}
+    return _Results(transformation, dataset, ApplyMode(run.device, training, run.engine))
 
 
-def _part_block(part: Part, transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> Block:
-    """Return the results for a part of a dataset, on the host."""
-    if mode.engine == "dask":
-        from whitewater.features import with_dask
-
-        return with_dask.part_block(transformation, part, dataset, mode)
-    types = transformation.input_types(dataset.schema, training=mode.training)
-
-    def read(names: Sequence[str]) -> Block:
-        block = cast_columns(dataset.read(part, names), types)
-        for name in transformation.seconds:
-            if name in block:
-                check_seconds(name, block[name])
-        return block
-
-    wanted = transformation.origins(dataset.schema)
-    results: Block = evaluate(transformation.plan, transformation.learned, read, wanted, mode)
-    return results
-
-
-def _table(part: Part, *, transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> pa.Table:
-    types = {field.name: field.type for field in transformation.fields(dataset.schema)}
-    return as_table(_part_block(part, transformation, dataset, mode), types)
+def _table(part: Part, *, results: _Results) -> pa.Table:
+    return as_table(results.block(part), results.schema({}).types)
 
 
 def write_in_order(
@@ -109,19 +122,13 @@ def write_in_order(
     ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the
     transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
     """
-    shared = _prepare(transformation, dataset, run=run, workers=workers, training=training)
-    schema = results_schema(transformation, dataset, tags or {})
+    results = _prepare(transformation, dataset, run=run, workers=workers, training=training)
+    schema = results.schema(tags or {})
     folder.mkdir(parents=True)
-    shared |= {"folder": folder, "schema": schema, "row_group_rows": row_group_rows}
+    shared = {"results": results, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     tasks = list(enumerate(dataset.parts))
     files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
     return _finish(folder, schema, files, expected=dataset.rows, seed=None)
-
-
-def results_schema(transformation: Transformation, dataset: Dataset, tags: Mapping[str, str]) -> Schema:
-    """Return the schema of the results, with these tags added to the columns that they name."""
-    fields = transformation.fields(dataset.schema)
-    return Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
 
 
 def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expected: int, seed: int | None) -> int:
@@ -134,17 +141,10 @@ def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expec
 
 
 def _write(
-    task: tuple[int, Part],
-    *,
-    transformation: Transformation,
-    dataset: Dataset,
-    mode: ApplyMode,
-    folder: Path,
-    schema: Schema,
-    row_group_rows: int,
+    task: tuple[int, Part], *, results: _Results, folder: Path, schema: Schema, row_group_rows: int
 ) -> FeatureFile:
     number, part = task
-    table = as_table(_part_block(part, transformation, dataset, mode), schema.types)
+    table = _table(part, results=results)
     return write_file(folder, number, table, schema, row_group_rows=even_size(len(table), row_group_rows))
 
 
@@ -171,8 +171,8 @@ def write_shuffled(
     does, and IntegrityError if two rows have the same number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    shared = _prepare(transformation, dataset, run=run, workers=workers, training=True)
-    scratch, schema = folder / "scratch", results_schema(transformation, dataset, log.tags)
+    results = _prepare(transformation, dataset, run=run, workers=workers, training=True)
+    scratch, schema = folder / "scratch", results.schema(log.tags)
     scratch.mkdir(parents=True)
     # Rows are sorted on the host, whatever the device.
     workers.forecast(
@@ -184,7 +184,7 @@ def write_shuffled(
     )
     map_in_order = partial(workers.map, ordered=True)
     tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts)]
-    shared |= {"schema": schema, "buckets": buckets, "seed": seed}
+    shared: dict[str, Any] = {"results": results, "buckets": buckets, "seed": seed}
     paths = list(map_in_order(_scatter, tasks, label="transform train", shared=shared))
     shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     files = list(map_in_order(_gather, range(buckets), label="shuffle train", shared=shared))
@@ -192,25 +192,16 @@ def write_shuffled(
     return _finish(folder, schema, files, expected=log.rows, seed=seed)
 
 
-def _scatter(
-    task: tuple[Part, Path],
-    *,
-    transformation: Transformation,
-    dataset: Dataset,
-    mode: ApplyMode,
-    schema: Schema,
-    buckets: int,
-    seed: int,
-) -> Path:
+def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: int) -> Path:
     """Transform a part, and write its rows to a file as one batch per bucket, sorted by hash; return its path."""
     part, path = task
-    block = _part_block(part, transformation, dataset, mode)
+    block = results.block(part)
     hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
     bounds = np.searchsorted(_bucket(sorted_hashes, buckets), np.arange(buckets + 1))
-    table = as_table(block, schema.types).take(to_arrow(order)).append_column(_HASH, to_arrow(sorted_hashes))
-    (rows,) = table.combine_chunks().to_batches()
+    table = as_table(block, results.schema({}).types).take(to_arrow(order))
+    (rows,) = table.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks().to_batches()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
         for start, stop in pairwise(bounds.tolist()):
             writer.write_batch(rows.slice(start, stop - start))

@@ -3,14 +3,13 @@
 The entries of a dictionary stay entries of a dictionary: a row of text is a code, and a row of numbers one look-up.
 
 Covered is what writers make of flat columns of numbers and text: data pages of version 1 and 2, plain or dictionary
-encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all. `describe_chunk` tells what is not.
+encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from io import FileIO
 from typing import Any, NamedTuple
 
@@ -24,16 +23,17 @@ from whitewater.features.columns.column import Categories, Numbers
 from whitewater.features.columns.pages import ABSENT
 from whitewater.tables.arrow_arrays import empty
 
-# How types are stored: texts as byte arrays, others as numbers of these types.
-_STORED_AS: dict[pa.DataType, tuple[str, str | None]] = {
+_TEXT = "BYTE_ARRAY"
+# How types are stored, and the types of their rows; those of text are codes.
+_STORED_AS: dict[pa.DataType, tuple[str, str]] = {
     pa.int8(): ("INT32", "<i4"),
     pa.int16(): ("INT32", "<i4"),
     pa.int32(): ("INT32", "<i4"),
     pa.int64(): ("INT64", "<i8"),
     pa.float32(): ("FLOAT", "<f4"),
     pa.float64(): ("DOUBLE", "<f8"),
-    pa.string(): ("BYTE_ARRAY", None),
-    pa.large_string(): ("BYTE_ARRAY", None),
+    pa.string(): (_TEXT, "<i4"),
+    pa.large_string(): (_TEXT, "<i4"),
 }
 _UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
@@ -46,23 +46,11 @@ _VALUES = (_PLAIN, _PLAIN_DICTIONARY)
 _MOST_BYTES = 2**31 - 1
 # Fields of the header of a page are numbered up to 8; those that are not there have a value that none can have.
 _NUMBERS, _MISSING = 9, -(2**62)
+_OTHER_ROWS = "has other rows than its row group"
 
 
 class ChunkError(ValueError):
     """The bytes of a column chunk are not what a writer writes; the message completes a sentence about the column."""
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Where a column chunk is, and what its footer says of it."""
-
-    offset: int
-    size: int
-    rows: int
-    codec: str
-    optional: bool
-    stored: np.dtype[Any] | None  # its type as stored; None for text
-    type: pa.DataType
 
 
 class Page(NamedTuple):
@@ -75,74 +63,81 @@ class Page(NamedTuple):
     body: Array
 
 
-def describe_chunk(footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field) -> Chunk | None:
-    """Return what a footer says of a column chunk, or None where it is of a form that only pyarrow reads.
+def read_chunk(
+    data: FileIO, footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field
+) -> Numbers | Categories | None:
+    """Return the rows of a column chunk, or None where it is of a form that is left to pyarrow.
 
-    ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there.
+    ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there. Raises ChunkError if the
+    chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes cannot be decompressed,
+    or a text is not UTF-8.
     """
-    leaf = _leaf(footer.schema, column, field.name)
+    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    leaf = _covered_leaf(footer, row_group, column, field.name, type_)
     if leaf is None:
         return None
-    group = footer.row_group(row_group)
-    chunk = group.column(leaf)
-    declared = footer.schema.column(leaf)
-    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
-    covered = flat and set(chunk.encodings) <= _ENCODINGS and chunk.compression in _CODECS
-    physical, stored = _STORED_AS.get(type_, (None, None))
-    if not covered or physical != declared.physical_type:
-        return None
-    starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
-    return Chunk(
-        min(starts, default=0),
-        chunk.total_compressed_size,
-        group.num_rows,
-        chunk.compression,
-        declared.max_definition_level == 1,
-        None if stored is None else np.dtype(stored),
-        type_,
-    )
+    declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
+    is_text, dtype = declared.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
+    # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
+    null = np.array([-1 if is_text else np.nan if dtype.kind == "f" else 0], dtype).view(f"u{dtype.itemsize}")
+    values = empty(footer.row_group(row_group).num_rows, null.dtype)
+    table, valid, first = null, None, 0
+    texts: list[pa.Array] | None = [] if is_text else None
+    for page in _pages(data, chunk):
+        if page.is_dictionary:
+            table = np.append(_plain_values(page.body, page.rows, null.dtype, texts), null)
+            continue
+        rows = slice(first, first + page.rows)
+        present = np.empty(page.rows if declared.max_definition_level else 0, np.uint32)
+        if _fill(values[rows], page, present, table, texts):
+            valid = np.ones(len(values), np.bool_) if valid is None else valid
+            valid[rows] = present
+        first = rows.stop
+    if first != len(values):
+        raise ChunkError(_OTHER_ROWS)
+    if texts is not None:
+        dictionary = texts[0] if len(texts) == 1 else pa.concat_arrays([pa.nulls(0, pa.string()), *texts])
+        return Categories(values.view(np.int32), dictionary)
+    numbers = values.view(dtype).astype(type_.to_pandas_dtype(), copy=False)
+    return Numbers(numbers, None if dtype.kind == "f" else valid)
 
 
-def _leaf(schema: pq.ParquetSchema, column: int, name: str) -> int | None:
-    """Return the index of a flat column among the leaves of the schema: a struct before it has several, or none."""
+def _covered_leaf(footer: pq.FileMetaData, row_group: int, column: int, name: str, type_: pa.DataType) -> int | None:
+    """Return the index of a column among the leaves of the schema, or None where its form is not covered."""
+    schema = footer.schema
+    # A struct before it has several leaves, or none.
     places = [column, *range(len(schema))] if column < len(schema) else range(len(schema))
-    return next((place for place in places if schema.column(place).path == name), None)
+    for leaf in places:
+        if (declared := schema.column(leaf)).path == name:
+            chunk = footer.row_group(row_group).column(leaf)
+            is_flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
+            is_read = declared.physical_type == _STORED_AS.get(type_, ("", ""))[0] and chunk.compression in _CODECS
+            return leaf if is_flat and is_read and set(chunk.encodings) <= _ENCODINGS else None
+    return None
 
 
-def _texts_of(data: Array, count: int) -> pa.Array:
-    """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
-    if count > len(data):
-        raise ChunkError("has a page that is too short for its texts")
-    offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
-    if not parquet_pages.split_byte_arrays(data, offsets, text):
-        raise ChunkError("has a malformed page of texts")
-    values = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
-    values.validate(full=True)
-    return values
-
-
-def _pages(data: FileIO, chunk: Chunk) -> Iterator[Page]:
+def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
     """Yield the pages of a chunk."""
-    stored = empty(chunk.size, np.dtype(np.uint8))
-    data.seek(chunk.offset)
+    starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
+    stored = empty(chunk.total_compressed_size, np.dtype(np.uint8))
+    data.seek(min(starts, default=0))
     if data.readinto(stored.data) != len(stored):
         raise ChunkError("is cut off")
     fields = np.empty((parquet_pages.DEPTHS, _NUMBERS), np.int64)
     position = 0
-    while position < chunk.size:
+    while position < len(stored):
         fields.fill(_MISSING)
         position = parquet_pages.read_header(stored, position, fields)
         header, of_kind = fields[:2].tolist()
-        size, compressed = header[2:4]
-        if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= chunk.size - position):
+        size, compressed, checksum = header[2:5]
+        if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(stored) - position):
             raise ChunkError("has a malformed page header, or is cut off")
         body = stored[position : position + compressed]
         position += compressed
-        if header[4] != _MISSING and zlib.crc32(body.data) != header[4] & 0xFFFFFFFF:
+        if checksum != _MISSING and zlib.crc32(body.data) != checksum & 0xFFFFFFFF:
             raise ChunkError("has a page whose checksum is wrong")
         if header[1] in (_DATA, _DICTIONARY, _DATA_V2):
-            yield _page(header[1], of_kind, body, size, chunk.codec)
+            yield _page(header[1], of_kind, body, size, chunk.compression)
 
 
 def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) -> Page:
@@ -182,74 +177,48 @@ def _decompress(body: Array, codec: str, target: Array) -> None:
         raise ChunkError("has a page of another size than its header says")
 
 
-def read_chunk(data: FileIO, chunk: Chunk) -> Numbers | Categories:
-    """Return the rows of a column chunk.
+def _texts_of(data: Array, count: int) -> pa.Array:
+    """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
+    if count > len(data):
+        raise ChunkError("has a page that is too short for its texts")
+    offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
+    if not parquet_pages.split_byte_arrays(data, offsets, text):
+        raise ChunkError("has a malformed page of texts")
+    values = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
+    values.validate(full=True)
+    return values
 
-    Raises ChunkError if the chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes
-    cannot be decompressed, or a text is not UTF-8.
+
+def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.Array] | None) -> Array:
+    """Return the values that begin a page, with the bits of their type as unsigned integers.
+
+    Those of text are added to ``texts``, and become codes of all of these.
     """
-    stored = _Stored(chunk.stored)
-    # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
-    values = empty(chunk.rows, stored.null.dtype)
-    table, valid, first = stored.null, None, 0
-    for page in _pages(data, chunk):
-        if page.is_dictionary:
-            table = np.append(stored.values(page.body, page.rows), stored.null)
-            continue
-        rows = slice(first, first + page.rows)
-        if rows.stop > chunk.rows:
-            break
-        present = _decode(page, stored, table, values[rows], optional=chunk.optional)
-        if present is not None:
-            valid = np.ones(chunk.rows, np.bool_) if valid is None else valid
-            valid[rows] = present
-        first = rows.stop
-    if first != chunk.rows:
-        raise ChunkError(f"has other rows than the {chunk.rows} of its row group")
-    if stored.is_text:
-        return Categories(values.view(np.int32), stored.dictionary())
-    numbers = values.view(stored.dtype).astype(chunk.type.to_pandas_dtype(), copy=False)
-    return Numbers(numbers, None if stored.dtype.kind == "f" else valid)
+    if texts is not None:
+        first = sum(map(len, texts))
+        texts.append(_texts_of(body, count))
+        return np.arange(first, first + count, dtype=dtype)
+    if len(body) < count * dtype.itemsize:
+        raise ChunkError("has a page that is too short for its values")
+    return np.frombuffer(body, dtype, count)
 
 
-class _Stored:
-    """Plainly encoded values of a chunk: numbers, or texts, which become codes of a dictionary of all of them."""
-
-    def __init__(self, dtype: np.dtype[Any] | None) -> None:
-        self.is_text, self.dtype = dtype is None, np.dtype(np.int32) if dtype is None else dtype
-        null = np.array([-1 if self.is_text else np.nan if self.dtype.kind == "f" else 0], self.dtype)
-        self.null = null.view(f"u{self.dtype.itemsize}")
-        self._texts, self._count = [pa.nulls(0, pa.string())], 0
-
-    def values(self, body: Array, count: int) -> Array:
-        """Return the values that begin a page, with the bits of their type as unsigned integers."""
-        if not self.is_text:
-            if len(body) < count * self.dtype.itemsize:
-                raise ChunkError("has a page that is too short for its values")
-            return np.frombuffer(body, self.null.dtype, count)
-        self._texts.append(_texts_of(body, count))
-        self._count += count
-        return np.arange(self._count - count, self._count, dtype=self.null.dtype)
-
-    def dictionary(self) -> pa.Array:
-        """Return all texts."""
-        filled = [texts for texts in self._texts if len(texts)] or self._texts
-        return filled[0] if len(filled) == 1 else pa.concat_arrays(filled)
-
-
-def _decode(page: Page, stored: _Stored, table: Array, values: Array, *, optional: bool) -> Array | None:
-    """Fill the values of a page; return which rows have one, 1 or 0, uint32 (rows,), or None if all have."""
-    present = np.empty(page.rows if optional else 0, np.uint32)
+def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[pa.Array] | None) -> int:
+    """Fill the values of a data page, and ``present``, which is empty where all rows have one; return the nulls."""
+    if len(values) != page.rows:
+        raise ChunkError(_OTHER_ROWS)
     if page.has_indices:
         nulls = parquet_pages.look_up(page.body, page.levels, present, table, values)
         if nulls < 0:
             raise ChunkError("has a malformed page of dictionary indices")
-        return present if nulls else None
-    count, start = parquet_pages.definition_levels(page.body, page.levels, present) if optional else (page.rows, 0)
+        return nulls
+    count, start = page.rows, 0
+    if len(present):
+        count, start = parquet_pages.definition_levels(page.body, page.levels, present)
     if start < 0:
         raise ChunkError("has malformed definition levels")
-    values[page.rows - count :] = stored.values(page.body[start:], count)
-    if count == page.rows:
-        return None
-    parquet_pages.spread(values, present, count, stored.null[0])
-    return present
+    nulls = page.rows - count
+    values[nulls:] = _plain_values(page.body[start:], count, values.dtype, texts)
+    if nulls:
+        parquet_pages.spread(values, present, count, table[-1])
+    return nulls

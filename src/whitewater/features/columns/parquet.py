@@ -36,7 +36,7 @@ def read_columns(
     Raises InputError where the file is damaged, or a column is missing or of another type.
     """
     # Numba, which takes a third of a second to import, only where columns are decoded.
-    from whitewater.features.columns.chunk import describe_chunk, read_chunk
+    from whitewater.features.columns.chunk import read_chunk
 
     columns: dict[str, Column] = {}
     with _opened(path) as data:
@@ -45,12 +45,11 @@ def read_columns(
         for name in names:
             with faults_of(path, row_group, name):
                 position = _position_of(schema, name)
-                chunk = describe_chunk(footer, row_group, position, schema.field(position))
-                if chunk is None:
+                column = read_chunk(data, footer, row_group, position, schema.field(position))
+                if column is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
-                    column = read_chunk(data, chunk)
-                    is_all = len(wanted) == chunk.rows
+                    is_all = len(wanted) == len(column)
                     columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
     return columns
 
@@ -81,6 +80,8 @@ def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
 def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         column = file.read_row_group(row_group, [name], use_threads=False).column(0)
+    # What is not UTF-8 is read as well.
+    column.validate(full=True)
     return column_of(column.slice(wanted.start, len(wanted)))
 
 

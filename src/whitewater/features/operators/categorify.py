@@ -15,24 +15,12 @@ from whitewater.errors import ConfigError
 from whitewater.features.categories.combinations import combine_one
 from whitewater.features.categories.groups import categories_of_keys, keys_of, name_of
 from whitewater.features.categories.hashing import hash_values, value_hashes
-from whitewater.features.categories.ids import (
-    category_type,
-    id_field,
-    id_type,
-    ids_of_rows,
-    scalar,
-    with_cardinality,
-)
+from whitewater.features.categories.ids import category_type, id_field, id_type, ids_of_rows, scalar, with_cardinality
 from whitewater.features.categories.vocabulary import NULL, OUT_OF_VOCABULARY, SEED, Vocabulary, restore_vocabulary
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
 from whitewater.features.frames import any_valid, column_of, series_of, table_of
 from whitewater.features.operator import Operator, Statistic
-from whitewater.features.operators.learn_vocabulary import (
-    Given,
-    Group,
-    VocabularyStatistic,
-    given_vocabulary,
-)
+from whitewater.features.operators.learn_vocabulary import Given, Group, VocabularyStatistic, given_vocabulary
 from whitewater.features.schema import Field
 
 if TYPE_CHECKING:
