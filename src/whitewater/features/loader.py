@@ -21,9 +21,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from itertools import product
+from itertools import islice, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -149,20 +149,19 @@ class Batches:
                 remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
                 device=place,
             )
+        self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
         # No file may change as long as this is used.
         self._states = self._file_states()
-        self._mapped = lru_cache(_MAPPED_ARRAYS)(folder.array)
-        for each in product(range(len(folder.files)), self._stored):
-            self._mapped(*each)
 
     def _file_states(self) -> dict[Path, tuple[int, int]]:
-        """Return the size and the time of the last change of each file. Raises InputError if one is missing."""
+        """Return the size and the time of the last change of each file. Raises as `FeatureFolder.array`."""
         states = {}
         for each in product(range(len(self._folder.files)), self._stored):
             path = self._folder.array_path(*each)
             with FORMAT.explained(path):
                 status = path.stat()
             states[path] = status.st_size, status.st_mtime_ns
+            self._mapped(*each)
         return states
 
     @property
@@ -190,22 +189,15 @@ class Batches:
         blocks = _blocks([file.rows for file in self._folder.files])
         if self._shuffle:
             blocks = blocks[self._permutation(len(blocks), number, 0)]
-        for window in self._windows(number, blocks):
-            for start in range(0, len(next(iter(window.values()))), self._batch_rows):
-                yield {name: array[start : start + self._batch_rows] for name, array in window.items()}
-
-    def _windows(self, epoch: int, blocks: Array) -> Iterator[Batch]:
-        """Yield the windows of an epoch in order, while each thread makes another one."""
-        starts = range(self._rows.start, self._rows.stop, self._window_rows)
-        pending: deque[Future[Batch]] = deque()
         with ThreadPoolExecutor(self._threads, thread_name_prefix="batches") as pool:
-            for start in starts:
-                span = range(start, min(start + self._window_rows, self._rows.stop))
-                pending.append(pool.submit(self._window, epoch, blocks, span))
-                if len(pending) > self._threads:
-                    yield pending.popleft().result()
+            starts = range(self._rows.start, self._rows.stop, self._window_rows)
+            windows = (pool.submit(self._window, number, blocks, start) for start in starts)
+            pending = deque(islice(windows, self._threads))
             while pending:
-                yield pending.popleft().result()
+                window = pending.popleft().result()
+                pending.extend(islice(windows, 1))
+                for first in range(0, len(next(iter(window.values()))), self._batch_rows):
+                    yield {name: array[first : first + self._batch_rows] for name, array in window.items()}
 
     def _permutation(self, length: int, epoch: int, part: int) -> Array:
         """Return the numbers below ``length`` in an order that depends on the seed, the epoch and the part of it.
@@ -216,11 +208,12 @@ class Batches:
         order: Array = np.random.RandomState(bits).permutation(length)
         return order
 
-    def _window(self, epoch: int, blocks: Array, span: range) -> Batch:
-        """Return the rows of a window, a span of the places in the blocks' order, as arrays."""
+    def _window(self, epoch: int, blocks: Array, start: int) -> Batch:
+        """Return the rows of the window that starts at a place in the blocks' order."""
+        span = range(start, min(start + self._window_rows, self._rows.stop))
         pieces = list(_pieces(blocks, span))
         # Where each row of the pieces comes to be.
-        order = self._permutation(len(span), epoch, span.start + 1) if self._shuffle else np.arange(len(span))
+        order = self._permutation(len(span), epoch, start + 1) if self._shuffle else np.arange(len(span))
         window = {}
         for array, number in zip(self._arrays, self._stored, strict=True):
             rows = empty(len(span) * math.prod(array.row), array.dtype).reshape(len(span), *array.row)
