@@ -265,37 +265,33 @@ def _cast_column(name: str, column: Column, type_: pa.DataType, xp: ModuleType) 
         return column
     if pa.types.is_floating(type_):
         return Numbers(column.values.astype(type_.to_pandas_dtype(), copy=False), column.valid)
-    if column.values.dtype.kind == "f":
-        if pa.types.is_string(type_) or pa.types.is_list(type_):
-            if not bool(xp.isnan(column.values).all()):
-                raise _cast_error(name, "numbers", f"of {kind(type_)}", kind(type_))
-            return column_of(pa.nulls(len(column), type_))
-        column = _floats_to_integers(name, column, xp)
-    return _narrow_integers(name, column, type_, xp)
+    if column.values.dtype.kind == "f" and (pa.types.is_string(type_) or pa.types.is_list(type_)):
+        if not bool(xp.isnan(column.values).all()):
+            raise _cast_error(name, "numbers", f"of {kind(type_)}", kind(type_))
+        return column_of(pa.nulls(len(column), type_))
+    return _integers(name, column, type_, xp)
 
 
-def _narrow_integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
-    """Return integers as booleans or signed integers if the type needs that, after a check of their range."""
-    values = column.values
+def _integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
+    """Return numbers as integers, which are signed unless the type is not, or as booleans if the type is of these."""
+    values, valid = column.values, column.valid
+    if values.dtype.kind == "f":
+        valid = ~xp.isnan(values) if valid is None else valid & ~xp.isnan(values)
+        values = xp.where(valid, values, 0)
+        # Above 2**53, floats skip integers: a category could become another one.
+        if bool(((values != xp.floor(values)) | (xp.abs(values) > _MAX_EXACT_FLOAT)).any()):
+            raise _cast_error(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
+        values = values.astype(xp.int64)
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
-        values = values if column.valid is None else xp.where(column.valid, values, 0)
-        if bool(((values != 0) & (values != 1)).any()):
+        known = values if valid is None else values[valid]
+        if bool(((known != 0) & (known != 1)).any()):
             raise _cast_error(name, "numbers other than 0 and 1", "of booleans", "booleans")
-        return Numbers(values.astype(bool), column.valid)
-    if values.dtype == np.uint64 and not pa.types.is_uint64(type_) and len(values):
-        if int(values.max()) > _MAX_INT64:
+        values = values.astype(bool)
+    if values.dtype == np.uint64 and not pa.types.is_uint64(type_):
+        if len(values) and int(values.max()) > _MAX_INT64:
             raise _cast_error(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
-        return Numbers(values.astype(np.int64), column.valid)
-    return column
-
-
-def _floats_to_integers(name: str, column: Numbers, xp: ModuleType) -> Numbers:
-    valid = ~xp.isnan(column.values) if column.valid is None else column.valid & ~xp.isnan(column.values)
-    values = xp.where(valid, column.values, 0)
-    # Above 2**53, floats skip integers: a category could become another one.
-    if bool(((values != xp.floor(values)) | (xp.abs(values) > _MAX_EXACT_FLOAT)).any()):
-        raise _cast_error(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
-    return Numbers(values.astype(xp.int64), valid)
+        values = values.astype(np.int64)
+    return Numbers(values, valid)
 
 
 def _cast_error(name: str, values: str, fitted_kind: str, remedy: str) -> InputError:
@@ -335,18 +331,16 @@ def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
 
     Raises InputError if the values of a column do not fit its type.
     """
-    arrays = [_arrow_of(name, block[name], type_) for name, type_ in types.items()]
+    arrays = []
+    for name, type_ in types.items():
+        try:
+            arrays.append(arrow_of(block[name], type_))
+        except (pa.ArrowException, ValueError) as error:
+            raise InputError(
+                f"column {name!r} cannot be of type {type_}, as it was when the workflow was fitted: {error}. Give it "
+                "such values, or fit the workflow again."
+            ) from error
     return pa.Table.from_arrays(arrays, schema=arrow_schema(types))
-
-
-def _arrow_of(name: str, column: Column, type_: pa.DataType) -> pa.Array:
-    try:
-        return arrow_of(column, type_)
-    except (pa.ArrowException, ValueError) as error:
-        raise InputError(
-            f"column {name!r} cannot be of type {type_}, as it was when the workflow was fitted: {error}. Give it such "
-            "values, or fit the workflow again."
-        ) from error
 
 
 def arrow_schema(types: Mapping[str, pa.DataType]) -> pa.Schema:
