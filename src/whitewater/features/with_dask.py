@@ -128,14 +128,16 @@ def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[
     sum_lessons = _with_exponents(sum_lessons, state, workers)
     # Computed one after the other, because Dask optimizes frames, but not delayed summaries.
     sums = workers.compute(*_key_sums(sum_lessons, state))
-    summaries = workers.compute(*_summaries(summary_lessons, state))
+    partitions = _rows(summary_lessons, state).to_delayed() if summary_lessons else ()
+    observed = [[delayed(_observe)(each, lesson, state) for each in partitions] for lesson in summary_lessons]
+    summaries = workers.compute(*observed)
     results = [
         (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
         for lesson, cells in zip(sum_lessons, sums, strict=True)
     ]
     return results + [
-        (lesson, lesson.statistic.combine(partitions, state.resources))
-        for lesson, partitions in zip(summary_lessons, summaries, strict=True)
+        (lesson, lesson.statistic.combine(found, state.resources))
+        for lesson, found in zip(summary_lessons, summaries, strict=True)
     ]
 
 
@@ -171,12 +173,6 @@ def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
 
 def _sums_on_host(cells: Frame) -> Frame:
     return _frame(table_of(sum_by_keys(cells)), HOST)
-
-
-def _summaries(lessons: Sequence[Lesson], state: FitState) -> list[list[Any]]:
-    """Return the summaries of all partitions, delayed, for each lesson."""
-    partitions = _rows(lessons, state).to_delayed() if lessons else ()
-    return [[delayed(_observe)(partition, lesson, state) for partition in partitions] for lesson in lessons]
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:

@@ -59,12 +59,12 @@ class ByteStrings:
         """Return those of an Arrow array of string, binary (large or not) or int64, without nulls; without a copy."""
         if pa.types.is_int64(dictionary.type):
             data = np.from_dlpack(dictionary).view(np.uint8)
-            return cls(_read_only(data), np.arange(0, len(data) + 1, _INTEGER_BYTES))
+            return cls(read_only(data), np.arange(0, len(data) + 1, _INTEGER_BYTES))
         _, offsets, data = dictionary.buffers()
         kind = np.int64 if dictionary.type in LARGE.values() else np.int32
         ends = np.frombuffer(offsets, kind)[dictionary.offset :][: len(dictionary) + 1] if len(dictionary) else [0]
         text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-        return cls(_read_only(text), np.array(ends, np.int64))
+        return cls(read_only(text), np.array(ends, np.int64))
 
     def hashes(self, seed: int) -> Array:
         """Return XXH64 of each string, uint64 (strings,)."""
@@ -82,8 +82,9 @@ class ByteStrings:
         return pa.Array.from_buffers(type_ if small else LARGE.get(type_, type_), len(self), buffers)
 
 
-def _read_only(data: Array) -> Array:
-    view = data.view()
+def read_only(values: Array) -> Array:
+    """Return an array as kernels take it, so that each is compiled once: contiguous, and read-only."""
+    view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view
 

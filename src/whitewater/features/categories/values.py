@@ -40,14 +40,9 @@ def as_categories(column: Column) -> Categories:
     """
     if isinstance(column, Categories):
         return column
-    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and not _valid_values(column).any():
+    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and np.isnan(as_floats(column)).all():
         return Categories(np.full(len(column), -1, np.int32), pa.array([], pa.string()))
     return categories_of(arrow_of(as_integers(column), pa.int64()).dictionary_encode())
-
-
-def _valid_values(column: Numbers) -> Array:
-    there: Array = ~np.isnan(column.values)
-    return there if column.valid is None else there & column.valid
 
 
 def as_integers(column: Column) -> Numbers:

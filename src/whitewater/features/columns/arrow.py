@@ -99,23 +99,15 @@ def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
         items = arrow_of(column.values, type_.value_type)
         offsets = _plain(column.offsets.astype(np.int32), None)
         return pa.ListArray.from_arrays(offsets, items, type=type_)
-    if pa.types.is_null(type_):
-        return _only_nulls(column)
     if isinstance(column, Categories):
-        indices = _plain(np.ascontiguousarray(column.codes), column.codes >= 0)
-        return column.dictionary.take(indices).cast(type_)
-    return _arrow_numbers(column, type_)
-
-
-def _only_nulls(column: Numbers | Categories) -> pa.Array:
-    """Return a column as one of Arrow's nulls."""
-    if isinstance(column, Categories):
-        null = column.codes < 0
+        made = column.dictionary.take(_plain(np.ascontiguousarray(column.codes), column.codes >= 0))
     else:
-        null = np.isnan(np.from_dlpack(_arrow_numbers(column, pa.float64())))
-    if not null.all():
+        made = _arrow_numbers(column, type_)
+    if not pa.types.is_null(type_):
+        return made.cast(type_)
+    if made.null_count < len(made):
         raise ValueError("it has values")
-    return pa.nulls(len(column))
+    return pa.nulls(len(made))
 
 
 def _arrow_numbers(column: Numbers, type_: pa.DataType) -> pa.Array:
@@ -128,7 +120,7 @@ def _arrow_numbers(column: Numbers, type_: pa.DataType) -> pa.Array:
         valid = present if valid is None else valid & present
     if valid is not None:
         values = np.where(valid, values, values.dtype.type(0))
-    return _plain(values, valid).cast(type_)
+    return _plain(values, valid)
 
 
 def _plain(values: Array, valid: Array | None) -> pa.Array:

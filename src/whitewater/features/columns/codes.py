@@ -7,6 +7,7 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import IntegrityError
+from whitewater.features.categories.byte_strings import read_only
 
 
 def count_codes(codes: Array, size: int) -> Array:
@@ -15,7 +16,7 @@ def count_codes(codes: Array, size: int) -> Array:
     Raises IntegrityError if there is another code.
     """
     counts = np.zeros(size, np.int64)
-    _check(fill_counts(_input(codes), counts), size)
+    _check(fill_counts(read_only(codes), counts), size)
     return counts
 
 
@@ -24,13 +25,6 @@ def sum_by_code(codes: Array, weights: Array, size: int) -> Array:
     _check(int(np.count_nonzero(codes >= size)), size)
     # The first sum is that of -1.
     return np.bincount(codes + 1, weights, size + 1)[1:]
-
-
-def _input(values: Array) -> Array:
-    """Return an array as kernels take it, so that each is compiled once: contiguous, and read-only."""
-    view = np.ascontiguousarray(values).view()
-    view.flags.writeable = False
-    return view
 
 
 def _check(outside: int, size: int) -> None:

@@ -39,7 +39,11 @@ def read_columns(
     from whitewater.features.columns.chunk import read_chunk
 
     columns: dict[str, Column] = {}
-    with _opened(path) as data:
+    try:
+        data = path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
+    with data:
         footer, schema = _footer(path, data)
         wanted = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
         for name in names:
@@ -52,13 +56,6 @@ def read_columns(
                     is_all = len(wanted) == len(column)
                     columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
     return columns
-
-
-def _opened(path: Path) -> FileIO:
-    try:
-        return path.open("rb", buffering=0)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
 
 
 def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines.kernel import int64, kernel, part, uint64
+from whitewater.features.categories.byte_strings import read_only
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -46,8 +47,7 @@ class ExactSums:
     def add(self, values: Array, device: Device) -> None:
         """Add float64 (values,) on the device, among which NaN is none: NumPy's by a kernel, others by expressions."""
         if device.xp is np:
-            floats = np.ascontiguousarray(values).view()
-            floats.flags.writeable = False
+            floats = read_only(values)
             extremes = add_up(floats, floats.view(np.uint64), self.sums)
         else:
             extremes = add_up_arrays(values, device, self.sums)
