@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from math import isnan
 from operator import methodcaller
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import dask
 import dask.dataframe as dd
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask.delayed import Delayed, delayed
@@ -39,7 +39,12 @@ def backend_module(backend: str) -> ModuleType:
 
     Dask does not pass the option on to other processes, so functions that run there take it as an argument.
     """
-    return import_module(backend)
+    if backend == "cudf":
+        import cudf
+
+        frames: ModuleType = cudf
+        return frames
+    return pd
 
 
 def write_unit(
@@ -249,7 +254,7 @@ def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
         # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values
+    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
     return values
 
 
