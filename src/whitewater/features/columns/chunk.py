@@ -87,6 +87,8 @@ def read_chunk(
         if page.is_dictionary:
             table = np.append(_plain_values(page.body, page.rows, null.dtype, texts), null)
             continue
+        if page.rows > len(values) - first:
+            raise ChunkError(_OTHER_ROWS)
         rows = slice(first, first + page.rows)
         present = np.empty(page.rows if declared.max_definition_level else 0, np.uint32)
         if _fill(values[rows], page, present, table, texts):
@@ -205,8 +207,6 @@ def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.
 
 def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[pa.Array] | None) -> int:
     """Fill the values of a data page, and ``present``, which is empty where all rows have one; return the nulls."""
-    if len(values) != page.rows:
-        raise ChunkError(_OTHER_ROWS)
     if page.has_indices:
         nulls = parquet_pages.look_up(page.body, page.levels, present, table, values)
         if nulls < 0:
