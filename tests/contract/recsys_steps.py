@@ -28,7 +28,7 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
 from whitewater.features.loader import Batches
 from whitewater.features.operator import ApplyMode
-from whitewater.features.operators import JoinExternal, fill
+from whitewater.features.operators import JoinExternal
 from whitewater.features.workflow import Workflow
 from whitewater.io.store import read_json
 from whitewater.step import Output
@@ -94,7 +94,6 @@ def spread_out() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dataset, "FEW_ROWS", ROW_GROUP)
         patch.setattr(fitting, "SPAN_ROWS", ROWS // 3)
-        patch.setattr(fill, "FEW", 16)
         patch.setattr(transform, "BUCKET_ROWS", ROWS // 3)
         patch.setattr(loader, "_BLOCK_ROWS", 64)
         yield

@@ -181,11 +181,11 @@ class MedianOf(Statistic):
         for block in blocks:
             values = as_floats(block[self.name], xp)
             keys = keys_of(values[~xp.isnan(values)], xp) >> np.uint64(self.shift)
-            for leading in counts:
+            for leading, count in counts.items():
                 # Unsigned: what is below is far above.
                 digits = keys - np.uint64(leading << COUNTED_BITS)
-                found = digits[digits < size].astype(np.int64)
-                counts[leading] += resources.device.to_host(xp.bincount(found, minlength=size))
+                found, rows = xp.unique(digits[digits < size].astype(np.uint16), return_counts=True)
+                count[resources.device.to_host(found)] += resources.device.to_host(rows)
         return counts
 
     def combine(self, summaries: Iterable[Counts], resources: Resources) -> Median | MedianOf:
