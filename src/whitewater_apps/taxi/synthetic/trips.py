@@ -66,7 +66,7 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
     hour, manhattan = hours % 24, CITY.borough == "Manhattan"
     flat = (manhattan[start] & (end == JFK)) | (manhattan[end] & (start == JFK))
     rush = (_weekday(hours) < 5) & (hour >= 16) & (hour < 20)
-    # The meter counts fifths of a mile, or minutes in which the taxi is slow.
+    # The meter counts fifths of a mile, or minutes in which the car is slow.
     units = np.floor(4.2 * miles + 0.4 * trips["trip_time"] / 60)
     trips |= {
         "vendor_id": 1 + random.integers(2, size=count),
