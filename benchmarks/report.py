@@ -22,6 +22,8 @@ QUANTITIES: tuple[Quantity, ...] = (
     "peak_anonymous_bytes",
 )
 MEBIBYTE = 2**20
+# Of a process of some milliseconds the kernel may have counted no CPU time; in a ratio it is a microsecond.
+_LEAST = 1e-6
 LONGEST_JSON_LINE = 500
 # What the table calls the quantity that counts, which one stands beside it, and what that is called.
 _COLUMNS: Mapping[str, tuple[str, Quantity, str]] = {
@@ -185,7 +187,9 @@ def paired_ratios(subject: Sequence[Sample], peer: Sequence[Sample]) -> dict[Qua
     if not pairs:
         return {}
     return {
-        quantity: spread([getattr(ours, quantity) / getattr(theirs, quantity) for ours, theirs in pairs])
+        quantity: spread(
+            [max(getattr(ours, quantity), _LEAST) / max(getattr(theirs, quantity), _LEAST) for ours, theirs in pairs]
+        )
         for quantity in QUANTITIES
     }
 

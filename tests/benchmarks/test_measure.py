@@ -12,8 +12,9 @@ from pydantic import JsonValue
 
 from benchmarks.measure import Variant, balanced_order, differences, measure
 from benchmarks.process_tree import MeasurementError, run
-from benchmarks.report import Plan, Report, Size
+from benchmarks.report import Plan, Report, Size, paired_ratios
 from benchmarks.spread import spread
+from tests.benchmarks.benchmark_results import sample
 
 MEBIBYTE = 2**20
 SIZE = Size(rows=7, bytes=70, basis="file")
@@ -189,6 +190,12 @@ def test_ratios_are_taken_round_by_round() -> None:
     expected = sorted(a.wall_seconds / b.wall_seconds for a, b in zip(ours, theirs, strict=True))
     ratio = report.ratios["oracle"]["wall_seconds"]
     assert [ratio.low, ratio.median, ratio.high] == pytest.approx(expected)
+
+
+def test_processes_too_short_for_the_kernel_to_count_their_time_have_a_ratio() -> None:
+    nothing, something = sample(1, 0.0), sample(1, 0.5)
+    assert paired_ratios([nothing], [nothing])["cpu_seconds"].median == 1
+    assert paired_ratios([something], [nothing])["cpu_seconds"].median > 1000
 
 
 def test_a_report_comes_back_from_its_file_as_it_was(tmp_path: Path) -> None:
