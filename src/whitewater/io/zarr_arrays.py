@@ -29,6 +29,7 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
+from zarr.core.buffer import BufferPrototype, cpu
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError
 from whitewater.io.remote import RefusedError
@@ -37,6 +38,19 @@ from whitewater.io.zarr_store import StrictStore
 RESTORE = "Restore the store from its origin."
 # Threads that decode chunks: more than cores, zarr-python's own choice, take a seventh more of their time.
 zarr.config.set({"threading.max_workers": len(os.sched_getaffinity(0))})
+
+
+class _Values(cpu.NDBuffer):
+    """What is read: of a chunk that is read whole, the decoded chunk itself, and no copy of it."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(value, cpu.NDBuffer) and value.shape == self.shape and value.dtype == self.dtype:
+            self._data = value.as_ndarray_like()
+        else:
+            super().__setitem__(key, value)
+
+
+_PROTOTYPE = BufferPrototype(cpu.Buffer, _Values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +76,9 @@ class Array:
         """Return a part of the array: one slice a dimension, of step 1; those that are left out are whole."""
         if any(part.step not in (None, 1) for part in selection):
             raise ValueError(f"{self.name} is read by slices of step 1, not {selection}")
+        prototype = None if self._array.shards else _PROTOTYPE  # zarr-python reads shards with its own only
         try:
-            values = np.asarray(self._array.get_basic_selection(selection))
+            values = np.asarray(self._array.get_basic_selection(selection, prototype=prototype))
         except Exception as error:  # each codec has errors of its own
             _cause(error)
             values = self._read_by_chunk(selection)

@@ -16,6 +16,8 @@ TOO_LONG = -1
 # words apart.
 _CHUNKS = LONGEST // 8
 _FIRST_TERMS = 1 << 15
+# Words that are looked up one after another.
+_BATCH = 256
 _NONE, _BYTE, _HALF = uint64(0), uint64(8), uint64(32)
 _NUMBER = uint64(0xFFFFFFFF)
 # What is called for each word has its arrays as arguments: to take them out of a tuple costs as much as the rest.
@@ -41,7 +43,7 @@ def tokenize(
     documents = len(title_offsets) - 1
     most = (title_offsets[-1] - title_offsets[0] + body_offsets[-1] - body_offsets[0]) // 2 + 2 * documents
     tokens, counts = np.empty(most, np.int32), np.zeros((documents, 2), np.int32)
-    (kinds, lower), word = characters, np.empty(_CHUNKS, np.uint64)
+    batch, lengths, at = np.empty((_BATCH, _CHUNKS), np.uint64), np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
     slots, starts = np.zeros((2 * _FIRST_TERMS, 2), np.uint64), np.zeros(_FIRST_TERMS + 1, np.int64)
     chunks = np.empty(_CHUNKS * _FIRST_TERMS, np.uint64)
     found, known = int64(0), int64(0)
@@ -50,16 +52,12 @@ def tokenize(
             data, offsets = (titles, title_offsets) if field == 0 else (bodies, body_offsets)
             place, stop, before = offsets[document], offsets[document + 1], found
             while place < stop:
-                place, length = _next_word(data, (place, stop), kinds, lower, word)
-                if known + 1 == len(starts):
+                place, filled = _next_words(data, (place, stop), characters, batch, lengths)
+                if known + _BATCH >= len(starts):
                     slots, starts, chunks = _larger(slots, starts, chunks, known)
-                if 0 < length <= LONGEST:
-                    number = _number(word, (length + 7) // 8, slots, starts, chunks, known)
-                    known += number == known
-                    tokens[found] = number
-                elif length:
-                    tokens[found] = TOO_LONG
-                found += length > 0
+                words, table = (batch[:filled], lengths, at), (slots, starts, chunks)
+                known = _number_words(words, table, known, tokens[found : found + filled])
+                found += filled
             counts[document, field] = found - before
     # No copy: what lies behind the last word was never written to, so that it takes no memory.
     return tokens[:found], counts, starts[: known + 1], chunks[: starts[known]]
@@ -138,6 +136,46 @@ def scatter(
             place += counts[document, field]
 
 
+@kernel
+def _next_words(
+    data: Array, between: tuple[int, int], characters: tuple[Array, Array], batch: Array, lengths: Array
+) -> tuple[int, int]:
+    """Put the next words into ``batch``; return where to go on, and their number."""
+    (place, stop), (kinds, lower), filled = between, characters, int64(0)
+    while place < stop and filled < len(batch):
+        place, length = _next_word(data, (place, stop), kinds, lower, batch[filled])
+        lengths[filled] = length
+        filled += length > 0
+    return place, filled
+
+
+@kernel
+def _number_words(
+    words: tuple[Array, Array, Array], table: tuple[Array, Array, Array], known: int, tokens: Array
+) -> int:
+    """Write the number of each word; return how many are known then."""
+    (batch, lengths, at), (slots, starts, chunks) = words, table
+    # All slots are read before one is compared: so the processor waits for memory once, not for each word.
+    for place in range(len(batch)):
+        slot = _first_slot(batch[place], 0, _size(lengths[place]), len(slots))
+        at[place] = slot
+        tokens[place] = int64(slots[slot, 1] & _NUMBER)
+    for place in range(len(batch)):
+        if lengths[place] > LONGEST:
+            tokens[place] = TOO_LONG
+        else:
+            number = _number(batch[place], _size(lengths[place]), at[place], slots, starts, chunks, known)
+            known += number == known
+            tokens[place] = number
+    return known
+
+
+@part
+def _size(length: int) -> int:
+    """Return the number of chunks of a word of so many bytes, cut at `LONGEST`."""
+    return (min(length, LONGEST) + 7) // 8
+
+
 @part
 def _next_word(data: Array, between: tuple[int, int], kinds: Array, lower: Array, word: Array) -> tuple[int, int]:
     """Put the next word into ``word``; return where to go on, and its length in bytes, 0 where there is none."""
@@ -202,14 +240,13 @@ def _decode(data: Array, place: int) -> tuple[int, int]:
 
 @part
 def _number(  # noqa: PLR0917
-    word: Array, size: int, slots: Array, starts: Array, chunks: Array, known: int
+    word: Array, size: int, slot: int, slots: Array, starts: Array, chunks: Array, known: int
 ) -> int:
     """Return the number of a word of so many chunks; one that is new is number ``known`` and added.
 
     A slot holds the first chunk of a word, and its number, counted from 1, below its count of chunks. Chunks are
     compared one by one: that digests are equal proves nothing.
     """
-    slot = _first_slot(word, 0, size, len(slots))
     while slots[slot, 1] != _NONE:
         if slots[slot, 0] == word[0] and slots[slot, 1] >> _HALF == uint64(size):
             number = int64(slots[slot, 1] & _NUMBER) - 1
