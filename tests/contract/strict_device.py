@@ -166,7 +166,7 @@ def models() -> dict[str, dict[str, Any]]:
     def ridge(alpha: float, **_: object) -> StrictModel:
         return StrictModel(estimators.ridge(CPU, alpha=alpha), "cuml.linear_model.Ridge")
 
-    def logistic(**options: Any) -> StrictModel:
+    def logistic(penalty: str, **options: Any) -> StrictModel:
         # Of whatever floats cuML gives float64, unlike scikit-learn.
         return StrictModel(LogisticRegression(**options), "cuml.linear_model.LogisticRegression", gives="float64")
 

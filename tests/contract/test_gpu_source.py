@@ -38,7 +38,7 @@ RECORDED_BY = {
         ("genotypes.decode_gpu", "genotypes.linkage.pairs_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"
     ),
     **dict.fromkeys(("graphs.library_dask", "graphs.library_gpu"), "test_graph_library"),
-    "learn.estimators": "test_steps",
+    "learn.estimators_gpu": "test_steps",
 }
 TABLE = pa.table(
     {

@@ -16,6 +16,7 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.engines.device import Device
 from whitewater.errors import DeviceError
+from whitewater.learn import estimators_gpu
 
 # A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
 # Statistical Learning", 2nd edition, section 15.3, for regression.
@@ -32,11 +33,10 @@ def ridge(device: Device, *, alpha: float) -> Any:
     Solved by Cholesky factorization of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
     """
     if device.name == "gpu":
-        from cuml.linear_model import Ridge
-    else:
-        from sklearn.linear_model import Ridge
+        return estimators_gpu.ridge(alpha=alpha)
+    from sklearn.linear_model import Ridge
 
-    return Ridge(alpha=alpha, solver="auto" if device.name == "gpu" else "cholesky", copy_X=False)
+    return Ridge(alpha=alpha, solver="cholesky", copy_X=False)
 
 
 def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Any:
@@ -44,20 +44,20 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
 
     On the CPU it uses one thread: the workers are parallel already.
     """
+    options = {
+        "n_estimators": trees,
+        "max_depth": depth,
+        "max_features": FEATURES_PER_SPLIT,
+        "min_samples_leaf": ROWS_PER_LEAF,
+        "bootstrap": True,
+        "max_samples": sample_fraction,
+        "random_state": seed,
+    }
     if device.name == "gpu":
-        from cuml.ensemble import RandomForestRegressor
-    else:
-        from sklearn.ensemble import RandomForestRegressor
+        return estimators_gpu.random_forest(**options)
+    from sklearn.ensemble import RandomForestRegressor
 
-    return RandomForestRegressor(
-        n_estimators=trees,
-        max_depth=depth,
-        max_features=FEATURES_PER_SPLIT,
-        min_samples_leaf=ROWS_PER_LEAF,
-        bootstrap=True,
-        max_samples=sample_fraction,
-        random_state=seed,
-    )
+    return RandomForestRegressor(**options)
 
 
 def forest_as_treelite(forest: Any, device: Device) -> bytes:
@@ -76,13 +76,14 @@ def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array],
     import treelite
 
     model = treelite.Model.deserialize_bytes(serialized)
-    if device.name == "gpu":
-        import nvforest
+    on_gpu = device.name == "gpu"
+    evaluate = estimators_gpu.forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
 
-        evaluate = nvforest.load_from_treelite_model(model, device="gpu").predict
-    else:
-        evaluate = partial(treelite.gtil.predict, model, nthread=1)
-    return lambda rows: evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
+    def predict(rows: Array) -> Array:
+        flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
+        return flat
+
+    return predict
 
 
 def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) -> Any:
@@ -91,19 +92,15 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
     Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
     Reduction", 2018, https://arxiv.org/abs/1802.03426.
     """
+    options = {"n_neighbors": neighbors, "min_dist": minimum_distance, "n_components": 2, "init": "spectral"}
     if device.name == "gpu":
-        from cuml.manifold import UMAP
+        return estimators_gpu.umap(random_state=seed, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
+        from umap import UMAP
 
-        # Exact neighbors: those of nn_descent, which many points would get, differ from run to run.
-        make = partial(UMAP, build_algo="brute_force_knn")
-    else:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
-            from umap import UMAP
-
-        # A seed that decides all demands one thread.
-        make = partial(UMAP, n_jobs=1)
-    return make(n_neighbors=neighbors, min_dist=minimum_distance, n_components=2, init="spectral", random_state=seed)
+    # A seed that decides all demands one thread.
+    return UMAP(random_state=seed, n_jobs=1, **options)
 
 
 def logistic_regression(device: Device, *, penalty: float) -> Any:
@@ -112,11 +109,10 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
     Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
     """
     if device.name == "gpu":
-        from cuml.linear_model import LogisticRegression
-    else:
-        from sklearn.linear_model import LogisticRegression
+        return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
+    from sklearn.linear_model import LogisticRegression
 
-    return LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
+    return LogisticRegression(C=1 / penalty, solver="lbfgs", max_iter=_ITERATIONS)
 
 
 def fit_boosted_trees(
