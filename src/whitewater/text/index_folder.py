@@ -60,43 +60,14 @@ class Described(Section):
 
 
 @dataclass(frozen=True)
-class Term:
-    """A term: how many documents have it, and the row of its first posting."""
-
-    document_frequency: int
-    offset: int
-
-
-@dataclass(frozen=True)
-class TermPostings:
-    """The documents with a term, int32 ascending, and how often they have it, int32.
-
-    ``positions``, int32 (words,), are those of all documents, one after another, and ``counts``, int64 (documents,),
-    how many are of each; both are empty where they were not asked for.
-    """
-
-    documents: npt.NDArray[np.int32]
-    frequencies: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
-    positions: npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True)
 class IndexFolder:
-    """An open index. Its methods raise InputError if a file cannot be read, and IntegrityError if it lacks rows."""
+    """An open index. Its methods raise InputError if a file cannot be read."""
 
     path: Path
     described: Described
-
-    @property
-    def documents(self) -> int:
-        """The number of documents."""
-        return self.described.documents
-
-    @property
-    def settings(self) -> Index:
-        """How it was made."""
-        return self.described.settings
+    _terms: _Rows
+    _postings: _Rows
+    _documents: _Rows
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -108,20 +79,19 @@ class IndexFolder:
         """PageRank of each document, float64 (documents,)."""
         return to_numpy(self._documents.column("rank"))
 
-    def find(self, terms: Iterable[str]) -> dict[str, Term]:
-        """Return those of the terms that the index has."""
-        entries = {term: self._find(term) for term in terms}
-        return {term: entry for term, entry in entries.items() if entry}
-
-    def postings(self, term: Term, *, positions: bool = False) -> TermPostings:
-        """Read the postings of a term, with positions if the index has them and they are asked for."""
+    def postings(self, term: str, *, positions: bool = False) -> pa.Table | None:
+        """Return the postings of a term: document, frequency and, if so wanted, positions. None: no document has it."""
+        group = self._terms.last_group_from(term)
+        if group < 0:
+            return None
+        table = self._terms.groups([group], ["term", "document_frequency", "offset"])
+        known = table["term"].to_pylist()
+        row = bisect_left(known, term)
+        if known[row : row + 1] != [term]:
+            return None
+        start = table["offset"][row].as_py()
         columns = ["document", "frequency", *(["positions"] if positions else [])]
-        table = self._postings.rows(term.offset, term.offset + term.document_frequency, columns)
-        numbers = to_numpy(table["document"]), to_numpy(table["frequency"])
-        if not positions:
-            return TermPostings(*numbers, np.empty(0, np.int64), np.empty(0, np.int32))
-        lists = table["positions"].combine_chunks()
-        return TermPostings(*numbers, np.diff(to_numpy(lists.offsets)), to_numpy(lists.flatten()))
+        return self._postings.rows(start, start + table["document_frequency"][row].as_py(), columns)
 
     def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
         """Read columns of documents, in the order of their numbers given."""
@@ -135,41 +105,19 @@ class IndexFolder:
         rows = np.flatnonzero(pc.is_in(column, value_set=pa.array(sorted(set(urls)), column.type)))
         return {column[row].as_py(): row for row in rows.tolist()}
 
-    @cached_property
-    def _terms(self) -> _Rows:
-        return _Rows(self.path / "terms.parquet", self.described.terms)
-
-    @cached_property
-    def _postings(self) -> _Rows:
-        return _Rows(self.path / "postings.parquet", self.described.postings)
-
-    @cached_property
-    def _documents(self) -> _Rows:
-        return _Rows(self.path / "documents.parquet", self.described.documents)
-
-    def _find(self, term: str) -> Term | None:
-        group = self._terms.last_group_from(term)
-        if group < 0:
-            return None
-        table = self._terms.groups([group], ["term", "document_frequency", "offset"])
-        known = table["term"].to_pylist()
-        row = bisect_left(known, term)
-        if row == len(known) or known[row] != term:
-            return None
-        return Term(table["document_frequency"][row].as_py(), table["offset"][row].as_py())
-
 
 def open_index(path: Path) -> IndexFolder:
     """Open an index.
 
     Raises InputError if it is not one, of another format, or made with another version of Unicode, which splits words
-    differently.
+    differently, or if a file cannot be read; and IntegrityError if one lacks rows.
     """
-    index = FORMAT.read(path, lambda path, **described: IndexFolder(path, Described(**described)))
-    if index.described.unicode != UNICODE:
-        raise InputError(f"{path} was made with Unicode {index.described.unicode}, but this Python has {UNICODE}. "
+    described = FORMAT.read(path, lambda _, **described: Described(**described))
+    if described.unicode != UNICODE:
+        raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. "
                          f"{FORMAT.remedy}")  # fmt: skip
-    return index
+    rows = {"terms": described.terms, "postings": described.postings, "documents": described.documents}
+    return IndexFolder(path, described, *(_Rows(path / f"{name}.parquet", count) for name, count in rows.items()))
 
 
 def write_documents(

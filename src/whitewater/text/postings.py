@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
-# The first of some documents; where the words of each begin, and how many its title and text have.
-DocumentGroup = tuple[int, tuple[Int64s, Int32s]]
+# The first of some documents; where the words of each title and of each text begin, and where the last ones end.
+DocumentGroup = tuple[int, Int64s]
 # Bytes of text that are cut into words at once.
 BLOCK_BYTES = 8 << 20
 INT32_MAX = 2**31 - 1
@@ -85,25 +85,29 @@ def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
 def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings:
     """Make one index of blocks, the words of the documents in their order.
 
-    Raises ResourceError if there is not enough memory for the postings, and InputError if a document has too many
-    words.
+    Raises ResourceError if there is not enough memory for all words, as many postings, twice, and the counts of terms;
+    and InputError if a document has too many words.
     """
     counts = np.concatenate([block.counts for block in blocks])
-    words = counts.sum(axis=1, dtype=np.int64)
-    _check_lengths(counts, settings.title_weight)
+    weight, positions = settings.title_weight, settings.positions
+    if (most := int((counts @ np.array([weight, 1])).max(initial=0))) > INT32_MAX:
+        raise InputError(f"a document has {most:,} words, those of its title {weight} times, of which {INT32_MAX:,} "
+                         "can be counted. Leave it out, or set a smaller index.title_weight.")  # fmt: skip
     terms, mappings = _one_dictionary([block.dictionary for block in blocks], Terms(settings))
-    _check_memory(int(words.sum()), len(terms), groups=threads, positions=settings.positions)
+    words = counts.sum(axis=1, dtype=np.int64)
+    total = int(words.sum())
+    size = total * (32 if positions else 20) + threads * len(terms) * 80
+    memory.forecast(size, what=f"the postings of {total:,} words", remedy="Index fewer documents, or free memory.")
     with ThreadPoolExecutor(threads) as pool:
         tokens, too_long = _as_terms(blocks, mappings, pool)
-        groups = cut(words, max(1, -(-int(words.sum()) // threads)))
-        starts = np.cumsum(words) - words
-        documents = [(start, (starts[start:stop], counts[start:stop])) for start, stop in groups]
-        return _index(tokens, documents, terms, pool, settings=settings, too_long=too_long)
+        begins = np.append(0, np.cumsum(counts, dtype=np.int64))
+        groups = [(start, begins[2 * start : 2 * stop + 1]) for start, stop in cut(words, max(1, -(-total // threads)))]
+        return _index(tokens, groups, terms, pool, weight=weight, positions=positions, too_long=too_long)
 
 
 def _index(
     tokens: Int32s, groups: Sequence[DocumentGroup], terms: pa.Array, pool: ThreadPoolExecutor,
-    *, settings: Index, too_long: int
+    *, weight: int, positions: bool, too_long: int
 ) -> Postings:  # fmt: skip
     """Count, then write; each group of documents has its own places among the postings of each term.
 
@@ -111,12 +115,10 @@ def _index(
     """
     from whitewater.text.token_kernels import count, scatter
 
-    weight, positions = settings.title_weight, settings.positions
-
     def count_group(group: DocumentGroup) -> tuple[Int32s, Int64s]:
-        first, documents = group
-        lengths, counted = np.empty(len(documents[0]), np.int32), np.zeros((len(terms), 4), np.int64)
-        count(tokens, documents, first, weight, (lengths, counted))
+        first, begins = group
+        lengths, counted = np.zeros(len(begins) // 2, np.int32), np.zeros((len(terms), 4), np.int64)
+        count(tokens, begins, first, weight, (lengths, counted))
         return lengths, counted
 
     lengths, counted = zip(*pool.map(count_group, groups), strict=True)
@@ -128,8 +130,8 @@ def _index(
     places = np.empty(stored, np.int32), np.full(size + 1 if positions else 0, stored, np.int64)
 
     def scatter_group(group: DocumentGroup, own_cursors: Int64s) -> None:
-        first, documents = group
-        scatter(tokens, documents, first, weight, (own_cursors, written, *places))
+        first, begins = group
+        scatter(tokens, begins, first, weight, (own_cursors, written, *places))
 
     list(pool.map(scatter_group, groups, np.stack(cursors, axis=-1)))
     table = {
@@ -159,7 +161,12 @@ def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.
     A mapping has one entry more than the dictionary, -1, which is the one of words that are too long.
     """
     together = pa.chunked_array(dictionaries, pa.large_string()).combine_chunks().dictionary_encode()
-    of_words = terms_of(together.dictionary, terms).dictionary_encode()
+    words = together.dictionary
+    if terms.are_words:
+        stopped = pc.is_in(words, value_set=pa.array(sorted(terms.stop_words), words.type))
+        of_words = pc.if_else(stopped, pa.scalar(None, words.type), words).dictionary_encode()
+    else:
+        of_words = pa.array([terms.of(word) for word in words.to_pylist()], words.type).dictionary_encode()
     order = pc.array_sort_indices(of_words.dictionary)
     places = np.empty(len(order) + 1, np.int32)
     places[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
@@ -168,14 +175,6 @@ def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.
     mapped = of_words_places[together.indices.to_numpy()]
     cuts = np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1]
     return of_words.dictionary.take(order), [np.append(part, np.int32(-1)) for part in np.split(mapped, cuts)]
-
-
-def terms_of(words: pa.Array, terms: Terms) -> pa.Array:
-    """Return the term of each word, null for stop words."""
-    if terms.are_words:
-        stopped = pc.is_in(words, value_set=pa.array(sorted(terms.stop_words), words.type))
-        return pc.if_else(stopped, pa.scalar(None, words.type), words)
-    return pa.array([terms.of(word) for word in words.to_pylist()], words.type)
 
 
 def _as_terms(blocks: Sequence[Block], mappings: Sequence[Int32s], pool: ThreadPoolExecutor) -> tuple[Int32s, int]:
@@ -195,19 +194,3 @@ def _places(counted: Int64s) -> Int64s:
     by_term = counted.T
     places: Int64s = (np.cumsum(by_term).reshape(by_term.shape) - by_term).T
     return places
-
-
-def _check_lengths(counts: Int32s, weight: int) -> None:
-    most = int((counts @ np.array([weight, 1])).max(initial=0))
-    if most > INT32_MAX:
-        raise InputError(f"a document has {most:,} words, those of its title {weight} times, of which {INT32_MAX:,} "
-                         "can be counted. Leave it out, or set a smaller index.title_weight.")  # fmt: skip
-
-
-def _check_memory(words: int, terms: int, *, groups: int, positions: bool) -> None:
-    """Raise ResourceError unless all words, as many postings, twice, and the counts of terms fit into memory."""
-    memory.forecast(
-        words * (4 + 16 + (12 if positions else 0)) + groups * terms * 80,
-        what=f"the postings of {words:,} words",
-        remedy="Index fewer documents, or free memory.",
-    )

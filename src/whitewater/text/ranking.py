@@ -10,22 +10,26 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from whitewater.errors import InputError
+from whitewater.tables.arrow_arrays import one_array, to_numpy
 from whitewater.text.config import Search
-from whitewater.text.index_folder import IndexFolder, TermPostings
+from whitewater.text.index_folder import IndexFolder
 from whitewater.text.tokens import GAP, Terms, words
 
 QUOTE = '"'
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+# The terms of a phrase, each with its place.
+Phrase = tuple[tuple[int, str], ...]
 # A document and a position in one integer: positions are below 2**32.
 _POSITION_BITS = 32
 
@@ -40,7 +44,7 @@ class Query:
 
     terms: tuple[str, ...]
     words: dict[str, str]
-    phrases: tuple[tuple[tuple[int, str], ...], ...]
+    phrases: tuple[Phrase, ...]
 
 
 @dataclass(frozen=True)
@@ -69,9 +73,7 @@ class Ranking:
         scores = self.scores
         order = np.lexsort((-self.ranks, -scores))
         if len(order) > limit:
-            last = order[limit - 1]
-            tied = (scores == scores[last]) & (self.ranks == self.ranks[last])
-            better = (scores > scores[last]) | ((scores == scores[last]) & (self.ranks > self.ranks[last]))
+            better, tied = self._compared(order[limit - 1])
             order = np.flatnonzero(better | tied)
         urls = self._urls(order)
         return sorted(order.tolist(), key=lambda place: (-scores[place], -self.ranks[place], urls[place]))[:limit]
@@ -81,11 +83,15 @@ class Ranking:
         place = int(np.searchsorted(self.numbers, number))
         if place == len(self.numbers) or self.numbers[place] != number:
             return None
-        scores = self.scores
-        equal = scores == scores[place]
-        better = (scores > scores[place]) | (equal & (self.ranks > self.ranks[place]))
-        urls = self._urls(np.flatnonzero(equal & (self.ranks == self.ranks[place])))
+        better, tied = self._compared(place)
+        urls = self._urls(np.flatnonzero(tied))
         return 1 + int(better.sum()) + sum(url < urls[place] for url in urls.values())
+
+    def _compared(self, place: int) -> tuple[Mask, Mask]:
+        """Return which documents are better than one by score and rank, and which are equal to it."""
+        scores, ranks = self.scores, self.ranks
+        equal = scores == scores[place]
+        return (scores > scores[place]) | (equal & (ranks > ranks[place])), equal & (ranks == ranks[place])
 
     def _urls(self, places: npt.NDArray[np.int64]) -> dict[int, str]:
         rows = self.index.read(self.numbers[places].tolist(), ["url"])
@@ -98,7 +104,11 @@ def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
     Raises InputError if nothing is asked for, a quote is not closed, or phrases are asked of an index without
     positions.
     """
-    parts = [_placed(part, terms) for part in text.split(QUOTE)]
+    # The places, words and terms of what is not in quotes and what is, in turn.
+    parts = [
+        [(place, word.text, term) for place, word in enumerate(words(part)) if (term := terms.of(word.text))]
+        for part in text.split(QUOTE)
+    ]
     if len(parts) % 2 == 0:
         raise InputError(f"the query {text!r} has a quote that is not closed. Close it, or leave it out.")
     phrases = [tuple((place, term) for place, _, term in part) for part in parts[1::2] if part]
@@ -117,38 +127,32 @@ def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
     return Query(tuple(term for _, _, term in asked), first, tuple(phrases))
 
 
-def _placed(text: str, terms: Terms) -> Sequence[tuple[int, str, str]]:
-    """Return place, word and term of the words of a text that have one."""
-    placed = ((place, word.text, terms.of(word.text)) for place, word in enumerate(words(text)))
-    return [(place, word, term) for place, word, term in placed if term is not None]
-
-
 def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
     """Score every document that has a term of the query."""
-    times = Counter(query.terms)
-    terms = index.find(times)
-    postings = {term: index.postings(place, positions=bool(query.phrases)) for term, place in terms.items()}
-    scores, matched = np.zeros(index.documents), np.zeros(index.documents, bool)
-    for term, entries in postings.items():
-        idf = inverse_document_frequency(terms[term].document_frequency, index.documents)
-        lengths = index.lengths[entries.documents]
-        saturated = saturated_frequency(
-            entries.frequencies, lengths, mean_length=index.described.mean_length, k1=settings.k1, b=settings.b
-        )
-        scores[entries.documents] += times[term] * idf * saturated
-        matched[entries.documents] = True
+    found = {term: index.postings(term, positions=bool(query.phrases)) for term in query.words}
+    postings = {term: table for term, table in found.items() if table is not None}
+    times, documents, mean_length = Counter(query.terms), index.described.documents, index.described.mean_length
+    k1, b = settings.k1, settings.b
+    scores, matched = np.zeros(documents), np.zeros(documents, bool)
+    for term, table in postings.items():
+        numbers, frequencies = to_numpy(table["document"]), to_numpy(table["frequency"]).astype(np.float64)
+        idf = math.log1p((documents - len(table) + 0.5) / (len(table) + 0.5))
+        damping = k1 * (1 - b + b * index.lengths[numbers] / mean_length)
+        saturated = frequencies * (k1 + 1) / (frequencies + damping)
+        scores[numbers] += times[term] * idf * saturated
+        matched[numbers] = True
     for phrase in query.phrases:
-        matched &= _with_phrase(phrase, postings, index.documents)
+        matched &= _with_phrase(phrase, postings, documents)
     numbers = np.flatnonzero(matched)
     ranks = index.ranks[numbers]
-    priors = prior(ranks, vertices=index.described.vertices, most=settings.prior, half=settings.half)
-    unknown = tuple(word for term, word in query.words.items() if term not in terms)
+    # The rank as a multiple of the mean rank.
+    relative = ranks * index.described.vertices
+    priors = settings.prior * relative / (settings.half + relative)
+    unknown = tuple(word for term, word in query.words.items() if term not in postings)
     return Ranking(index, query, numbers, scores[numbers], priors, ranks, unknown)
 
 
-def _with_phrase(
-    phrase: tuple[tuple[int, str], ...], postings: dict[str, TermPostings], documents: int
-) -> npt.NDArray[np.bool_]:
+def _with_phrase(phrase: Phrase, postings: Mapping[str, pa.Table], documents: int) -> Mask:
     """Return which documents have the terms of a phrase at their places."""
     marked = np.zeros(documents, bool)
     if all(term in postings for _, term in phrase):
@@ -158,31 +162,11 @@ def _with_phrase(
     return marked
 
 
-def _begins(postings: TermPostings, place: int) -> npt.NDArray[np.int64]:
+def _begins(postings: pa.Table, place: int) -> npt.NDArray[np.int64]:
     """Return where a phrase would begin that has the term at this place: document and position in one."""
-    positions = postings.positions.astype(np.int64) - place
-    documents = np.repeat(postings.documents.astype(np.int64), postings.counts)
+    lists = one_array(postings["positions"])
+    positions = to_numpy(lists.flatten()).astype(np.int64) - place
+    documents = np.repeat(to_numpy(postings["document"]).astype(np.int64), np.diff(to_numpy(lists.offsets)))
     possible = positions >= 0
     begins: npt.NDArray[np.int64] = (documents[possible] << _POSITION_BITS) | positions[possible]
     return begins
-
-
-def inverse_document_frequency(document_frequency: int, documents: int) -> float:
-    """Return ln(1 + (N - df + 0.5) / (df + 0.5))."""
-    return math.log1p((documents - document_frequency + 0.5) / (document_frequency + 0.5))
-
-
-def saturated_frequency(
-    frequencies: npt.NDArray[Any], lengths: npt.NDArray[Any], *, mean_length: float, k1: float, b: float
-) -> Floats:
-    """Return f (k1 + 1) / (f + k1 (1 - b + b length / mean length)), float64 (documents,)."""
-    counted = frequencies.astype(np.float64)
-    saturated: Floats = counted * (k1 + 1) / (counted + k1 * (1 - b + b * lengths / mean_length))
-    return saturated
-
-
-def prior(ranks: Floats, *, vertices: int, most: float, half: float) -> Floats:
-    """Return most r / (half + r), float64 (documents,), where r is the rank as a multiple of the mean rank."""
-    relative = ranks * vertices
-    added: Floats = most * relative / (half + relative)
-    return added

@@ -15,7 +15,7 @@ TOO_LONG = -1
 # A word is kept in chunks: eight bytes, the first one highest, fewer in the last. No byte is 0, so that chunks tell
 # words apart.
 _CHUNKS = LONGEST // 8
-_FIRST_TERMS = 1 << 15
+_FIRST_SLOTS = 1 << 16
 # Words that are looked up one after another.
 _BATCH = 256
 _NONE, _BYTE, _HALF = uint64(0), uint64(8), uint64(32)
@@ -39,114 +39,96 @@ def tokenize(
     starts, chunks : int64 (distinct words + 1,), uint64 (chunks,)
         The distinct words: eight bytes in a chunk, the first one highest, fewer in the last of a word.
     """
-    (titles, title_offsets), (bodies, body_offsets) = title_texts, body_texts
+    (titles, title_offsets), (bodies, body_offsets), (kinds, lower) = title_texts, body_texts, characters
     documents = len(title_offsets) - 1
-    most = (title_offsets[-1] - title_offsets[0] + body_offsets[-1] - body_offsets[0]) // 2 + 2 * documents
+    size = title_offsets[-1] - title_offsets[0] + body_offsets[-1] - body_offsets[0]
+    # Room for the most words that there can be: what is not written to takes no memory.
+    most = size // 2 + 2 * documents
     tokens, counts = np.empty(most, np.int32), np.zeros((documents, 2), np.int32)
-    batch, lengths, at = np.empty((_BATCH, _CHUNKS), np.uint64), np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
-    slots, starts = np.zeros((2 * _FIRST_TERMS, 2), np.uint64), np.zeros(_FIRST_TERMS + 1, np.int64)
-    chunks = np.empty(_CHUNKS * _FIRST_TERMS, np.uint64)
-    found, known = int64(0), int64(0)
+    # Some letters take half as much again in lower case.
+    starts, chunks = np.empty(most + 1, np.int64), np.empty(most + size // 4, np.uint64)
+    starts[0] = 0
+    slots, known, found = np.zeros((_FIRST_SLOTS, 2), np.uint64), int64(0), int64(0)
+    batch, sizes, at = np.empty((_BATCH, _CHUNKS), np.uint64), np.empty(_BATCH, np.int64), np.empty(_BATCH, np.int64)
     for document in range(documents):
         for field in range(2):
             data, offsets = (titles, title_offsets) if field == 0 else (bodies, body_offsets)
             place, stop, before = offsets[document], offsets[document + 1], found
             while place < stop:
-                place, filled = _next_words(data, (place, stop), characters, batch, lengths)
-                if known + _BATCH >= len(starts):
-                    slots, starts, chunks = _larger(slots, starts, chunks, known)
-                words, table = (batch[:filled], lengths, at), (slots, starts, chunks)
-                known = _number_words(words, table, known, tokens[found : found + filled])
+                filled = int64(0)
+                while place < stop and filled < _BATCH:
+                    place, sizes[filled] = _next_word(data, place, stop, kinds, lower, batch[filled])
+                    filled += sizes[filled] != 0
+                if 2 * (known + _BATCH) > len(slots):
+                    slots = _larger(slots, starts, chunks, known)
+                words = batch[:filled], sizes, at
+                known = _number_words(words, (slots, starts, chunks), known, tokens[found : found + filled])
                 found += filled
             counts[document, field] = found - before
-    # No copy: what lies behind the last word was never written to, so that it takes no memory.
     return tokens[:found], counts, starts[: known + 1], chunks[: starts[known]]
 
 
 @kernel
-def count(tokens: Array, documents: tuple[Array, Array], low: int, weight: int, written: tuple[Array, Array]) -> None:
+def count(tokens: Array, begins: Array, low: int, weight: int, written: tuple[Array, Array]) -> None:
     """Count the postings of documents ``low`` and following ones.
 
     Parameters
     ----------
     tokens
         int32 (words,): terms, negative for words without one.
-    documents
-        int64 (documents,): where the words of each begin; int32 (documents, 2): the words of its title and text.
+    begins
+        int64 (2 documents + 1,): where the words of each title and of each text begin, and where the last ones end.
     written
-        int32 (documents,): words that are terms, those of titles ``weight`` times. int64 (terms, 4), zeros before: of
+        Zeros before. int32 (documents,): words that are terms, those of titles ``weight`` times. int64 (terms, 4): of
         each term the last document, counted from 1, the postings, the sum of their frequencies, and the words.
     """
-    starts, counts = documents
     lengths, counted = written
-    for document in range(len(starts)):
-        place, length = starts[document], 0
-        for field in range(2):
-            times = weight if field == 0 else 1
-            for _ in range(counts[document, field]):
-                term = tokens[place]
-                place += 1
-                if term >= 0:
-                    row = counted[term]
-                    row[1] += row[0] != low + document + 1
-                    row[0] = low + document + 1
-                    row[2] += times
-                    row[3] += 1
-                    length += times
-        lengths[document] = length
+    for field in range(len(begins) - 1):
+        document, times = field // 2, 1 if field % 2 else weight
+        for place in range(begins[field], begins[field + 1]):
+            if tokens[place] >= 0:
+                row = counted[tokens[place]]
+                row[1] += row[0] != low + document + 1
+                row[0] = low + document + 1
+                row[2] += times
+                row[3] += 1
+                lengths[document] += times
 
 
 @kernel
-def scatter(
-    tokens: Array, documents: tuple[Array, Array], low: int, weight: int, written: tuple[Array, Array, Array, Array]
-) -> None:
+def scatter(tokens: Array, begins: Array, low: int, weight: int, written: tuple[Array, Array, Array, Array]) -> None:
     """Write the postings of documents ``low`` and following ones, and positions where their arrays are not empty.
 
     Parameters
     ----------
+    tokens, begins
+        As `count` has them.
     written
         Cursors, int64 (terms, 2 or 3): where the next posting of each term goes, 0, and where its next position goes.
         Postings, int32 (postings, 2): document and frequency, side by side, for they are written at random. Positions,
         int32 (words,), and where those of each posting begin, int64 (postings + 1,).
     """
-    starts, counts = documents
-    cursors, postings, places, begins = written
-    for document in range(len(starts)):
-        place, number = starts[document], low + document
-        for field in range(2):
-            times = weight if field == 0 else 1
-            position = 0 if field == 0 else counts[document, 0] + GAP
-            for ahead in range(counts[document, field]):
-                term = tokens[place + ahead]
-                if term < 0:
-                    continue
-                following = cursors[term, 0]
-                if cursors[term, 1] != number + 1:
-                    cursors[term, 0] = following + 1
-                    cursors[term, 1] = number + 1
-                    postings[following, 0] = number
-                    postings[following, 1] = times
-                    if len(places):
-                        begins[following] = cursors[term, 2]
-                else:
-                    postings[following - 1, 1] += times
-                if len(places):
-                    places[cursors[term, 2]] = position + ahead
-                    cursors[term, 2] += 1
-            place += counts[document, field]
-
-
-@kernel
-def _next_words(
-    data: Array, between: tuple[int, int], characters: tuple[Array, Array], batch: Array, lengths: Array
-) -> tuple[int, int]:
-    """Put the next words into ``batch``; return where to go on, and their number."""
-    (place, stop), (kinds, lower), filled = between, characters, int64(0)
-    while place < stop and filled < len(batch):
-        place, length = _next_word(data, (place, stop), kinds, lower, batch[filled])
-        lengths[filled] = length
-        filled += length > 0
-    return place, filled
+    cursors, postings, positions, first_positions = written
+    for field in range(len(begins) - 1):
+        number, times = low + field // 2, 1 if field % 2 else weight
+        zero = begins[field - 1] - GAP if field % 2 else begins[field]
+        for place in range(begins[field], begins[field + 1]):
+            term = tokens[place]
+            if term < 0:
+                continue
+            following = cursors[term, 0]
+            if cursors[term, 1] != number + 1:
+                cursors[term, 0] = following + 1
+                cursors[term, 1] = number + 1
+                postings[following, 0] = number
+                postings[following, 1] = times
+                if len(positions):
+                    first_positions[following] = cursors[term, 2]
+            else:
+                postings[following - 1, 1] += times
+            if len(positions):
+                positions[cursors[term, 2]] = place - zero
+                cursors[term, 2] += 1
 
 
 @kernel
@@ -154,32 +136,26 @@ def _number_words(
     words: tuple[Array, Array, Array], table: tuple[Array, Array, Array], known: int, tokens: Array
 ) -> int:
     """Write the number of each word; return how many are known then."""
-    (batch, lengths, at), (slots, starts, chunks) = words, table
+    (batch, sizes, at), (slots, starts, chunks) = words, table
     # All slots are read before one is compared: so the processor waits for memory once, not for each word.
     for place in range(len(batch)):
-        slot = _first_slot(batch[place], 0, _size(lengths[place]), len(slots))
+        slot = _first_slot(batch[place], sizes[place], len(slots))
         at[place] = slot
         tokens[place] = int64(slots[slot, 1] & _NUMBER)
     for place in range(len(batch)):
-        if lengths[place] > LONGEST:
+        if sizes[place] < 0:
             tokens[place] = TOO_LONG
         else:
-            number = _number(batch[place], _size(lengths[place]), at[place], slots, starts, chunks, known)
-            known += number == known
-            tokens[place] = number
+            tokens[place] = _number(batch[place], sizes[place], at[place], slots, starts, chunks, known)
+            known += tokens[place] == known
     return known
 
 
 @part
-def _size(length: int) -> int:
-    """Return the number of chunks of a word of so many bytes, cut at `LONGEST`."""
-    return (min(length, LONGEST) + 7) // 8
-
-
-@part
-def _next_word(data: Array, between: tuple[int, int], kinds: Array, lower: Array, word: Array) -> tuple[int, int]:
-    """Put the next word into ``word``; return where to go on, and its length in bytes, 0 where there is none."""
-    place, stop = between
+def _next_word(  # noqa: PLR0917
+    data: Array, place: int, stop: int, kinds: Array, lower: Array, word: Array
+) -> tuple[int, int]:
+    """Put the next word into ``word``; return where to go on, and its chunks: 0 if there is none, -1 if too long."""
     length, chunk = int64(0), _NONE
     while place < stop:
         byte = data[place]
@@ -200,7 +176,7 @@ def _next_word(data: Array, between: tuple[int, int], kinds: Array, lower: Array
                 break
     if length & 7 and length < LONGEST:
         word[length // 8] = chunk & ((uint64(1) << uint64(8 * (length & 7))) - uint64(1))
-    return place, length
+    return place, (length + 7) // 8 if length <= LONGEST else -1
 
 
 @kernel
@@ -211,7 +187,11 @@ def _wide(  # noqa: PLR0917
 
     Return what follows it, and the length and last chunk of the word. The length is -1 where the word ends before it.
     """
-    code, place = _decode(data, place)
+    size = 2 + (data[place] >= 0xE0) + (data[place] >= 0xF0)
+    code = int64(data[place]) & (0x7F >> size)
+    for ahead in range(1, size):
+        code = code << 6 | (int64(data[place + ahead]) & 0x3F)
+    place += size
     if kinds[code] != LETTER and (kinds[code] != MARK or length == 0):
         return place, -1 if length else 0, chunk
     code = int64(lower[code])
@@ -225,17 +205,6 @@ def _wide(  # noqa: PLR0917
         if length & 7 == 0 and length <= LONGEST:
             word[length // 8 - 1] = chunk
     return place, length, chunk
-
-
-@part
-def _decode(data: Array, place: int) -> tuple[int, int]:
-    """Return the code point of more than one byte that begins at ``place``, and what follows it."""
-    first = int64(data[place])
-    size = 2 + (first >= 0xE0) + (first >= 0xF0)
-    code = first & (0x7F >> size)
-    for ahead in range(1, size):
-        code = code << 6 | (int64(data[place + ahead]) & 0x3F)
-    return code, place + size
 
 
 @part
@@ -265,29 +234,19 @@ def _number(  # noqa: PLR0917
 
 
 @part
-def _first_slot(chunks: Array, start: int, size: int, slots: int) -> int:
+def _first_slot(word: Array, size: int, slots: int) -> int:
     digest = _BASIS
-    for place in range(start, start + size):
-        digest = (digest ^ chunks[place]) * _PRIME
+    for place in range(size):
+        digest = (digest ^ word[place]) * _PRIME
         digest ^= digest >> _HALF
     return int64((digest * _PRIME) >> _HALF) & (slots - 1)
 
 
 @kernel
-def _larger(slots: Array, starts: Array, chunks: Array, known: int) -> tuple[Array, Array, Array]:
-    """Make room for twice the words."""
-    larger_slots = np.zeros((2 * len(slots), 2), np.uint64)
+def _larger(slots: Array, starts: Array, chunks: Array, known: int) -> Array:
+    """Return twice the slots, with the words that are known."""
+    larger = np.zeros((2 * len(slots), 2), np.uint64)
     for number in range(known):
-        start, size = starts[number], starts[number + 1] - starts[number]
-        slot = _first_slot(chunks, start, size, len(larger_slots))
-        while larger_slots[slot, 1] != _NONE:
-            slot = (slot + 1) & (len(larger_slots) - 1)
-        larger_slots[slot, 0] = chunks[start]
-        larger_slots[slot, 1] = uint64(size) << _HALF | uint64(number + 1)
-    larger_starts, larger_chunks = np.zeros(2 * len(starts) - 1, np.int64), np.empty(2 * len(chunks), np.uint64)
-    # Loops: that slices are assignable takes Numba seconds to prove.
-    for place in range(known + 1):
-        larger_starts[place] = starts[place]
-    for place in range(starts[known]):
-        larger_chunks[place] = chunks[place]
-    return larger_slots, larger_starts, larger_chunks
+        word, size = chunks[starts[number] :], starts[number + 1] - starts[number]
+        _number(word, size, _first_slot(word, size, len(larger)), larger, starts, chunks, number)
+    return larger

@@ -55,11 +55,11 @@ class Searcher:
 
     def __init__(self, index: IndexFolder) -> None:
         self.index = index
-        self._terms = Terms(index.settings)
+        self._terms = Terms(index.described.settings)
 
     def ranking(self, text: str, settings: Search) -> Ranking:
         """Return all documents that match a query."""
-        query = parse_query(text, self._terms, positions=self.index.settings.positions)
+        query = parse_query(text, self._terms, positions=self.index.described.settings.positions)
         return rank(self.index, query, settings)
 
     def answer(self, text: str, settings: Search) -> dict[str, Any]:
