@@ -58,8 +58,8 @@ CROSSINGS = {"fit": (1, 1), "features": (1, 1), "train": (1, 1)}
 FEATURES = ROOT / "features"
 CODE = [FEATURES / "loader.py", APPLICATIONS / "recsys" / "steps" / "train.py"]
 FRAMES = [FEATURES / f"{name}.py" for name in (
-    "frames", "with_dask", "categories/groups", "categories/values",
-    *(f"operators/{name}" for name in ("by_category", "categorify", "hashed", "join", "learn_vocabulary")),
+    "frames", "with_dask", "categories/groups",
+    *(f"operators/{name}" for name in ("by_category", "categorify", "hashed", "join")),
 )]  # fmt: skip
 # What only cuDF has, or the host's side of it: see `test_gpu_source`.
 OF_CPU = {"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"}

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.features.artifact import FORMAT
-from whitewater.features.categories.vocabulary import TABLE
 from whitewater.features.feature_folder import CONTINUOUS
+from whitewater.features.operators.categorify import TABLE
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater.io.store import read_json

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
 from tests.helpers.recsys_logs import clicks, features
 from whitewater.errors import InputError, IntegrityError
-from whitewater.features.operators import Categorify, JoinExternal, Rename
+from whitewater.features.operators import (
+    Categorify,
+    FillMedian,
+    JoinExternal,
+    JoinGroupby,
+    Normalize,
+    PastMean,
+    Rename,
+    TargetEncoding,
+)
 from whitewater.features.workflow import Workflow
 
 CLICKS = clicks(400)
@@ -145,6 +158,85 @@ def test_what_is_not_a_workflow_is_refused(stored: Path, change: Any) -> None:
     rewrite(stored, change)
     with pytest.raises(IntegrityError):
         Workflow.load(stored).transform(CLICKS)
+
+
+def learned(tmp_path: Path) -> Path:
+    """Return a stored workflow of one column and an operator of each kind that learns."""
+    prices = tmp_path / "prices.parquet"
+    pq.write_table(pa.table({"C1": ["b", "a"], "price": [1, 2]}), prices)
+    nodes = (
+        ["C1"] >> Categorify() >> Rename(postfix="_id"),
+        ["C1"] >> TargetEncoding(target="label", kfold=4),
+        ["C1"] >> JoinGroupby(),
+        ["C1"] >> PastMean(target="label", period=5000),
+        ["C1"] >> JoinExternal(table=str(prices), on="C1", columns=("price",)),
+        ["I1"] >> FillMedian(),
+        ["I2"] >> Normalize(),
+    )
+    Workflow(reduce(add, nodes)).fit(CLICKS).save(tmp_path / "learned")
+    return tmp_path / "learned"
+
+
+@pytest.mark.parametrize(
+    ("operator", "statistic", "facts"),
+    [
+        ("Categorify", "C1", {"values": 3}),
+        ("Categorify", "C1", {"kind": "int64"}),
+        ("Categorify", "C1", {"kind": "float"}),
+        ("TargetEncoding", "C1", {"of": ["C2"]}),
+        ("TargetEncoding", "C1", {"of": []}),
+        ("TargetEncoding", "C1", {"kinds": ["number"]}),
+        ("FillMedian", "I1", {"median": None}),
+        ("FillMedian", "I1", {"count": "2"}),
+        ("FillMedian", "I1", {"median": math.nan}),
+        ("Normalize", "I2", {"mean": "2"}),
+    ],
+)
+def test_what_an_operator_did_not_learn_is_refused(
+    operator: str, statistic: str, facts: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = learned(tmp_path)
+
+    def change(value: dict[str, Any]) -> None:
+        (node,) = (each for each in value["nodes"] if each["operator"] == operator)
+        node["statistics"][statistic]["facts"].update(facts)
+
+    rewrite(folder, change)
+    with pytest.raises(IntegrityError, match=f"{statistic} of {operator} cannot be read|Fit"):
+        Workflow.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("operator", "change"),
+    [
+        ("TargetEncoding", lambda table: table.slice(1)),
+        ("TargetEncoding", lambda table: table.drop_columns(["category"])),
+        ("JoinGroupby", lambda table: pa.concat_tables([table, table[:1]])),
+        ("JoinGroupby", lambda table: table.drop_columns(["category"])),
+        ("Categorify", lambda table: table.slice(1)),
+        ("Categorify", lambda table: table.drop_columns(["count"])),
+        ("TargetEncoding", lambda table: table.drop_columns(["label_sum_3"])),
+        ("JoinGroupby", lambda table: table.drop_columns(["rows"])),
+        ("PastMean", lambda table: table.drop_columns(["sums"])),
+        ("PastMean", lambda table: table.drop_columns(["null_rows"])),
+        ("PastMean", lambda table: shortened(table, "periods")),
+        ("JoinExternal", lambda table: table.drop_columns(["price"])),
+    ],
+)
+def test_tables_that_an_operator_did_not_write_are_refused(operator: str, change: Any, tmp_path: Path) -> None:
+    folder = learned(tmp_path)
+    (path,) = folder.glob(f"*-{operator}/*.parquet")
+    pq.write_table(change(pq.read_table(path)), path)
+    name, checksum = path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()
+    rewrite(folder, lambda value: value["files"].update({name: checksum}))
+    with pytest.raises(IntegrityError, match=f"of {operator} cannot be read|Fit"):
+        Workflow.load(folder)
+
+
+def shortened(table: pa.Table, name: str) -> pa.Table:
+    """Return a table whose lists of a column lack their first item."""
+    lists = pc.list_slice(table[name].combine_chunks(), 1)
+    return table.set_column(table.column_names.index(name), name, lists)
 
 
 def test_a_folder_without_a_workflow_is_told(tmp_path: Path) -> None:

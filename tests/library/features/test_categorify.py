@@ -30,12 +30,11 @@ from tests.library.features.operator_cases import (
     values_of,
 )
 from whitewater.engines import Device
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
-from whitewater.features.categories.vocabulary import Vocabulary
 from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import ApplyMode, Inputs
-from whitewater.features.operators.categorify import Categorify
+from whitewater.features.operators.categorify import Categorify, Vocabulary
 from whitewater.features.schema import Field
 
 Value = str | int | None
@@ -322,28 +321,12 @@ def test_columns_that_cannot_be_encoded_are_named(inputs: Inputs, combo: bool, t
         Categorify(encode_type="combo" if combo else "joint").output(inputs, fields)
 
 
-def test_tables_that_are_not_a_vocabulary_are_refused() -> None:
-    fitted = fitted_on(Categorify(), [{"C": categories(["a", "b"])}])["C"]
-    facts, table = fitted.facts(), fitted.tables()["vocabulary"]
-    spoilt: list[tuple[dict[str, Any], dict[str, pa.Table]]] = [
-        ({**facts, "values": 3}, {"vocabulary": table}),
-        ({**facts, "kind": "int64"}, {"vocabulary": table}),
-        ({**facts, "kind": "float"}, {"vocabulary": table}),
-        (facts, {"vocabulary": table.drop_columns(["count"])}),
-        ({}, {"vocabulary": table}),
-        (facts, {}),
-    ]
-    for wrong_facts, wrong_tables in spoilt:
-        with pytest.raises(IntegrityError, match=r"vocabulary.* Fit the workflow again"):
-            Categorify().restore(("C",), wrong_facts, wrong_tables)
-
-
 def test_a_vocabulary_survives_the_way_to_another_process() -> None:
     fitted = fitted_on(Categorify(), [{"C": categories(["a", "b", "b"])}])["C"]
     assert isinstance(fitted, Vocabulary)
-    fitted.ids(pa.array(["a"]))
+    fitted.ids.of_dictionary(pa.array(["a"]))
     again = pickle.loads(pickle.dumps(fitted))  # noqa: S301
-    assert again.ids(pa.array(["b", "q", "a"])).tolist() == [3, OUT, 4]
+    assert again.ids.of_dictionary(pa.array(["b", "q", "a"])).tolist() == [3, OUT, 4, NULL]
 
 
 def test_many_buckets_take_no_memory() -> None:

@@ -16,7 +16,8 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 from whitewater.features.categories import byte_strings
 from whitewater.features.categories import values as categories
 from whitewater.features.categories.byte_strings import ByteStrings
-from whitewater.features.categories.values import CategoryCounter, CategoryTable, order_by_frequency
+from whitewater.features.categories.groups import CategoryNumbers
+from whitewater.features.categories.values import CategoryCounter, order_by_frequency
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Column, Lists, Numbers
 
@@ -41,6 +42,13 @@ def weak_hash(strings: ByteStrings) -> Array:
 
 
 HASHES: list[Callable[[ByteStrings], Array]] = [categories.hashes_of, weak_hash, no_hash]
+
+
+def numbers_of(known: pa.Array, wanted: pa.Array) -> Array:
+    """Return the place of each value among the known ones, -1 if it is not one of them, once null has a number too."""
+    *numbers, null = CategoryNumbers(known, null=-2, first=0, unseen=-1).of_dictionary(wanted)
+    assert null == -2
+    return np.array(numbers, np.int64)
 
 
 @settings(max_examples=100, deadline=None)
@@ -71,7 +79,7 @@ def test_values_are_found_and_others_are_not(
     wanted = data.draw(st.lists(candidates, max_size=30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(categories, "hashes_of", hashed)
-        found = CategoryTable(pa.array(known, type_)).look_up(pa.array(wanted, type_))
+        found = numbers_of(pa.array(known, type_), pa.array(wanted, type_))
     assert found.tolist() == [known.index(value) if value in known else -1 for value in wanted]
 
 
@@ -83,7 +91,7 @@ def test_tables_grow_and_find_all_that_they_had(type_: pa.DataType) -> None:
         counter.add(values[start : start + 7_001])
     np.testing.assert_array_equal(counter.add(values), np.arange(len(values)))
     assert counter.values().equals(values)
-    np.testing.assert_array_equal(CategoryTable(values).look_up(values), np.arange(len(values)))
+    np.testing.assert_array_equal(numbers_of(values, values), np.arange(len(values)))
     assert counter.nbytes < 100 * len(values)
 
 
@@ -124,7 +132,7 @@ def test_slices_and_large_text_are_the_same_values() -> None:
     counter = CategoryCounter(pa.string())
     assert counter.add(words[1:4]).tolist() == [0, 1, 0]
     assert counter.add(words.cast(pa.large_string())[1:4]).tolist() == [0, 1, 0]
-    assert CategoryTable(words[1:3]).look_up(words.cast(pa.large_string())).tolist() == [-1, 0, 1, 0, -1]
+    assert numbers_of(words[1:3], words.cast(pa.large_string())).tolist() == [-1, 0, 1, 0, -1]
 
 
 @settings(max_examples=100, deadline=None)

@@ -228,7 +228,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         dictionary = groups.combine(columns).dictionary
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)
-        categories.CategoryTable(counter.values()).look_up(dictionary)
+        groups.CategoryNumbers.of_groups(counter.values()).of_dictionary(dictionary)
         categories.order_by_frequency(count_codes(columns[0].codes, 1), columns[0].dictionary)
         print("pandas" in sys.modules)
         """

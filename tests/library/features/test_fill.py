@@ -192,11 +192,3 @@ def test_text_is_refused_by_name(operator: FillMissing) -> None:
         ConfigError, match=f"{type(operator).__name__} takes numbers, but the column 'C1' is of type string"
     ):
         operator.output(("C1",), fields_of(text))
-
-
-@pytest.mark.parametrize(
-    "facts", [{}, {"median": None, "count": 2}, {"median": 1.0, "count": "2"}, {"median": math.nan}]
-)
-def test_a_damaged_median_is_refused(facts: dict[str, object]) -> None:
-    with pytest.raises(IntegrityError, match="Fit and save again"):
-        FillMedian().restore(("I1",), facts, {})

@@ -18,7 +18,7 @@ from tests.library.features.operator_cases import (
     fitted_on,
     numbers,
 )
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block
 from whitewater.features.operators.join import JoinExternal
 
@@ -135,12 +135,6 @@ def test_a_file_that_changed_since_the_workflow_was_made_is_refused(items: str) 
     written({"item": ["a"], "price": ["cheap"]}, Path(items).parent)
     with pytest.raises(InputError, match="has changed: other types of price"):
         fitted_on(operator, [{"item": categories(["a"])}])
-
-
-def test_a_stored_table_without_its_columns_is_refused(items: str) -> None:
-    operator = JoinExternal(table=items, on="item", columns=("price",))
-    with pytest.raises(IntegrityError, match="lacks the columns price"):
-        operator.restore(("item",), {}, {"table": pa.table({"item": ["a"]})})
 
 
 def test_a_column_that_the_table_has_twice_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.library.features.frames import learned
-from whitewater.errors import IntegrityError
 from whitewater.features.operators.join import JoinGroupby
 
 INPUTS = ("city", ("city", "item"))
@@ -46,11 +45,3 @@ def test_counts_do_not_depend_on_partitions_or_order(log: pd.DataFrame, parts: i
     shuffled = log.sample(frac=1, random_state=seed)
     parted = learned(JoinGroupby(), shuffled, INPUTS, parts=parts).applied(log)
     pd.testing.assert_frame_equal(parted, whole, check_exact=True)
-
-
-def test_a_table_of_another_form_is_refused(log: pd.DataFrame) -> None:
-    fitted = learned(JoinGroupby(), log, ("city",)).fitted["city"]
-    table = fitted.tables()["categories"]
-    for name in ("rows", "category"):
-        with pytest.raises(IntegrityError, match="Fit again"):
-            JoinGroupby().restore(("city",), fitted.facts(), {"categories": table.drop_columns([name])})

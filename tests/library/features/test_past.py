@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.library.features.frames import learned
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.operators.past import PastCount, PastMean
 
 INPUTS: tuple[str | tuple[str, ...], ...] = ("city", ("city", "item"))
@@ -135,13 +134,3 @@ def test_a_time_of_floats_is_refused() -> None:
     log = log_of(50, seed=8, days=5)
     with pytest.raises(ConfigError, match="the time 'spent' is of type double"):
         learned(PastCount(time="spent"), log, ("city",))
-
-
-def test_a_table_of_another_form_is_refused() -> None:
-    past = learned(PastMean(target="clicked"), log_of(50, seed=10, days=5), ("city",))
-    fitted = past.fitted["city"]
-    table = fitted.tables()["categories"]
-    shortened = table.set_column(2, "periods", pc.list_slice(table["periods"].combine_chunks(), 1))
-    for changed in (table.drop_columns(["sums"]), table.drop_columns(["null_rows"]), shortened):
-        with pytest.raises(IntegrityError, match="Fit again"):
-            past.operator.restore(("city",), fitted.facts(), {"categories": changed})

@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
 from tests.library.features.frames import learned
-from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
+from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.hashing import row_hash_one
 from whitewater.features.operators.target_encoding import TargetEncoding
 
@@ -195,18 +195,3 @@ def test_a_table_that_does_not_fit_into_memory_is_refused_with_its_size(log: pd.
     many = log.assign(item=np.arange(len(log)))
     with pytest.raises(ResourceError, match=r"item: the table of its categories takes [\d.]+ MB .*memory_share"):
         learned(TargetEncoding(target="clicked"), many, ("item",), blocks=10, memory=100_000)
-
-
-def test_a_table_of_another_form_is_refused(log: pd.DataFrame) -> None:
-    encoding = learned(TargetEncoding(target="clicked"), log, ("city",))
-    fitted = encoding.fitted["city"]
-    table = fitted.tables()["categories"]
-    changes: list[tuple[dict[str, Any], Any]] = [
-        ({}, table.drop_columns(["clicked_sum_3"])),
-        ({}, table.slice(1)),
-        ({"of": ["item"]}, table),
-        ({"kinds": ["float"]}, table),
-    ]
-    for facts, changed in changes:
-        with pytest.raises(IntegrityError, match="Fit again"):
-            encoding.operator.restore(("city",), fitted.facts() | facts, {"categories": changed})

@@ -11,10 +11,9 @@ import pytest
 
 from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
 from whitewater.errors import ResourceError
-from whitewater.features.categories.vocabulary import Vocabulary, restore_vocabulary
 from whitewater.features.columns.column import Block
 from whitewater.features.operator import Inputs, Resources
-from whitewater.features.operators.categorify import Categorify
+from whitewater.features.operators.categorify import Categorify, Vocabulary
 
 LITTLE, PLENTY = 3000, 2**30
 
@@ -71,12 +70,12 @@ def test_a_stored_vocabulary_is_restored_or_refused_with_its_forecast(monkeypatc
         fitted = learned(Categorify(num_buckets=2), [{"C": categories([*values, values[2]])}], PLENTY)
         table = fitted.tables()["vocabulary"]
         tables = {"vocabulary": pa.concat_tables([table[:1], table[1:]])}
-        restored = restore_vocabulary(fitted.facts(), tables)
-        other = pa.array([*values, values[0] * 2], fitted.kind)
-        assert restored.ids(other).tolist() == fitted.ids(other).tolist()
-        assert restored.id_of()(values[3]) == fitted.id_of()(values[3])
+        restored = Categorify(num_buckets=2).restore(("C",), fitted.facts(), tables)
+        other = pa.array([*values, values[0] * 2], fitted.ids.values.type)
+        assert restored.ids.of_dictionary(other).tolist() == fitted.ids.of_dictionary(other).tolist()
+        assert restored.ids.of_value()(values[3]) == fitted.ids.of_value()(values[3])
         assert restored.tables() == fitted.tables()
         with monkeypatch.context() as patch:
             patch.setattr("whitewater.engines.memory.available", lambda: 100)
             with pytest.raises(ResourceError, match=r"the vocabulary of C, 4 values, needs about"):
-                restore_vocabulary(fitted.facts(), tables)
+                Categorify(num_buckets=2).restore(("C",), fitted.facts(), tables)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -11,14 +12,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.categories.combinations import combine, combine_one
-from whitewater.features.categories.ids import category_type, scalar
-from whitewater.features.categories.values import CategoryTable, as_categories, as_integers
-from whitewater.features.columns.arrow import column_of
+from whitewater.features.categories.combinations import combine, combine_one, split
+from whitewater.features.categories.hashing import hash_value, hash_values, value_hashes
+from whitewater.features.categories.values import CategoryCounter, as_categories, as_integers, category_type, scalar
+from whitewater.features.columns import arrow
 from whitewater.features.columns.codes import count_codes
-from whitewater.features.columns.column import Categories
-from whitewater.features.frames import Text, any_valid, frame_class, series_of
-from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
+from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.frames import (
+    Text,
+    any_valid,
+    column_of,
+    frame_class,
+    frame_of,
+    is_integer,
+    look_up,
+    series_of,
+    table_of,
+)
+from whitewater.tables.arrow_arrays import one_array, to_arrow
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -28,7 +39,7 @@ if TYPE_CHECKING:
     from whitewater.features.schema import Field
 
 Input = str | tuple[str, ...]
-NULL_GROUP = 0
+NULL_GROUP, SEED = 0, 0
 CATEGORY = "category"
 
 
@@ -79,28 +90,15 @@ class Grouping:
         """Type of the categories: those of a combination are binary."""
         return self.kinds[0] if isinstance(self.of, str) else pa.binary()
 
-    def categories(self, block: Block) -> Categories:
-        """Return the rows' categories."""
-        columns = [as_categories(block[column]) for column in self.columns]
-        return columns[0] if isinstance(self.of, str) else combine(columns)
-
-    def category(self, row: Row) -> str | int | bytes | None:
-        """Return the category of one row."""
-        values = [scalar(row[column], column) for column in self.columns]
-        return values[0] if isinstance(self.of, str) else combine_one(values)
-
     def facts(self) -> dict[str, Any]:
-        """Return values of JSON of which `restore` makes it again."""
+        """Return it as values of JSON."""
         return {"of": list(self.columns), "kinds": [str(kind) for kind in self.kinds]}
 
-    @classmethod
-    def restore(cls, facts: Mapping[str, Any]) -> Grouping:
-        """Return the grouping that these facts are of; raises IntegrityError if they are of none."""
-        known = {str(kind): kind for kind in (pa.string(), pa.int64())}
-        of, kinds = facts.get("of", ()), facts.get("kinds", ())
-        if not of or len(of) != len(kinds) or not set(kinds) <= set(known):
-            raise IntegrityError(f"categories of {of} with types {kinds} are not what this version writes. Fit again.")
-        return cls(of[0] if len(of) == 1 else tuple(of), tuple(known[kind] for kind in kinds))
+
+def categories_of(block: Block, each: Input) -> Categories:
+    """Return the rows' categories by a column or combination."""
+    columns = [as_categories(block[column]) for column in columns_of(each)]
+    return columns[0] if isinstance(each, str) else combine(columns)
 
 
 def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
@@ -115,7 +113,7 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
     """Return the categories of rows of ``count`` keys, as `keys_of` names them."""
-    columns = [as_categories(column_of(keys[f"key_{place}"])) for place in range(count)]
+    columns = [as_categories(arrow.column_of(keys[f"key_{place}"])) for place in range(count)]
     return columns[0] if count == 1 else combine(columns)
 
 
@@ -139,45 +137,111 @@ def enlarge(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
     return larger
 
 
-class GroupTable:
-    """The groups of categories that were learned; a category that was not is group ``unseen``, after the last one.
+class CategoryNumbers:
+    """Numbers of categories: ``first`` and following of the known ``values``, one of null, one of what is not known.
 
-    ``values`` are the categories of groups 1 and following.
+    With ``buckets``, what is not known has the number ``unseen`` plus ``hash % buckets``. ``values`` are an Arrow array
+    of string, binary or int64: distinct, and without null. The tables for look-ups are made with the first of these:
+    serving a row, or another process, has no use for them, or makes its own.
     """
 
-    def __init__(self, grouping: Grouping, values: pa.Array) -> None:
-        self.grouping = grouping
-        self.unseen = len(values) + 1
-        self.values = values
-        self._table = CategoryTable(values)
+    def __init__(self, values: pa.Array, null: int, first: int, unseen: int, buckets: int = 1) -> None:
+        self.values, self.null, self.first, self.unseen, self.buckets = values, null, first, unseen, buckets
+        self._lock = Lock()
+        self._counter: CategoryCounter | None = None
+        self._frame: Frame = None
 
-    def __len__(self) -> int:
-        """How many categories there are, without null."""
-        return len(self.values)
+    @classmethod
+    def of_groups(cls, values: pa.Array) -> CategoryNumbers:
+        """Return the groups of rows: null is 0, values are 1 and following, all others are the one after these."""
+        return cls(values, NULL_GROUP, 1, len(values) + 1)
 
-    def groups(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the groups, int64, of the entries of a dictionary, and then of null, so that code -1 takes that."""
-        found = self._table.look_up(dictionary)
-        return np.append(np.where(found < 0, self.unseen, found + 1), NULL_GROUP)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CategoryNumbers, (self.values, self.null, self.first, self.unseen, self.buckets)
 
-    def groups_of(self, block: Block, mode: ApplyMode) -> Array:
-        """Return the group of each row, int64 (rows,), on the device."""
-        if mode.engine == "dask":
-            keys = keys_of(block, self.grouping.columns, mode.device)
-            places = self._table.places(keys, mode.device)
-            found: Array = (places + 1).fillna(self.unseen).astype("int64").where(any_valid(keys), NULL_GROUP).values
-            return found
-        categories = self.grouping.categories(block)
-        return np.take(self.groups(categories.dictionary), categories.codes)
+    def of_dictionary(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the numbers of the entries of a dictionary, int64, and then that of null, so that code -1 takes it."""
+        with self._lock:
+            if self._counter is None:
+                self._counter = CategoryCounter(self.values.type, room=len(self.values))
+                self._counter.add(self.values)
+        numbers = self._counter.look_up(dictionary) + self.first
+        unseen = np.flatnonzero(numbers < self.first)
+        numbers[unseen] = self.unseen
+        if self.buckets > 1 and len(unseen):
+            numbers[unseen] += self._bucket(hash_values(dictionary.take(to_arrow(unseen)), SEED))
+        return np.append(numbers, self.null)
 
-    def group_of_row(self) -> Callable[[Row], int]:
-        """Return what tells the group of one row."""
-        groups = {None: NULL_GROUP} | {value: group for group, value in enumerate(self.values.to_pylist(), start=1)}
-        grouping, unseen = self.grouping, self.unseen
-        return lambda row: groups.get(grouping.category(row), unseen)
+    def of_rows(self, categories: Categories, dtype: npt.DTypeLike = np.int64) -> Array:
+        """Return the number of each row, (rows,)."""
+        return np.take(self.of_dictionary(categories.dictionary).astype(dtype, copy=False), categories.codes)
+
+    def of_block(self, each: Input, block: Block, mode: ApplyMode, dtype: npt.DTypeLike = np.int64) -> Array:
+        """Return the number of each row's value of a column, or combination, (rows,) on the device."""
+        if mode.engine == "local":
+            return self.of_rows(categories_of(block, each), dtype)
+        keys = keys_of(block, columns_of(each), mode.device)
+        with self._lock:
+            if self._frame is None:
+                self._frame = frame_of(pa.table(self._columns(keys)), type(keys))
+        unseen = cast("Any", self.unseen)
+        if self.buckets > 1:
+            hashes = _hashes_of_keys(keys, mode.device)
+            unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
+        numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
+        of_rows: Array = numbers.where(any_valid(keys), self.null).values.astype(dtype)
+        return of_rows
+
+    def of_value(self) -> Callable[[str | int | bytes | None], int]:
+        """Return what gives the number of one value, and of None."""
+        known = {None: self.null} | {value: number for number, value in enumerate(self.values.to_pylist(), self.first)}
+        unseen, buckets = self.unseen, self.buckets
+        if buckets == 1:
+            return lambda value: known.get(value, unseen)
+
+        def number(value: Any) -> int:
+            found = known.get(value)
+            return unseen + hash_value(value, SEED) % buckets if found is None else found
+
+        return number
+
+    def of_row(self, each: Input) -> Callable[[Row], Any]:
+        """Return what gives the number of one row's value of a column or combination; of a list, those of its items."""
+        number = self.of_value()
+        if not isinstance(each, str):
+            return lambda row: number(combine_one([scalar(row[name], name) for name in each]))
+
+        def numbers(row: Row) -> Any:
+            value = row[each]
+            if isinstance(value, list | tuple):
+                return [number(scalar(item, each)) for item in value]
+            return number(scalar(value, each))
+
+        return numbers
+
+    def _bucket(self, hashes: Array) -> Array:
+        return (hashes % np.uint64(self.buckets)).astype(np.int64)
+
+    def _columns(self, keys: Frame) -> dict[str, Any]:
+        names = list(keys.columns)
+        parts = [self.values] if len(names) == 1 else split(self.values, len(names))
+        columns = dict(zip(names, parts, strict=True))
+        for name, part in columns.items():
+            if part.null_count == len(part):  # of any type
+                columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
+        return {**columns, "number": np.arange(len(self.values))}
 
 
-def table_of(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+def _hashes_of_keys(keys: Frame, device: Device) -> Array:
+    """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
+    if len(keys.columns) == 1:
+        return value_hashes(column_of(keys["key_0"]), SEED, device)
+    categories = categories_of_keys(table_of(keys), len(keys.columns))
+    hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
+    return device.to_device(hashes[categories.codes])
+
+
+def table_of_groups(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
     categories = pa.concat_arrays([pa.nulls(1, values.type), values])
     return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
@@ -191,22 +255,7 @@ def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def read_categories(table: pa.Table) -> pa.Array:
     """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
-    if CATEGORY not in table.column_names or not len(table):
-        raise IntegrityError(f"a table of categories has no column {CATEGORY!r}, or no row. Fit again.")
     values = one_array(table[CATEGORY])
     if values.null_count != 1 or values[0].is_valid:
         raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
     return values.slice(1)
-
-
-def read_numbers(table: pa.Table, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return columns of numbers of a table of groups, an entry for each group.
-
-    Raises IntegrityError if one is missing, or not of numbers without nulls.
-    """
-    for name in names:
-        type_ = table.schema.field(name).type if name in table.column_names else None
-        numeric = type_ is not None and (pa.types.is_integer(type_) or pa.types.is_floating(type_))
-        if not numeric or table[name].null_count:
-            raise IntegrityError(f"a table of categories has no column {name!r} of numbers without nulls. Fit again.")
-    return {name: to_numpy(table[name]) for name in names}

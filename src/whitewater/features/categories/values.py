@@ -1,11 +1,11 @@
-"""What values a column of categories has: numbered as they are met, looked up, counted and ordered.
+"""What values a column of categories has: of which type, numbered as they are met, looked up, and ordered.
 
-All of it happens on dictionaries, on the host; rows are codes.
+Values are those of dictionaries, on the host; rows are codes.
 """
 
 from __future__ import annotations
 
-from threading import Lock
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,21 +15,71 @@ import pyarrow.compute as pc
 
 from whitewater.errors import ConfigError, InputError, ResourceError
 from whitewater.features.categories.byte_strings import ByteStrings, find, place_slots
-from whitewater.features.categories.combinations import split
 from whitewater.features.columns.arrow import arrow_of, categories_of
 from whitewater.features.columns.column import Categories, Column, Numbers
-from whitewater.features.frames import frame_of, is_integer, look_up
+from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.frames import Frame, Series
+    from whitewater.engines.device import Array
+    from whitewater.features.operator import Value
 
+TAG = "categorical"
 _LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12
 # A slot has room for a number of 32 bits.
 MOST_VALUES = 1 << 31
+
+
+def category_type(field: Field) -> pa.DataType:
+    """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
+
+    Raises ConfigError if the column has other values.
+    """
+    types, type_ = pa.types, field.type
+    if types.is_list(type_) or types.is_dictionary(type_):
+        type_ = type_.value_type
+    if types.is_integer(type_) or types.is_boolean(type_):
+        return pa.int64()
+    # Nothing is known of a column of nulls, and nothing will be learned from it.
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_null(type_):
+        return pa.string()
+    raise ConfigError(
+        f"column {field.name} is of type {field.type}, but categories are text or integers. "
+        "Cut numbers into categories by Bucketize, or leave the column out."
+    )
+
+
+def id_type(cardinality: int) -> npt.DTypeLike:
+    """Return the NumPy type of ids below ``cardinality``: int32 where that suffices."""
+    return np.int32 if cardinality <= 2**31 else np.int64
+
+
+def id_field(field: Field, cardinality: int) -> Field:
+    """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
+
+    Raises ConfigError if the column has other values.
+    """
+    category_type(field)
+    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).with_tags(TAG)
+
+
+def with_cardinality(field: Field, cardinality: int) -> Field:
+    """Return a column, or one of lists, as one of ids below ``cardinality``."""
+    type_ = pa.from_numpy_dtype(id_type(cardinality))
+    properties = {**field.properties, "cardinality": cardinality}
+    return replace(field, type=pa.list_(type_) if pa.types.is_list(field.type) else type_, properties=properties)
+
+
+def scalar(value: Value, name: str) -> Any:
+    """Return a text or an integer of one row, and None for None and NaN; raises InputError if it is above 2**63 - 1."""
+    # NaN alone is not equal to itself.
+    if value is None or value != value:  # noqa: PLR0124
+        return None
+    if isinstance(value, int) and value > np.iinfo(np.int64).max:
+        raise InputError(f"column {name}: {value} is above 2**63 - 1, and so no category. Store it as text.")
+    return value
 
 
 def as_categories(column: Column) -> Categories:
@@ -126,46 +176,6 @@ class CategoryCounter:
     def values(self) -> pa.Array:
         """Return the values in the order of their numbers; past 2 GiB of text they are of Arrow's large type."""
         return ByteStrings(self._data, self._offsets[: self._size + 1]).as_arrow(self._type)
-
-
-class CategoryTable:
-    """Finds values among distinct ones: an Arrow array of string, binary or int64 without nulls.
-
-    It is made when it is first looked into: serving a row, or another process, has no use for it, or makes its own.
-    """
-
-    def __init__(self, values: pa.Array) -> None:
-        self.values = values
-        self._lock = Lock()
-        self._counter: CategoryCounter | None = None
-        self._frame: Frame = None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return CategoryTable, (self.values,)
-
-    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the position of each entry among the values, int64 (entries,), -1 where it is not one of them."""
-        with self._lock:
-            if self._counter is None:
-                self._counter = CategoryCounter(self.values.type, room=len(self.values))
-                self._counter.add(self.values)
-        return self._counter.look_up(dictionary)
-
-    def places(self, keys: Frame, device: Device) -> Series:
-        """Return the position of each row of a frame's keys among the values, null where they are none of them."""
-        with self._lock:
-            if self._frame is None:
-                self._frame = frame_of(pa.table(self._columns(keys)), type(keys))
-        return look_up(keys, self._frame, device=device)
-
-    def _columns(self, keys: Frame) -> dict[str, Any]:
-        names = list(keys.columns)
-        parts = [self.values] if len(names) == 1 else split(self.values, len(names))
-        columns = dict(zip(names, parts, strict=True))
-        for name, part in columns.items():
-            if part.null_count == len(part):  # of any type
-                columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
-        return {**columns, "number": np.arange(len(self.values))}
 
 
 def hashes_of(strings: ByteStrings) -> Array:

@@ -19,15 +19,15 @@ from whitewater.engines.device import Device
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.features.categories.groups import (
     NULL_GROUP,
+    CategoryNumbers,
     Grouping,
-    GroupTable,
+    categories_of,
     categories_of_keys,
     enlarge,
     keys_of,
     name_of,
     read_categories,
-    read_numbers,
-    table_of,
+    table_of_groups,
     without_unused,
 )
 from whitewater.features.categories.hashing import hash_values
@@ -37,7 +37,7 @@ from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, sums_of_halves
 from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
-from whitewater.features.schema import Field
+from whitewater.features.schema import Field, type_from_name
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class ByCategory(Operator):
             numbers = np.zeros((len(names), sums.categories.size + 1), DTYPES[name])
             np.add.at(numbers, (slots % len(names), groups), sums.totals[name][: len(groups)])
             columns |= zip(names, numbers, strict=True)
-        return table_of(sums.categories.values(), columns)
+        return table_of_groups(sums.categories.values(), columns)
 
     def slots(self, block: Block, device: Device) -> Array | None:
         """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
@@ -116,16 +116,17 @@ class ByCategory(Operator):
         return [Grouping.bound(entry, fields, operator=type(self).__name__) for entry in inputs]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
-        grouping = Grouping.restore(facts)
-        if grouping.of not in inputs or TABLE not in tables:
-            raise IntegrityError(f"{type(self).__name__}: there is no table of {grouping.name}. Fit again.")
+        of, kinds = tuple(facts["of"]), tuple(map(type_from_name, facts["kinds"]))
+        grouping = Grouping(of[0] if len(of) == 1 else of, kinds)
+        if grouping.of not in inputs:
+            raise IntegrityError(f"{type(self).__name__}: {grouping.name} is not one of its inputs. Fit again.")
         return self.learned(self, grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         slots, outputs = self.slots_to_apply(block, mode), {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
-            groups = learned.lookup.groups_of(block, mode)
+            groups = learned.groups.of_block(learned.grouping.of, block, mode)
             outputs[self.output_name(name)] = Numbers(learned.numbers(groups, slots, mode))
         return outputs
 
@@ -275,7 +276,7 @@ class GroupStatistic(CategoryStatistic):
         return Sums(self.grouping.type, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
 
     def add(self, sums: Sums, block: Block) -> None:
-        categories, slots = without_unused(self.grouping.categories(block)), self.operator.slots(block, HOST)
+        categories, slots = without_unused(categories_of(block, self.grouping.of)), self.operator.slots(block, HOST)
         # Null, whose code is -1, is a cell as well.
         cells, codes, of_slots = categories.codes + np.int32(1), np.arange(len(categories.dictionary) + 1), None
         if slots is not None:
@@ -333,27 +334,32 @@ class LearnedByCategory(Fitted):
     """
 
     def __init__(self, operator: Any, grouping: Grouping, table: pa.Table) -> None:
-        self.operator, self._table = operator, table
-        self.lookup = GroupTable(grouping, read_categories(table))
-        slots = {name: read_numbers(table, columns).values() for name, columns in operator.table_columns.items()}
+        self.operator, self.grouping, self._table = operator, grouping, table
+        self.groups = CategoryNumbers.of_groups(read_categories(table))
         self.totals: dict[str, npt.NDArray[Any]] = {
-            name: np.column_stack([np.append(slot.astype(DTYPES[name]), 0) for slot in columns])
-            for name, columns in slots.items()
+            name: np.column_stack([np.append(to_numpy(table[slot]).astype(DTYPES[name]), 0) for slot in slots])
+            for name, slots in operator.table_columns.items()
         }
 
     def facts(self) -> dict[str, Any]:
-        return self.lookup.grouping.facts() | {"categories": len(self.lookup)}
+        return self.grouping.facts() | {"categories": len(self.groups.values)}
 
     def tables(self) -> dict[str, pa.Table]:
         return {TABLE: self._table}
 
-    @abstractmethod
+    @property
+    def serving(self) -> npt.NDArray[Any]:
+        """The number of each group in serving, (groups + 1,), where it depends on the group alone."""
+        raise NotImplementedError
+
     def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
         """Return the numbers of rows, (rows,) on the device, given their groups and slots, (rows,)."""
+        return take_numbers(self.serving, groups, mode.device)
 
-    @abstractmethod
     def number_of_row(self) -> Callable[[Row], Value]:
         """Return a function that computes the number of one row in serving."""
+        group_of, numbers = self.groups.of_row(self.grouping.of), self.serving
+        return lambda row: numbers[group_of(row)].item()
 
 
 def refuse_target(operator: str, target: str, rows: Integers, sums: Floats) -> None:

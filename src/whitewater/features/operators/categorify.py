@@ -1,32 +1,68 @@
-"""Categories as ids, by a vocabulary that is learned or given."""
+"""Categories as ids, by a vocabulary that is learned or given.
+
+=============================  ===============================================================
+id                             of
+=============================  ===============================================================
+0                              padding, for what fills lists up
+1                              null and NaN
+2 to ``first`` - 1             values out of the vocabulary: one id, or that of a hash bucket
+``first`` and following        the vocabulary, in its order
+=============================  ===============================================================
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pydantic import Field as Setting
 from pydantic import model_validator
 
-from whitewater.errors import ConfigError
-from whitewater.features.categories.combinations import combine_one
-from whitewater.features.categories.groups import categories_of_keys, keys_of, name_of
-from whitewater.features.categories.hashing import hash_values, value_hashes
-from whitewater.features.categories.ids import category_type, id_field, id_type, ids_of_rows, scalar, with_cardinality
-from whitewater.features.categories.vocabulary import NULL, OUT_OF_VOCABULARY, SEED, Vocabulary, restore_vocabulary
+from whitewater.engines import memory
+from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.categories.byte_strings import LARGE
+from whitewater.features.categories.groups import (
+    NULL_GROUP,
+    CategoryNumbers,
+    categories_of,
+    categories_of_keys,
+    columns_of,
+    keys_of,
+    name_of,
+)
+from whitewater.features.categories.values import (
+    as_categories,
+    category_type,
+    id_field,
+    id_type,
+    order_by_frequency,
+    with_cardinality,
+)
+from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Column, Lists, Numbers
-from whitewater.features.frames import any_valid, column_of, series_of, table_of
-from whitewater.features.operator import Operator, Statistic
-from whitewater.features.operators.learn_vocabulary import Given, Group, VocabularyStatistic, given_vocabulary
+from whitewater.features.operator import Fitted, Operator, Resources
+from whitewater.features.operators.by_category import NULLS, ROWS, CategoryStatistic, Integers, Sums
 from whitewater.features.schema import Field
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
+    from whitewater.engines.device import Device
+    from whitewater.features.categories.groups import Input
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import ApplyMode, Fitted, Inputs, Row, RowFunction, Value
+    from whitewater.features.operator import ApplyMode, Inputs, RowFunction
+
+NULL, OUT_OF_VOCABULARY = 1, 2
+TABLE = "vocabulary"
+_KINDS = {str(kind): kind for kind in (pa.string(), pa.binary(), pa.int64())}
+# Bytes of the table for look-ups for each value, besides the value.
+_TABLE_BYTES = 40
+Given = str | tuple[str, ...] | tuple[int, ...]
 
 
 class Categorify(Operator):
@@ -86,54 +122,73 @@ class Categorify(Operator):
             )
         return self
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
-        return [field for group in self._groups(inputs) for field in self._fields(group, fields)]
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        outputs = []
+        for group in self._groups(inputs):
+            group.kind(fields)
+            for name, of in group.sources.items():
+                field = fields[of] if isinstance(of, str) else Field(name, pa.int64())
+                outputs.append(replace(id_field(field, self._first), properties={}))
+        return outputs
 
-    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
-        groups = self._groups(inputs)
-        if unknown := sorted(set(self.vocabs or {}) - {group.name for group in groups}):
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[VocabularyStatistic]:
+        groups, vocabs = self._groups(inputs), self.vocabs or {}
+        if unknown := sorted(set(vocabs) - {group.name for group in groups}):
             raise ConfigError(
                 f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of "
                 f"{', '.join(group.name for group in groups)}. Name one of them."
             )
-        return [self._statistic(group, _kind(group, fields)) for group in groups]
+        return [
+            VocabularyStatistic(
+                group.name, group.columns, group, group.kind(fields), self.num_buckets or 1, self.freq_threshold,
+                max_values=self.max_size - self._first if self.max_size else None,
+                given=_given(group, vocabs[group.name], group.kind(fields)) if group.name in vocabs else None,
+            )
+            for group in groups
+        ]  # fmt: skip
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
         # A file of a given vocabulary is not needed once the vocabulary is learned.
-        del fields
         return [group.name for group in self._groups(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
-        del inputs
-        return restore_vocabulary(facts, tables)
+        table, kind = tables[TABLE], _KINDS[facts["kind"]]
+        types = [kind, pa.int64()], [LARGE.get(kind, kind), pa.int64()]
+        if table.schema.types not in types or len(table.drop_null()) != facts["values"]:
+            raise IntegrityError(
+                f"the vocabulary of {', '.join(facts['columns'])} has {table.num_rows} values of the types "
+                f"{table.schema.types}, instead of {facts['values']} of {kind} and int64 without nulls. Fit again."
+            )
+        what = f"the vocabulary of {', '.join(facts['columns'])}, {len(table):,} values,"
+        remedy = "Fit again with freq_threshold or max_size, or with HashBucket instead of Categorify."
+        memory.forecast(table["value"].nbytes + _TABLE_BYTES * len(table), what=what, remedy=remedy)
+        return Vocabulary(dict(facts), one_array(table["value"]), to_numpy(table["count"]))
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
-        facts = [vocabulary.about for vocabulary in fitted.values() if isinstance(vocabulary, Vocabulary)]
-        cardinality = {name: about.cardinality for about in facts for name in about.columns}
+        vocabularies = cast("Mapping[str, Vocabulary]", fitted).values()
+        cardinality = {name: each.cardinality for each in vocabularies for name in each.facts()["columns"]}
         return [with_cardinality(field, cardinality[field.name]) for field in fields]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         outputs: dict[str, Column] = {}
         for group in self._groups(inputs):
             vocabulary = cast("Vocabulary", fitted[group.name])
-            cardinality = vocabulary.about.cardinality
-            for name, columns in group.sources.items():
-                if mode.engine == "dask" and not isinstance(block[columns[0]], Lists):
-                    keys = keys_of(block, columns, mode.device)
-                    outputs[name] = Numbers(_ids_of_keys(keys, vocabulary, mode.device).astype(id_type(cardinality)))
+            dtype = id_type(vocabulary.cardinality)
+            for name, of in group.sources.items():
+                column = block[columns_of(of)[0]]
+                if isinstance(column, Lists):
+                    ids = vocabulary.ids.of_rows(as_categories(column.values), dtype)
+                    outputs[name] = Lists(column.offsets, Numbers(ids))
                 else:
-                    outputs[name] = ids_of_rows(
-                        group.column(name, block), vocabulary.ids, null=NULL, cardinality=cardinality
-                    )
+                    outputs[name] = Numbers(vocabulary.ids.of_block(of, block, mode, dtype))
         return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = [pair for group in self._groups(inputs) for pair in _row_functions(group, fitted)]
-
-        def ids(row: Row) -> dict[str, Value]:
-            return {name: function(row) for name, function in functions}
-
-        return ids
+        functions = []
+        for group in self._groups(inputs):
+            ids = cast("Vocabulary", fitted[group.name]).ids
+            functions += [(name, ids.of_row(of)) for name, of in group.sources.items()]
+        return lambda row: {name: function(row) for name, function in functions}
 
     @property
     def _first(self) -> int:
@@ -143,8 +198,8 @@ class Categorify(Operator):
     def _groups(self, inputs: Inputs) -> list[Group]:
         combo = self.encode_type == "combo"
         groups = [
-            Group(name_of(columns), {name_of(columns): columns} if combo else {name: (name,) for name in columns})
-            for columns in ((entry,) if isinstance(entry, str) else entry for entry in inputs)
+            Group(name_of(each), {name_of(each): each} if combo else {name: name for name in columns_of(each)})
+            for each in inputs
         ]
         names = [group.name for group in groups]
         outputs = [name for group in groups for name in group.sources]
@@ -156,68 +211,146 @@ class Categorify(Operator):
                 )
         return groups
 
-    def _fields(self, group: Group, fields: Mapping[str, Field]) -> list[Field]:
-        _kind(group, fields)
-        outputs = [Field(group.name, pa.int64())] if group.combined else [fields[name] for name in group.columns]
-        return [replace(id_field(field, self._first), properties={}) for field in outputs]
 
-    def _statistic(self, group: Group, kind: pa.DataType) -> VocabularyStatistic:
-        given = (self.vocabs or {}).get(group.name)
-        return VocabularyStatistic(
-            group.name, group.columns, group, kind, num_buckets=self.num_buckets or 1,
-            min_rows=self.freq_threshold, max_values=self.max_size - self._first if self.max_size else None,
-            given=None if given is None else given_vocabulary(group, given, kind),
-        )  # fmt: skip
+@dataclass(frozen=True)
+class Group:
+    """Columns of ids by one vocabulary of that name: ``sources`` has the column, or the combination, of each."""
 
+    name: str
+    sources: Mapping[str, Input]
 
-def _kind(group: Group, fields: Mapping[str, Field]) -> pa.DataType:
-    """Return the type of a group's values: string, int64, or binary for combinations."""
-    kinds = [category_type(fields[name]) for name in group.columns]
-    if group.combined:
-        if lists := [name for name in group.columns if pa.types.is_list(fields[name].type)]:
-            raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
-        return pa.binary()
-    if len(set(kinds)) > 1:
-        raise ConfigError(
-            f"Categorify: {', '.join(group.columns)} cannot share a vocabulary: some are text and some integers."
-        )
-    return kinds[0]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values become ids."""
+        return tuple(name for of in self.sources.values() for name in columns_of(of))
 
+    def kind(self, fields: Mapping[str, Field]) -> pa.DataType:
+        """Return the type of the values: string, int64, or binary for combinations.
 
-def _row_functions(group: Group, fitted: Mapping[str, Fitted]) -> list[tuple[str, Callable[[Row], Value]]]:
-    """Return the output columns of a group, each with the function that computes its id, or ids, for a row."""
-    vocabulary = cast("Vocabulary", fitted[group.name])
-    id_of = vocabulary.id_of()
-    if group.combined:
-        return [(group.name, lambda row: id_of(combine_one([scalar(row[name], name) for name in group.columns])))]
-
-    def function_of(name: str) -> Callable[[Row], Value]:
-        def ids(row: Row) -> Value:
-            value = row[name]
-            if isinstance(value, list | tuple):
-                return [id_of(scalar(element, name)) for element in value]
-            return id_of(scalar(value, name))
-
-        return ids
-
-    return [(name, function_of(name)) for name in group.columns]
+        Raises ConfigError if columns cannot be combined, or cannot share a vocabulary.
+        """
+        kinds = [category_type(fields[name]) for name in self.columns]
+        if any(not isinstance(of, str) for of in self.sources.values()):
+            if lists := [name for name in self.columns if pa.types.is_list(fields[name].type)]:
+                raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
+            return pa.binary()
+        if len(set(kinds)) > 1:
+            raise ConfigError(
+                f"Categorify: {', '.join(self.columns)} cannot share a vocabulary: some are text and some integers."
+            )
+        return kinds[0]
 
 
-def _ids_of_keys(keys: Frame, vocabulary: Vocabulary, device: Device) -> Array:
-    """Return the id of each row of keys, int64 (rows,): from a left join with the vocabulary, or from its hash."""
-    about, unseen = vocabulary.about, cast("Any", OUT_OF_VOCABULARY)
-    if about.num_buckets > 1:
-        buckets = (_hashes_of_keys(keys, device) % np.uint64(about.num_buckets)).astype(np.int64)
-        unseen = series_of(Numbers(buckets + OUT_OF_VOCABULARY), keys)
-    ids = (vocabulary.table.places(keys, device) + about.first).fillna(unseen).astype("int64")
-    ids_or_null: Array = ids.where(any_valid(keys), NULL).values
-    return ids_or_null
+class Vocabulary(Fitted):
+    """Categories in the order of their ids, and how many rows had each, int64 (values,)."""
+
+    def __init__(self, facts: dict[str, Any], values: pa.Array, counts: Integers) -> None:
+        self._facts, self._counts = facts, counts
+        first = OUT_OF_VOCABULARY + facts["num_buckets"]
+        self.ids = CategoryNumbers(values, NULL, first, OUT_OF_VOCABULARY, facts["num_buckets"])
+        self.cardinality = first + len(values)
+
+    def facts(self) -> dict[str, Any]:
+        return self._facts | {"cardinality": self.cardinality}
+
+    def tables(self) -> dict[str, pa.Table]:
+        values = self.ids.values
+        values = values.cast(LARGE.get(_KINDS[self._facts["kind"]], values.type))
+        return {TABLE: pa.table({"value": values, "count": to_arrow(self._counts)})}
 
 
-def _hashes_of_keys(keys: Frame, device: Device) -> Array:
-    """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
-    if len(keys.columns) == 1:
-        return value_hashes(column_of(keys["key_0"]), SEED, device)
-    categories = categories_of_keys(table_of(keys), len(keys.columns))
-    hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
-    return device.to_device(hashes[categories.codes])
+@dataclass(frozen=True)
+class VocabularyStatistic(CategoryStatistic):
+    """The values of a group's columns by descending count; where counts are equal, by ascending value.
+
+    It keeps values with at least ``min_rows`` rows, the first ``max_values`` of them unless None; or those ``given``.
+    """
+
+    group: Group
+    kind: pa.DataType
+    num_buckets: int
+    min_rows: int
+    max_values: int | None
+    given: CategoryNumbers | None
+
+    def sums(self) -> Sums:
+        sums = Sums(self.kind, (ROWS, NULLS))
+        if self.given is not None:
+            sums.categories.add(self.given.values)
+        return sums
+
+    def add(self, sums: Sums, block: Block) -> None:
+        for of in self.group.sources.values():
+            column = block[columns_of(of)[0]]
+            categories = as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
+            rows = count_codes(categories.codes, len(categories.dictionary))
+            self._add(sums, categories.dictionary, rows, len(categories) - int(rows.sum()))
+
+    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
+        categories = categories_of_keys(cells, cells.num_columns - 1)
+        rows = np.zeros(len(categories.dictionary) + 1, np.int64)
+        # The code of null, -1, takes the last one.
+        np.add.at(rows, categories.codes, to_numpy(cells[ROWS]))
+        self._add(sums, categories.dictionary, rows[:-1], int(rows[-1]))
+
+    def _add(self, sums: Sums, values: pa.Array, rows: Integers, nulls: int) -> None:
+        """Add the rows of the values of a dictionary, and of null; those of values not given are those of group 0."""
+        # A dictionary may have values that no row has, and others twice.
+        there = np.flatnonzero(rows)
+        values = values if len(there) == len(values) else values.take(to_arrow(there))
+        groups = sums.groups_of(values) if self.given is None else self.given.of_dictionary(values)
+        sums.add(groups[:-1], None, {ROWS: rows[there]})
+        sums.totals[NULLS][NULL_GROUP] += nulls
+
+    def cells(self, block: Block, device: Device) -> Frame:
+        values = keys_of(block, self.columns, device)
+        if len(self.group.sources) > 1:
+            values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
+            values = values.rename(columns={"value": "key_0"})
+        return values.assign(**{ROWS: 1})
+
+    def finish(self, sums: Sums) -> Vocabulary:
+        values, total = sums.categories.values(), sums.totals[ROWS][: sums.categories.size + 1]
+        nulls, rows = int(sums.totals[NULLS][NULL_GROUP]), total[NULL_GROUP + 1 :]
+        kept = np.arange(len(values))
+        if self.given is None:
+            frequent = np.flatnonzero(rows >= self.min_rows)
+            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.max_values]
+        all_rows, left_out = nulls + int(total.sum()), len(rows) - len(kept) if self.given is None else None
+        facts = {
+            "columns": list(self.group.sources), "kind": str(self.kind), "num_buckets": self.num_buckets,
+            "values": len(kept), "rows": all_rows, "nulls": nulls,
+            "out_of_vocabulary_rows": all_rows - nulls - int(rows[kept].sum()), "out_of_vocabulary_values": left_out,
+        }  # fmt: skip
+        return Vocabulary(facts, values.take(to_arrow(kept)), rows[kept])
+
+    def refuse(self, sums: Sums, resources: Resources) -> None:
+        # It grows by doubling, and what it was is there until then.
+        what = f"counting the {sums.categories.size + 1:,} and more values of {self.name}"
+        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
+        memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
+
+
+def _given(group: Group, given: Given, kind: pa.DataType) -> CategoryNumbers:
+    """Return the values of a given vocabulary as numbers from 1 on, and 0 for all others.
+
+    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
+    its file cannot be read.
+    """
+    if pa.types.is_binary(kind):
+        raise ConfigError(f"Categorify: vocabs cannot be given for {group.name}, a combination. Leave it out.")
+    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
+    values = found.cast(kind) if category_type(Field(group.name, found.type)) == kind else found
+    if values.type != kind:
+        raise ConfigError(f"Categorify: vocabs gives {group.name} values of type {values.type}, but it has {kind}.")
+    if values.null_count or len(pc.unique(values)) < len(values):
+        raise ConfigError(f"Categorify: vocabs gives {group.name} a null, or a value more than once. Remove it.")
+    return CategoryNumbers(values, NULL_GROUP, 1, 0)
+
+
+def _read(path: Path) -> pa.Array:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
+    except (OSError, pa.ArrowException, IndexError) as error:
+        raise InputError(f"Categorify: the vocabulary {path} cannot be read as Parquet: {error}.") from error

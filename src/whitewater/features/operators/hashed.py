@@ -12,8 +12,7 @@ from pydantic import Field as Setting
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError
 from whitewater.features.categories.hashing import hash_value, row_hash, row_hash_one, value_hashes
-from whitewater.features.categories.ids import TAG, category_type, id_field, id_type, scalar
-from whitewater.features.categories.values import as_categories
+from whitewater.features.categories.values import TAG, as_categories, category_type, id_field, id_type, scalar
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
 from whitewater.features.operator import Operator
 from whitewater.features.operators.by_column import ByColumn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +14,15 @@ import pyarrow.compute as pc
 from pydantic import Field as Parameter
 from pydantic import model_validator
 
-from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.categories.groups import Grouping, GroupTable, columns_of
-from whitewater.features.categories.ids import category_type
+from whitewater.errors import ConfigError, InputError
+from whitewater.features.categories.groups import CategoryNumbers, Grouping, categories_of, columns_of
+from whitewater.features.categories.values import category_type
 from whitewater.features.columns import arrow
 from whitewater.features.columns.column import Categories, Numbers, take_rows
 from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of, frame_class, frame_of
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
-from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory, take_numbers
+from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, type_from_name
 from whitewater.io.folder import open_parquet
@@ -30,7 +30,7 @@ from whitewater.io.folder import open_parquet
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
-    from whitewater.features.operator import Inputs, Value
+    from whitewater.features.operator import Inputs
 
 TABLE = "table"
 Names = tuple[str, ...]
@@ -39,12 +39,9 @@ Names = tuple[str, ...]
 class CategoryCounts(LearnedByCategory):
     """What a `JoinGroupby` learned of one column or combination."""
 
-    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
-        return take_numbers(self.totals[ROWS].ravel(), groups, mode.device)
-
-    def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, counts = self.lookup.group_of_row(), self.totals[ROWS].ravel()
-        return lambda row: counts[group_of(row)].item()
+    @property
+    def serving(self) -> Array:
+        return self.totals[ROWS].ravel()
 
 
 class JoinGroupby(ByCategory):
@@ -129,7 +126,7 @@ class JoinExternal(Operator):
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         table = cast("JoinedTable", fitted[TABLE])
-        groups = table.groups.groups_of(block, mode)
+        groups = table.groups.of_block(self.grouping.of, block, mode)
         if mode.engine == "local":
             return {name: take_rows(column, groups) for name, column in table.columns.items()}
         rows = frame_of(pa.table(table.of_groups), frame_class(mode.device)).take(groups).reset_index(drop=True)
@@ -137,7 +134,7 @@ class JoinExternal(Operator):
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])
-        group_of = table.groups.group_of_row()
+        group_of = table.groups.of_row(self.grouping.of)
         columns = {name: each.to_pylist() for name, each in table.of_groups.items()}
 
         def compute(row: Row) -> dict[str, Any]:
@@ -209,9 +206,8 @@ class JoinedTable(Fitted):
     """The rows of a file: its keys, which are unique, and its columns."""
 
     def __init__(self, rows: pa.Table, operator: JoinExternal) -> None:
-        if missing := {*operator.keys, *operator.columns} - set(rows.column_names):
-            raise IntegrityError(f"the stored table lacks the columns {', '.join(sorted(missing))}. Fit again.")
-        self.rows, self._columns, self._grouping = rows.combine_chunks(), operator.columns, operator.grouping
+        self.rows = rows.select([*operator.keys, *operator.columns]).combine_chunks()
+        self._columns, self._grouping = operator.columns, operator.grouping
 
     def facts(self) -> dict[str, Any]:
         return {"rows": len(self.rows)}
@@ -220,12 +216,12 @@ class JoinedTable(Fitted):
         return {TABLE: self.rows}
 
     @cached_property
-    def groups(self) -> GroupTable:
+    def groups(self) -> CategoryNumbers:
         """The groups of keys: null, then those of the rows, in order, then others."""
         rows = np.arange(len(self.rows), dtype=np.int32)
         keys = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
         # The keys of all rows differ, so that their categories come in the order of the rows.
-        return GroupTable(self._grouping, self._grouping.categories(keys).dictionary)
+        return CategoryNumbers.of_groups(categories_of(keys, self._grouping.of).dictionary)
 
     @cached_property
     def of_groups(self) -> dict[str, pa.Array]:

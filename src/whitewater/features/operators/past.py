@@ -6,7 +6,7 @@ What is learned are *cells*, pairs of a category and a period, of which there ar
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -33,7 +33,7 @@ from whitewater.features.operators.by_category import (
     smoothed_means,
     take_numbers,
 )
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -52,7 +52,12 @@ class LearnedPast(LearnedByCategory):
 
     def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
         super().__init__(operator, grouping, table)
-        groups, self.cells = _read(table, operator.list_columns)
+        lists = {name: one_array(table[name]) for name in (PERIODS, *operator.list_columns)}
+        self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
+        lengths = lists[PERIODS].value_lengths()
+        if not all(each.value_lengths().equals(lengths) for each in lists.values()):
+            raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
+        groups = np.repeat(np.arange(len(table)), to_numpy(lengths))
         self.periods = np.unique(self.cells[PERIODS])
         # One group more, without cells: that of categories that were not seen.
         self.starts = np.searchsorted(groups, np.arange(len(table) + 2))
@@ -70,7 +75,7 @@ class LearnedPast(LearnedByCategory):
 
     def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
         device = mode.device
-        there = device.xp.bincount(groups, minlength=self.lookup.unseen + 1) > 0
+        there = device.xp.bincount(groups, minlength=self.groups.unseen + 1) > 0
         codes = (device.xp.cumsum(there) - 1)[groups]
         groups = device.to_host(device.xp.flatnonzero(there))
         of_row, of_cell, periods = cells_of(codes, len(groups), cast("Array", slots), device)
@@ -86,7 +91,7 @@ class LearnedPast(LearnedByCategory):
         return before[ROWS].astype(np.int64)
 
     def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, period_of = self.lookup.group_of_row(), self.operator.period_of_row
+        group_of, period_of = self.groups.of_row(self.grouping.of), self.operator.period_of_row
         periods = self.periods.tolist()
 
         def number(row: Row) -> Value:
@@ -219,21 +224,3 @@ class PastMean(_Past):
 
     def output_name(self, name: str) -> str:
         return f"{name}_past_mean_{self.target}"
-
-
-def _read(table: pa.Table, names: Sequence[str]) -> tuple[Integers, dict[str, npt.NDArray[Any]]]:
-    """Return the groups of the cells of a table, and their periods and numbers by name.
-
-    Raises IntegrityError if it has none, or their numbers are not of the same cells.
-    """
-    lengths, values = [], {}
-    for name in (PERIODS, *names):
-        lists = table[name].combine_chunks() if name in table.column_names else pa.nulls(len(table))
-        is_list = pa.types.is_list(lists.type) or pa.types.is_large_list(lists.type)
-        if not is_list or lists.null_count or lists.flatten().null_count:
-            raise IntegrityError(f"a table of categories has no column {name!r} of lists without nulls. Fit again.")
-        lengths.append(to_numpy(lists.value_lengths()).astype(np.int64))
-        values[name] = to_numpy(lists.flatten())
-    if any(not np.array_equal(each, lengths[0]) for each in lengths):
-        raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-    return np.repeat(np.arange(len(table)), lengths[0]), values

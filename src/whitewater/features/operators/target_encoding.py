@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +27,7 @@ from whitewater.features.operators.by_category import (
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
-    from whitewater.features.operator import ApplyMode, Row, Value
+    from whitewater.features.operator import ApplyMode
 
 # Seed of the hash that assigns rows to folds.
 FOLD_SEED = 42
@@ -52,12 +51,11 @@ class TargetMeans(LearnedByCategory):
 
     def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
         if slots is None:
-            return take_numbers(self._serving, groups, mode.device)
+            return super().numbers(groups, slots, mode)
         return take_numbers(self._training, groups * self.operator.kfold + slots, mode.device)
 
     @cached_property
-    def _serving(self) -> npt.NDArray[np.float32]:
-        """The encoding of each group in serving, (groups,)."""
+    def serving(self) -> npt.NDArray[np.float32]:
         rows, sums = (self.totals[name].sum(axis=1) for name in (ROWS, SUMS))
         return smoothed_means(rows, sums, self._sums.sum() / self._rows.sum(), self.operator.p_smooth)
 
@@ -72,10 +70,6 @@ class TargetMeans(LearnedByCategory):
             )
         rows, sums = (_sum_other_folds(self.totals[name]) for name in (ROWS, SUMS))
         return smoothed_means(rows, sums, _sum_other_folds(self._sums) / other_rows, self.operator.p_smooth).ravel()
-
-    def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, encodings = self.lookup.group_of_row(), self._serving
-        return lambda row: encodings[group_of(row)].item()
 
 
 class TargetEncoding(ByCategory):
