@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
-from whitewater.features.plan import Plan, Stage, Transformation, stage_operator
+from whitewater.features.plan import Plan, Stage, Transformation
 from whitewater.features.schema import Schema, column_from_json, column_json
 from whitewater.io.folder import Format, write_file
 from whitewater.io.store import check_replaceable, staged
@@ -87,15 +87,14 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
 
 
 def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
-    plan = Plan(Schema(tuple(map(column_from_json, value["input"]))), (), {})
+    plan = Plan(Schema(tuple(map(column_from_json, value["input"]))))
     learned: list[Mapping[str, Fitted]] = []
     for node in value["nodes"]:
         inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in node["inputs"])
-        stage = stage_operator(plan, _operator(node["operator"], node["parameters"]), inputs, node["from"])
-        learned.append(_learned(stage, node, directory, value["files"]))
-        outputs = tuple(stage.operator.describe(stage.outputs, learned[-1]))
-        plan = replace(plan, stages=(*plan.stages, replace(stage, outputs=outputs)))
-    plan = replace(plan, outputs={column["name"]: value["from"][column["name"]] for column in value["output"]})
+        plan = plan.add(_operator(node["operator"], node["parameters"]), inputs, node["from"])
+        learned.append(_learned(plan.stages[-1], node, directory, value["files"]))
+    outputs = {column["name"]: value["from"][column["name"]] for column in value["output"]}
+    plan = replace(plan.describe(learned), outputs=outputs)
     if [column_json(field) for field in plan.output_fields()] != value["output"]:
         raise IntegrityError(
             f"the operators of this version of Whitewater ({whitewater.__version__}) make other columns than those of "

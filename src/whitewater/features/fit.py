@@ -115,13 +115,15 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     """Raise ResourceError if row groups do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts)
+    results = {
+        (number, inputs): name for number, stage in enumerate(plan.stages) for name, inputs in stage.made_of.items()
+    }
     columns_read = [
         {
-            *plan.data_columns(dict.fromkeys(substage.outputs, number), training=True),
-            *stage.operator.dependencies(fitting=True, training=True),
+            *plan.data_columns({name: number}, training=True),
+            *plan.stages[number].operator.dependencies(fitting=True, training=True),
         }
-        for number, stage in enumerate(plan.stages)
-        for substage in stage.substages
+        for (number, _), name in results.items()
     ]
     workers.forecast(
         device,

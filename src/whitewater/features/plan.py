@@ -20,37 +20,19 @@ if TYPE_CHECKING:
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
+Columns = tuple[Inputs, Mapping[str, Origin]]
+"""Columns at a point in the graph: names and combinations in order, and the origin of every name."""
 Learned = Sequence[Mapping[str, "Fitted"] | None]
 """What each stage of a plan learned, by names of statistics; None for a stage that is not fitted yet."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns at a point in the graph: names and combinations in order, and the origin of every name."""
-
-    inputs: Inputs
-    origins: Mapping[str, Origin]
-
-
-@dataclass(frozen=True)
-class Substage:
-    """Some inputs of a stage, and the columns that it computes from these inputs alone."""
-
-    inputs: Inputs
-    outputs: tuple[str, ...]
-
-    def names(self) -> list[str]:
-        """Return the distinct columns among the inputs."""
-        return list(dict.fromkeys(_names(self.inputs)))
-
-
-@dataclass(frozen=True)
 class Stage:
     """An operator with its columns.
 
-    ``fields`` describes its inputs and dependencies, ``outputs`` its results. It has one substage for each input, or a
-    single one if a column is computed from several inputs.
+    ``fields`` describes its inputs and dependencies, ``outputs`` its results. ``made_of`` maps each result to the
+    inputs that it depends on: a single one, or all inputs if any result is computed from several.
     """
 
     operator: Operator
@@ -58,7 +40,7 @@ class Stage:
     origins: Mapping[str, Origin]
     fields: Mapping[str, Field]
     outputs: tuple[Field, ...]
-    substages: tuple[Substage, ...]
+    made_of: Mapping[str, Inputs]
 
     @property
     def label(self) -> str:
@@ -68,11 +50,6 @@ class Stage:
     def parents(self) -> set[int]:
         """Return the numbers of the stages that make its inputs."""
         return {origin for origin in self.origins.values() if origin is not None}
-
-    @cached_property
-    def substage_of(self) -> dict[str, Substage]:
-        """The substage of every output column, by name."""
-        return {name: substage for substage in self.substages for name in substage.outputs}
 
     @cached_property
     def field_of(self) -> dict[str, Field]:
@@ -85,8 +62,40 @@ class Plan:
     """Stages in the order of evaluation; ``outputs`` are the columns of the result, ``schema`` those of the data."""
 
     schema: Schema
-    stages: tuple[Stage, ...]
-    outputs: Mapping[str, Origin]
+    stages: tuple[Stage, ...] = ()
+    outputs: Mapping[str, Origin] = field(default_factory=dict)
+
+    def add(
+        self,
+        operator: Operator,
+        inputs: Inputs,
+        origins: Mapping[str, Origin],
+        learned: Mapping[str, Fitted] | None = None,
+    ) -> Plan:
+        """Return the plan with an operator as its next stage, which may have learned something.
+
+        Raises ConfigError if it makes two columns of the same name, or cannot take the type of a column.
+        """
+        fields = {name: self.schema[name] for name in dependencies_of(operator)}
+        fields |= {name: self.field_of(name, origins[name]) for name in _names(inputs)}
+        outputs = tuple(operator.output(inputs, fields))
+        names = [output.name for output in outputs]
+        if repeated := sorted({name for name in names if names.count(name) > 1}):
+            raise ConfigError(
+                f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each "
+                "column once."
+            )
+        made_of = _made_of(operator, inputs, fields, outputs)
+        if learned is not None:
+            outputs = tuple(operator.describe(outputs, learned))
+        return replace(self, stages=(*self.stages, Stage(operator, inputs, origins, fields, outputs, made_of)))
+
+    def describe(self, learned: Learned) -> Plan:
+        """Return the plan with the column properties that are known from what was learned so far."""
+        plan = Plan(self.schema, (), self.outputs)
+        for stage, fitted in zip(self.stages, learned, strict=True):
+            plan = plan.add(stage.operator, stage.inputs, stage.origins, fitted)
+        return plan
 
     def output_fields(self) -> tuple[Field, ...]:
         """Return the columns of the result."""
@@ -96,45 +105,48 @@ class Plan:
         """Return a column of the data or of a stage."""
         return self.schema[name] if origin is None else self.stages[origin].field_of[name]
 
-    def evaluation_order(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Substage]]:
-        """Return the substages that make the wanted columns, with their stages' numbers; inputs are made first."""
-        substages: dict[tuple[int, Inputs], Substage] = {}
+    def evaluation_order(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Inputs]]:
+        """Return numbers of stages, and the inputs of each that the wanted columns need; what they need comes first."""
+        order: dict[tuple[int, Inputs], None] = {}
 
         def visit(name: str, origin: Origin) -> None:
             if origin is not None:
-                substage = self.stages[origin].substage_of[name]
-                if (origin, substage.inputs) not in substages:
-                    for parent in substage.names():
-                        visit(parent, self.stages[origin].origins[parent])
-                    substages[origin, substage.inputs] = substage
+                stage = self.stages[origin]
+                inputs = stage.made_of[name]
+                if (origin, inputs) not in order:
+                    for parent in _names(inputs):
+                        visit(parent, stage.origins[parent])
+                    order[origin, inputs] = None
 
         for name, origin in wanted.items():
             visit(name, origin)
-        return [(origin, substage) for (origin, _), substage in substages.items()]
+        return list(order)
 
-    def substage_inputs(self, number: int, substage: Substage, *, training: bool) -> dict[str, Origin]:
-        """Return the inputs and dependencies of a substage of stage ``number``, with their origins."""
+    def taken(self, number: int, inputs: Inputs, *, training: bool) -> dict[str, Origin]:
+        """Return inputs of stage ``number``, and its dependencies, with their origins."""
         stage = self.stages[number]
         dependencies = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
-        return {**dependencies, **{name: stage.origins[name] for name in substage.names()}}
+        return {**dependencies, **{name: stage.origins[name] for name in _names(inputs)}}
 
     def data_columns(self, wanted: Mapping[str, Origin], *, training: bool) -> list[str]:
         """Return the distinct columns of the data that are needed to make the wanted columns."""
         order = self.evaluation_order(wanted)
-        inputs = [self.substage_inputs(number, substage, training=training) for number, substage in order]
-        pairs = [pair for origins in [*inputs, wanted] for pair in origins.items()]
+        taken = [self.taken(number, inputs, training=training) for number, inputs in order]
+        pairs = [pair for origins in [*taken, wanted] for pair in origins.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
-    def describe(self, learned: Learned) -> Plan:
-        """Return the plan with the column properties that are known from what was learned so far."""
-        plan = Plan(self.schema, (), {})
-        for stage, fitted in zip(self.stages, learned, strict=True):
-            fields = _fields(plan, stage.operator, stage.inputs, stage.origins)
-            outputs = tuple(stage.operator.output(stage.inputs, fields))
-            if fitted is not None:
-                outputs = tuple(stage.operator.describe(outputs, fitted))
-            plan = replace(plan, stages=(*plan.stages, replace(stage, fields=fields, outputs=outputs)))
-        return replace(plan, outputs=self.outputs)
+
+def _made_of(
+    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: tuple[Field, ...]
+) -> dict[str, Inputs]:
+    """Return the input of each output if none depends on several, or else all inputs for each."""
+    try:
+        made = [(entry, output) for entry in inputs for output in operator.output((entry,), fields)]
+    except ConfigError:
+        made = []
+    if tuple(output for _, output in made) != outputs:
+        return dict.fromkeys((output.name for output in outputs), inputs)
+    return {output.name: (entry,) for entry, output in made}
 
 
 @dataclass(frozen=True)
@@ -220,110 +232,81 @@ def bind(graph: Node, schema: Schema) -> Plan:
     Raises ConfigError if a column is unknown or of a type that its operator cannot take, two columns have one name, or
     an operator cannot take combinations.
     """
-    binding = _Binding(schema)
-    result = binding.columns(graph)
-    if any(not isinstance(entry, str) for entry in result.inputs):
+    binding = _Binding(Plan(schema))
+    inputs, origins = binding.columns(graph)
+    if any(not isinstance(entry, str) for entry in inputs):
         raise ConfigError("a combination of columns is not a result. Give it to an operator, such as Categorify.")
-    return Plan(schema, tuple(binding.stages), result.origins)
+    return replace(binding.plan, outputs=origins)
 
 
 @dataclass
 class _Binding:
-    schema: Schema
-    stages: list[Stage] = field(default_factory=list)
+    plan: Plan
     _columns: dict[int, Columns] = field(default_factory=dict)
 
     def columns(self, node: Node) -> Columns:
         """Return the columns of a node. A node that is used twice is bound once."""
         if id(node) not in self._columns:
-            binders: Mapping[type, Callable[[Any], Columns]] = {
-                Source: self._source, OperatorCall: self._call, Concatenation: self._concat, Subset: self._subset,
-            }  # fmt: skip
-            self._columns[id(node)] = binders[type(node)](node)
+            self._columns[id(node)] = self._bind(node)
         return self._columns[id(node)]
 
-    def _source(self, node: Source) -> Columns:
-        names = dict.fromkeys(_names(node.columns))
-        _refuse_unusable(names, self.schema)
-        _refuse_unknown(names, self.schema.names, of="the data")
-        return Columns(node.columns, dict.fromkeys(names))
+    def _bind(self, node: Node) -> Columns:
+        match node:
+            case Source(inputs):
+                self._refuse_unknown(_names(inputs), of="the data")
+                return inputs, dict.fromkeys(_names(inputs))
+            case OperatorCall(operator, parent):
+                return self._call(operator, *self.columns(parent))
+            case Concatenation(parents):
+                return self._concatenate([self.columns(parent) for parent in parents])
+            case Subset(parent, left_out, is_complement=True):
+                given, origins = self.columns(parent)
+                _refuse(left_out, given, of="what is left out of")
+                inputs = tuple(entry for entry in given if entry not in left_out)
+            case Subset(parent, inputs):
+                _, origins = self.columns(parent)
+                _refuse(_names(inputs), list(origins), of="what is picked from")
+        return inputs, {name: origins[name] for name in _names(inputs)}
 
-    def _call(self, node: OperatorCall) -> Columns:
-        parent, operator = self.columns(node.parent), node.operator
+    def _call(self, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Columns:
         label = type(operator).__name__
-        combinations = [entry for entry in parent.inputs if not isinstance(entry, str)]
+        combinations = [entry for entry in inputs if not isinstance(entry, str)]
         if combinations and not operator.takes_combinations:
             raise ConfigError(
                 f"{label} takes columns, not combinations such as {list(combinations[0])}. Give it the columns one by "
                 "one, or use HashedCross or Categorify(encode_type='combo')."
             )
         names = dependencies_of(operator)
-        _refuse_unusable(names, self.schema)
-        _refuse_unknown(names, self.schema.names, of=f"the data, of which {label} needs them")
+        self._refuse_unknown(names, of=f"the data, of which {label} needs them")
         for name in names:
-            if (origin := parent.origins.get(name)) is not None:
+            if (origin := origins.get(name)) is not None:
                 raise ConfigError(
                     f"{label} needs the column {name!r} as it is in the data, but its input also has a column of that "
-                    f"name, made by {self.stages[origin].label}. Rename that one."
+                    f"name, made by {self.plan.stages[origin].label}. Rename that one."
                 )
-        stage = stage_operator(Plan(self.schema, tuple(self.stages), {}), operator, parent.inputs, parent.origins)
-        self.stages.append(stage)
-        return Columns(tuple(stage.field_of), dict.fromkeys(stage.field_of, len(self.stages) - 1))
+        self.plan = self.plan.add(operator, inputs, origins)
+        *others, stage = self.plan.stages
+        return tuple(stage.field_of), dict.fromkeys(stage.field_of, len(others))
 
-    def _concat(self, node: Concatenation) -> Columns:
-        inputs: list[str | tuple[str, ...]] = []
+    def _concatenate(self, parents: Sequence[Columns]) -> Columns:
         origins: dict[str, Origin] = {}
-        for parent in map(self.columns, node.parents):
-            for name, origin in parent.origins.items():
-                if origins.setdefault(name, origin) != origin:
-                    first, second = ("the data" if maker is None else self.stages[maker].label
-                                     for maker in (origins[name], origin))  # fmt: skip
-                    raise ConfigError(
-                        f"two columns are called {name!r}: that of {first} and that of "
-                        f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
-                        f"it out with `- [{name!r}]`."
-                    )
-            inputs += parent.inputs
-        return Columns(tuple(dict.fromkeys(inputs)), origins)
+        for name, origin in (pair for _, of_parent in parents for pair in of_parent.items()):
+            if origins.setdefault(name, origin) != origin:
+                first, second = ("the data" if maker is None else self.plan.stages[maker].label
+                                 for maker in (origins[name], origin))  # fmt: skip
+                raise ConfigError(
+                    f"two columns are called {name!r}: that of {first} and that of "
+                    f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
+                    f"it out with `- [{name!r}]`."
+                )
+        return tuple(dict.fromkeys(entry for inputs, _ in parents for entry in inputs)), origins
 
-    def _subset(self, node: Subset) -> Columns:
-        parent, inputs = self.columns(node.parent), node.columns
-        if node.is_complement:
-            _refuse_unknown(node.columns, list(parent.inputs), of="what is left out of")
-            inputs = tuple(entry for entry in parent.inputs if entry not in node.columns)
-        else:
-            _refuse_unknown(dict.fromkeys(_names(inputs)), list(parent.origins), of="what is picked from")
-        return Columns(inputs, {name: parent.origins[name] for name in dict.fromkeys(_names(inputs))})
-
-
-def stage_operator(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Stage:
-    """Return an operator as the next stage of a plan.
-
-    Raises ConfigError if it makes two columns of the same name, or cannot take the type of a column.
-    """
-    fields = _fields(plan, operator, inputs, origins)
-    outputs = tuple(operator.output(inputs, fields))
-    names = [output.name for output in outputs]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ConfigError(
-            f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each column "
-            "once."
-        )
-    return Stage(operator, inputs, origins, fields, outputs, _substages(operator, inputs, fields, outputs))
-
-
-def _substages(
-    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: tuple[Field, ...]
-) -> tuple[Substage, ...]:
-    """Return a substage for each input if no output depends on several inputs, or else a single substage."""
-    whole = (Substage(inputs, tuple(output.name for output in outputs)),)
-    try:
-        outputs_of = {entry: tuple(operator.output((entry,), fields)) for entry in inputs}
-    except ConfigError:
-        return whole
-    if tuple(output for entry in inputs for output in outputs_of[entry]) != outputs:
-        return whole
-    return tuple(Substage((entry,), tuple(output.name for output in outputs_of[entry])) for entry in inputs)
+    def _refuse_unknown(self, names: Iterable[str], *, of: str) -> None:
+        schema, wanted = self.plan.schema, list(dict.fromkeys(names))
+        for name in wanted:
+            if name in schema.unusable:
+                raise ConfigError(f"{schema.fault(name)}, or leave it out.")
+        _refuse(wanted, schema.names, of=of)
 
 
 def dependencies_of(operator: Operator) -> list[str]:
@@ -333,24 +316,14 @@ def dependencies_of(operator: Operator) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _fields(plan: Plan, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> dict[str, Field]:
-    fields = {name: plan.schema[name] for name in dependencies_of(operator)}
-    return fields | {name: plan.field_of(name, origins[name]) for name in _names(inputs)}
-
-
 def _names(inputs: Inputs) -> Iterator[str]:
+    """Yield the columns among the inputs, which may repeat."""
     for entry in inputs:
         yield from (entry,) if isinstance(entry, str) else entry
 
 
-def _refuse_unusable(names: Iterable[str], schema: Schema) -> None:
-    for name in names:
-        if name in schema.unusable:
-            raise ConfigError(f"{schema.fault(name)}, or leave it out.")
-
-
-def _refuse_unknown(names: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
-    if unknown := [name for name in names if name not in known]:
+def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
+    if unknown := [name for name in wanted if name not in known]:
         raise ConfigError(
             f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not among the columns of {of}: "
             f"{', '.join(map(str, known))}. Correct the name."
@@ -366,24 +339,25 @@ def evaluate(plan: Plan, learned: Learned, read: Read, wanted: Mapping[str, Orig
     """
     columns: dict[tuple[Origin, str], Column] = {}
     steps = [
-        (number, substage, plan.substage_inputs(number, substage, training=mode.training))
-        for number, substage in plan.evaluation_order(wanted)
+        (number, inputs, plan.taken(number, inputs, training=mode.training))
+        for number, inputs in plan.evaluation_order(wanted)
     ]
     last_use = {
         (origin, name): place for place, (_, _, origins) in enumerate(steps) for name, origin in origins.items()
     }
     result_keys = {(origin, name) for name, origin in wanted.items()}
     used_keys = last_use.keys() | result_keys
-    for place, (number, substage, origins) in enumerate(steps):
+    for place, (number, inputs, origins) in enumerate(steps):
         _read_missing(columns, origins, read)
         block = {name: columns[origin, name] for name, origin in origins.items()}
         for key in [key for key in columns if key not in result_keys and last_use[key] <= place]:
             del columns[key]
         stage = plan.stages[number]
-        outputs = stage.operator.transform(substage.inputs, block, learned[number] or {}, mode)
-        if tuple(outputs) != substage.outputs:
+        outputs = stage.operator.transform(inputs, block, learned[number] or {}, mode)
+        promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
+        if list(outputs) != promised:
             raise IntegrityError(
-                f"{stage.label} made the columns {list(outputs)}, not {list(substage.outputs)}. Report this as a bug."
+                f"{stage.label} made the columns {list(outputs)}, not {promised}. Report this as a bug."
             )
         lengths = {len(column) for column in (*block.values(), *outputs.values())}
         if len(lengths) > 1:

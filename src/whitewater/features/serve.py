@@ -18,7 +18,6 @@ from whitewater.errors import InputError
 from whitewater.features.artifact import load
 from whitewater.features.dataset import seconds_fault
 from whitewater.features.log_folder import SINCE, UNTIL
-from whitewater.features.plan import Substage
 from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ class Transformer:
     def _compile(self, transformation: Transformation) -> None:
         plan = transformation.plan
         inputs: dict[int, Inputs] = {}
-        for number, substage in plan.evaluation_order(plan.outputs):
-            inputs[number] = (*inputs.get(number, ()), *substage.inputs)
+        for number, needed in plan.evaluation_order(plan.outputs):
+            inputs[number] = (*inputs.get(number, ()), *needed)
         numbers = sorted(inputs)
         places: dict[Origin, int] = {None: 0} | {number: place for place, number in enumerate(numbers, start=1)}
         self._checks = [
@@ -78,7 +77,7 @@ class Transformer:
         ]
         self._steps = []
         for number in numbers:
-            taken = plan.substage_inputs(number, Substage(inputs[number], ()), training=False)
+            taken = plan.taken(number, inputs[number], training=False)
             function = _rounding(plan.stages[number], inputs[number], transformation.learned[number] or {})
             self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
         self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]
@@ -98,8 +97,8 @@ def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Ro
 def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFunction:
     """Return the function of a stage, with the outputs of type float32 rounded as in a column."""
     function = stage.operator.row(inputs, learned)
-    made_of = {name for substage in stage.substages if set(substage.inputs) <= set(inputs) for name in substage.outputs}
-    narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made_of]
+    made = {name for name, of in stage.made_of.items() if set(of) <= set(inputs)}
+    narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made]
     if not narrow:
         return function
 

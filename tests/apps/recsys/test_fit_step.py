@@ -19,7 +19,7 @@ from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features import dataset
 from whitewater.features import transform as transforming
-from whitewater.features.categories.groups import CategoryNumbers
+from whitewater.features.categories import groups
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.features.operators.by_category import GroupStatistic
@@ -93,7 +93,7 @@ def test_engines_give_the_same_bytes(
     for engine in ("local", "dask"):
         if engine == "dask":  # which does without kernels
             monkeypatch.setattr(GroupStatistic, "observe", None, raising=False)
-            monkeypatch.setattr(CategoryNumbers, "of_rows", None)
+            monkeypatch.setattr(groups, "categories_of", None)
         out = fitted(log, tmp_path / engine, *GROUPS, *past, engine=engine, cluster=cluster)
         made(log, out, engine=engine, cluster=cluster)
         found.append({each.relative_to(out): each.read_bytes() for each in out.rglob("*") if each.is_file()})

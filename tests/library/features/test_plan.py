@@ -81,7 +81,7 @@ def test_a_node_that_is_used_twice_is_made_once() -> None:
 
 def test_each_column_needs_only_what_it_is_made_of() -> None:
     plan = plan_of(["I1", "I2"] >> FillMissing() >> Normalize())
-    assert [(plan.stages[number].label, substage.inputs) for number, substage in plan.evaluation_order({"I2": 1})] == [
+    assert [(plan.stages[number].label, inputs) for number, inputs in plan.evaluation_order({"I2": 1})] == [
         ("FillMissing", ("I2",)),
         ("Normalize", ("I2",)),
     ]
@@ -91,7 +91,7 @@ def test_each_column_needs_only_what_it_is_made_of() -> None:
 def test_a_column_made_of_several_needs_all_of_them() -> None:
     plan = plan_of(["I1", "I2"] >> FillMissing() >> Sum())
     assert plan.data_columns(plan.outputs, training=False) == ["I1", "I2"]
-    assert [substage.inputs for _, substage in plan.evaluation_order(plan.outputs)] == [("I1",), ("I2",), ("I1", "I2")]
+    assert [inputs for _, inputs in plan.evaluation_order(plan.outputs)] == [("I1",), ("I2",), ("I1", "I2")]
 
 
 def refused() -> Iterator[tuple[Any, str]]:
