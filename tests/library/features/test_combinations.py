@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
-from whitewater.features.categories.combinations import combine, combine_one
+from whitewater.features.categories.groups import combine, combine_one
 from whitewater.features.categories.values import as_categories
 from whitewater.features.columns.column import Categories, Numbers
 
@@ -64,10 +64,3 @@ def test_many_columns_of_many_values_do_not_overflow() -> None:
     column = combine([as_categories(Numbers(each)) for each in each_column])
     expected = [combine_one([int(part) for part in row]) for row in zip(*each_column, strict=True)]
     assert column.dictionary.take(pa.array(column.codes)).to_pylist() == expected
-
-
-def test_combinations_of_combinations_are_of_bytes() -> None:
-    pair = combine([categories(["a", None]), categories(["b", None])])
-    triple = combine([pair, categories(["c", "c"])])
-    inner = combine_one(("a", "b"))
-    assert triple.dictionary.to_pylist() == [combine_one((inner, "c")), combine_one((None, "c"))]

@@ -30,8 +30,6 @@ Hashed = tuple[Array, Array, Array]
 _NUMBER, _TAG = uint64(0xFFFFFFFF), uint64(0xFFFFFFFF00000000)
 _ZERO, _ONE, _HALF, _LANE, _STRIPE = map(uint64, (0, 1, 4, 8, 32))
 PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = map(uint64, PRIMES)
-# What comes before the bytes of a part of a combination: its kind, and its length in four bytes.
-HEAD_BYTES = 5
 # Strings whose look-ups are begun together.
 _AHEAD = 1024
 
@@ -184,29 +182,6 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
         begin += _ONE
         first += _ONE
     return True
-
-
-@kernel
-def write_parts(strings: Strings, kind: int, entries: Array, ends: Array, joined: Array) -> None:
-    """Append a part to each combination, where it ends so far in ``joined``, uint8; ``ends`` are moved.
-
-    ``strings`` and ``kind`` are those of the part's column; ``entries``, int64 (combinations,), are the string of each
-    combination, plus 1; 0 is null.
-    """
-    data, offsets = strings
-    for row in range(len(entries)):
-        end, entry = ends[row], entries[row]
-        if entry == 0:
-            joined[end] = 0
-            ends[row] = end + 1
-            continue
-        begin, size = offsets[entry - 1], offsets[entry] - offsets[entry - 1]
-        joined[end] = kind
-        for byte in range(4):
-            joined[end + 1 + byte] = (size >> (8 * byte)) & 255
-        for byte in range(size):
-            joined[end + HEAD_BYTES + byte] = data[begin + byte]
-        ends[row] = end + HEAD_BYTES + size
 
 
 @part

@@ -1,4 +1,10 @@
-"""Categories as groups of rows. Group 0 is that of null, which is a category of its own."""
+"""Categories by a column or a combination of columns, and their numbers.
+
+The category of a combination is bytes: for each part its kind, its length (uint32) and its bytes, all little-endian,
+so that different parts never give the same bytes.
+
+Group 0 is that of null, which is a category of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.categories.combinations import combine, combine_one, split
+from whitewater.features.categories.byte_strings import ByteStrings
 from whitewater.features.categories.hashing import hash_value, hash_values, value_hashes
 from whitewater.features.categories.values import CategoryCounter, as_categories, as_integers, category_type, scalar
 from whitewater.features.columns import arrow
@@ -29,7 +36,7 @@ from whitewater.features.frames import (
     series_of,
     table_of,
 )
-from whitewater.tables.arrow_arrays import one_array, to_arrow
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -41,6 +48,10 @@ if TYPE_CHECKING:
 Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
 CATEGORY = "category"
+_NULL, _TEXT, _INTEGER = range(3)
+_LENGTH_BYTES, _HEAD_BYTES, _INTEGER_BYTES = 4, 5, 8
+# The separator of parts; `pyarrow.scalar` would import pandas.
+_NOTHING = ByteStrings(np.empty(0, np.uint8), np.zeros(2, np.int64)).as_arrow(pa.large_binary())[0]
 
 
 def name_of(each: Input) -> str:
@@ -99,6 +110,81 @@ def categories_of(block: Block, each: Input) -> Categories:
     """Return the rows' categories by a column or combination."""
     columns = [as_categories(block[column]) for column in columns_of(each)]
     return columns[0] if isinstance(each, str) else combine(columns)
+
+
+def combine_one(values: Sequence[str | int | None]) -> bytes | None:
+    r"""Return the combination of values, or None if all of them are None.
+
+    Examples
+    --------
+    >>> combine_one(["a", None])
+    b'\x01\x01\x00\x00\x00a\x00'
+    """
+    if all(value is None for value in values):
+        return None
+    return b"".join(map(_part, values))
+
+
+def _part(value: str | int | None) -> bytes:
+    if value is None:
+        return bytes([_NULL])
+    if isinstance(value, str):
+        kind, data = _TEXT, value.encode()
+    else:
+        kind, data = _INTEGER, value.to_bytes(_INTEGER_BYTES, "little", signed=True)
+    return bytes([kind]) + len(data).to_bytes(_LENGTH_BYTES, "little") + data
+
+
+def combine(columns: Sequence[Categories]) -> Categories:
+    """Return the combinations of the rows' values in two or more columns: null where all parts are.
+
+    The dictionary is binary, of the bytes of `combine_one`.
+    """
+    key = columns[0].codes.astype(np.int64) + 1
+    some = columns[0].codes >= 0
+    places = [np.arange(len(columns[0].dictionary) + 1)]
+    for column in columns[1:]:
+        width = len(column.dictionary) + 1
+        pairs = to_arrow(key * width + (column.codes + 1)).dictionary_encode()
+        some = some | (column.codes >= 0)
+        distinct = to_numpy(pairs.dictionary)
+        places = [np.take(place, distinct // width) for place in places] + [distinct % width]
+        key = to_numpy(pairs.indices).astype(np.int64)
+    parts = [_parts(column.dictionary).take(to_arrow(place)) for column, place in zip(columns, places, strict=True)]
+    combined = ByteStrings.of(pc.binary_join_element_wise(*parts, _NOTHING)).as_arrow(pa.binary())
+    return Categories(np.where(some, key, -1).astype(np.int32), combined)
+
+
+def _parts(dictionary: pa.Array) -> pa.Array:
+    """Return the part of a combination that null is, and then those that the entries of a dictionary are."""
+    strings = ByteStrings.of(dictionary)
+    heads = np.empty((len(strings), _HEAD_BYTES), np.uint8)
+    heads[:, 0] = _INTEGER if pa.types.is_int64(dictionary.type) else _TEXT
+    heads[:, 1:] = np.diff(strings.offsets).astype("<u4").view(np.uint8).reshape(-1, _LENGTH_BYTES)
+    starts = np.arange(0, heads.size + 1, _HEAD_BYTES)
+    arrays = [each.as_arrow(_NOTHING.type) for each in (ByteStrings(heads.ravel(), starts), strings)]
+    null = ByteStrings(np.full(1, _NULL, np.uint8), np.arange(2)).as_arrow(_NOTHING.type)
+    return pa.concat_arrays([null, pc.binary_join_element_wise(*arrays, _NOTHING)])
+
+
+def split(combinations: pa.Array, count: int) -> list[pa.Array]:
+    """Return the values of the so many columns of which binary combinations are, of string or int64."""
+    data, offsets = ByteStrings.of(combinations).spans
+    places, columns = offsets[:-1].copy(), []
+    for _ in range(count):
+        kinds = data[places]
+        some = np.flatnonzero(kinds != _NULL)
+        begins = places[some] + _HEAD_BYTES
+        sizes = np.zeros(len(some), np.int64)
+        for byte in range(_LENGTH_BYTES):
+            sizes += data[begins - _LENGTH_BYTES + byte].astype(np.int64) << (8 * byte)
+        ends = np.append(0, np.cumsum(sizes))
+        source = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
+        values = ByteStrings(data[source], ends).as_arrow(pa.int64() if (kinds == _INTEGER).any() else pa.string())
+        columns.append(values.take(pa.array(np.cumsum(kinds != _NULL) - 1, mask=kinds == _NULL)))
+        places += 1
+        places[some] = begins + sizes
+    return columns
 
 
 def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
