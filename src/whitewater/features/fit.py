@@ -18,7 +18,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import ApplyMode, Fitted, Node, Resources, Statistic
-from whitewater.features.plan import FitState, Lesson, Plan, Transformation, bind, evaluate
+from whitewater.features.plan import FitState, Lesson, Plan, Transformation, bind
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -105,8 +105,7 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
-            read = partial(state.dataset.read, part)
-            yield evaluate(state.plan, state.learned, read, state.observed_columns(lesson), state.mode)
+            yield state.observed(lesson, partial(state.dataset.read, part))
 
     summaries = (lesson.statistic.observe(blocks(span), resources) for span in task_spans)
     return lesson.statistic.combine(summaries, resources) if is_complete else next(summaries)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.features.dataset import check_seconds
 from whitewater.features.operator import Concatenation, Inputs, Node, Operator, OperatorCall, Source, Subset
 from whitewater.features.schema import Field, Schema, kind
 
@@ -179,6 +180,20 @@ class Transformation:
         carried = {name: schema[name].type for name in self.carried if name in schema.names}
         return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
 
+    def results(self, read: Read, schema: Schema, mode: ApplyMode) -> Any:
+        """Return the columns of the results for some rows; see `evaluate`.
+
+        Raises InputError if a column of seconds has other numbers.
+        """
+
+        def read_checked(names: Sequence[str]) -> Mapping[str, Any]:
+            columns = read(names)
+            for name in columns.keys() & set(self.seconds):
+                check_seconds(name, columns[name])
+            return columns
+
+        return evaluate(self.plan, self.learned, read_checked, self.origins(schema), mode)
+
     def check(self, schema: Schema, *, training: bool) -> None:
         """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
 
@@ -224,6 +239,10 @@ class FitState:
         """Return the columns that a lesson observes, with their origins."""
         origins = self.plan.stages[lesson.stage].origins
         return {name: origins.get(name) for name in lesson.statistic.columns}
+
+    def observed(self, lesson: Lesson, read: Read) -> Any:
+        """Return the columns that a lesson observes, for some rows; see `evaluate`."""
+        return evaluate(self.plan, self.learned, read, self.observed_columns(lesson), self.mode)
 
 
 def bind(graph: Node, schema: Schema) -> Plan:

@@ -16,11 +16,11 @@ import pyarrow as pa
 from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError
 from whitewater.features.categories.hashing import row_hash
-from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
+from whitewater.features.dataset import Dataset, Part, as_table, cast_columns
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import ApplyMode
-from whitewater.features.plan import Transformation, evaluate
+from whitewater.features.plan import Transformation
 from whitewater.features.schema import Schema
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -62,14 +62,9 @@ class _Results:
         types = transformation.input_types(schema, training=mode.training)
 
         def read(names: Sequence[str]) -> Block:
-            block = cast_columns(self.dataset.read(part, names), types)
-            for name in transformation.seconds:
-                if name in block:
-                    check_seconds(name, block[name])
-            return block
+            return cast_columns(self.dataset.read(part, names), types)
 
-        wanted = transformation.origins(schema)
-        results: Block = evaluate(transformation.plan, transformation.learned, read, wanted, mode)
+        results: Block = transformation.results(read, schema, mode)
         return results
 
 

@@ -27,7 +27,6 @@ from whitewater.features.dataset import (
     arrow_schema,
     as_table,
     cast_columns,
-    check_seconds,
     spans,
     type_of,
 )
@@ -35,12 +34,14 @@ from whitewater.features.frames import Text, column_of, frame_class, frame_of, i
 from whitewater.features.operator import ApplyMode, Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
-from whitewater.features.plan import FitState, Learned, Lesson, Origin, Plan, Transformation, evaluate
+from whitewater.features.plan import FitState, Lesson, Transformation
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
+    from whitewater.features.plan import Read
+    from whitewater.features.schema import Schema
 
 HOST = Device()
 # Number of frames of sums that are merged at a time.
@@ -167,7 +168,7 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
 
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
-    observed = _make_columns(rows, state.plan, state.learned, state.observed_columns(lesson), state.mode)
+    observed = state.observed(lesson, _reader(rows))
     return sum_by_keys(lesson.statistic.cells(observed, state.resources.device))  # type: ignore[attr-defined]
 
 
@@ -176,8 +177,7 @@ def _sums_on_host(cells: Frame) -> Frame:
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
-    observed = _make_columns(rows, state.plan, state.learned, state.observed_columns(lesson), state.mode)
-    resources = state.resources
+    observed, resources = state.observed(lesson, _reader(rows)), state.resources
     if _has_lists(lesson, state):
         observed = {name: _on_host(column, resources.device) for name, column in observed.items()}
         resources = replace(resources, device=HOST)
@@ -227,7 +227,7 @@ def frames(transformation: Transformation, dataset: Dataset, mode: ApplyMode) ->
     input_types = transformation.input_types(dataset.schema, training=mode.training)
     types = {field.name: field.type for field in transformation.fields(dataset.schema)}
     results: dd.DataFrame = rows_of(dataset, input_types, mode.device).map_partitions(
-        _results, transformation, transformation.origins(dataset.schema), mode, meta=_empty(types, mode.device)
+        _results, transformation, dataset.schema, mode, meta=_empty(types, mode.device)
     )
     return results
 
@@ -236,34 +236,18 @@ def part_block(transformation: Transformation, part: Part, dataset: Dataset, mod
     """Return the results for a part of a dataset, on the host."""
     input_types = transformation.input_types(dataset.schema, training=mode.training)
     rows = _read((part,), dataset=dataset, types=input_types, device=mode.device)
-    results = _result_columns(rows, transformation, transformation.origins(dataset.schema), mode)
+    results = transformation.results(_reader(rows), dataset.schema, mode)
     return {name: _on_host(column, mode.device) for name, column in results.items()}
 
 
-def _results(rows: Frame, transformation: Transformation, wanted: Mapping[str, Origin], mode: ApplyMode) -> Frame:
-    results = _result_columns(rows, transformation, wanted, mode)
+def _results(rows: Frame, transformation: Transformation, schema: Schema, mode: ApplyMode) -> Frame:
+    results = transformation.results(_reader(rows), schema, mode)
     return type(rows)({name: _series(column, rows) for name, column in results.items()})
 
 
-def _result_columns(
-    rows: Frame, transformation: Transformation, wanted: Mapping[str, Origin], mode: ApplyMode
-) -> dict[str, Any]:
-    for name in transformation.seconds:
-        if name in list(rows.columns):
-            check_seconds(name, column_of(rows[name]))
-    return _make_columns(rows, transformation.plan, transformation.learned, wanted, mode)
-
-
-def _make_columns(
-    rows: Frame, plan: Plan, learned: Learned, wanted: Mapping[str, Origin], mode: ApplyMode
-) -> dict[str, Any]:
-    """Return the wanted columns for the rows of a frame as `Numbers` and `Text`, and lists on the host."""
-
-    def read(names: Sequence[str]) -> dict[str, Any]:
-        return {name: _column(rows[name]) for name in names}
-
-    columns: dict[str, Any] = evaluate(plan, learned, read, wanted, mode)
-    return columns
+def _reader(rows: Frame) -> Read:
+    """Return what reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
+    return lambda names: {name: _column(rows[name]) for name in names}
 
 
 def _column(series: Series) -> Any:
