@@ -59,7 +59,7 @@ FEATURES = ROOT / "features"
 CODE = [FEATURES / "loader.py", APPLICATIONS / "recsys" / "steps" / "train.py"]
 FRAMES = [FEATURES / f"{name}.py" for name in (
     "frames", "with_dask", "categories/groups",
-    *(f"operators/{name}" for name in ("by_category", "categorify", "hashed", "join")),
+    *(f"operators/{name}" for name in ("by_category", "categorify", "join")),
 )]  # fmt: skip
 # What only cuDF has, or the host's side of it: see `test_gpu_source`.
 OF_CPU = {"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"}

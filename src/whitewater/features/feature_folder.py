@@ -125,16 +125,19 @@ def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, 
 def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_group_rows: int) -> FeatureFile:
     """Write rows as a file of a folder, with its arrays; none are written of no rows.
 
-    ``table`` has the columns of the schema, as `whitewater.features.dataset.as_table` makes them. Raises IntegrityError
-    if lists that should have one length do not.
+    ``table`` has the columns of the schema, as `whitewater.features.dataset.as_table` makes them. Its row groups are
+    about equally large, so that none is tiny, and have up to ``row_group_rows``. Raises IntegrityError if lists that
+    should have one length do not.
     """
     file = FeatureFile(file_name(number), len(table))
     if not len(table):
         return file
     # A column without nulls is a required one: its page is the values and nothing else.
     fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
+    row_groups = -(-len(table) // row_group_rows)
     pq.write_table(
-        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name, row_group_size=row_group_rows,
+        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name,
+        row_group_size=-(-len(table) // row_groups),
         compression="none", use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES,
     )  # fmt: skip
     nulls: Counter[str] = Counter()

@@ -56,19 +56,16 @@ def fit_workflow(
         # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
         state = FitState(plan, tuple(learned), dataset, Resources(run.device, int(memory)), mode)
-        for lesson, fitted in _learn_phase(lessons, state, workers):
-            learned[lesson.stage] = {**(learned[lesson.stage] or {}), lesson.statistic.name: fitted}
+        while lessons:
+            logger.info("a pass over the data learns %d statistics", len(lessons))
+            results, lessons = _learn(lessons, state, workers), []
+            for lesson, result in results:
+                if isinstance(result, Statistic):
+                    lessons.append(replace(lesson, statistic=result))
+                else:
+                    learned[lesson.stage] = {**(learned[lesson.stage] or {}), lesson.statistic.name: result}
         plan = plan.describe(learned)
     return Transformation(plan, tuple(statistics or {} for statistics in learned), tuple(carry), dataset.seconds)
-
-
-def _learn_phase(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Iterator[tuple[Lesson, Fitted]]:
-    """Learn the statistics of a phase, in as many passes over the data as they need."""
-    while lessons:
-        logger.info("a pass over the data learns %d statistics", len(lessons))
-        results = _learn(lessons, state, workers)
-        yield from ((lesson, result) for lesson, result in results if isinstance(result, Fitted))
-        lessons = [replace(lesson, statistic=result) for lesson, result in results if isinstance(result, Statistic)]
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:

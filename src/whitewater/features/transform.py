@@ -139,13 +139,7 @@ def _write(
     task: tuple[int, Part], *, results: _Results, folder: Path, schema: Schema, row_group_rows: int
 ) -> FeatureFile:
     number, part = task
-    table = _table(part, results=results)
-    return write_file(folder, number, table, schema, row_group_rows=even_size(len(table), row_group_rows))
-
-
-def even_size(rows: int, limit: int) -> int:
-    """Return the size of about equally large row groups of at most ``limit`` rows, so that none of them is tiny."""
-    return -(-rows // max(1, -(-rows // limit))) or 1
+    return write_file(folder, number, _table(part, results=results), schema, row_group_rows=row_group_rows)
 
 
 def write_shuffled(
@@ -213,7 +207,7 @@ def _gather(bucket: int, *, paths: Sequence[Path], folder: Path, schema: Schema,
             f"two rows have the same number in the column {ROW_ID!r}, so their order is undefined. Make the log again."
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
-    return write_file(folder, bucket, sorted_rows, schema, row_group_rows=even_size(len(order), row_group_rows))
+    return write_file(folder, bucket, sorted_rows, schema, row_group_rows=row_group_rows)
 
 
 def _bucket(hashes: Array, buckets: int) -> Array:

@@ -16,7 +16,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Block, Categories
 from whitewater.features.operator import ApplyMode
-from whitewater.features.operators.hashed import HashBucket
+from whitewater.features.operators.categorify import HashBucket
 from whitewater.features.schema import Field
 
 TEXTS = ["", "a", "b", "naïve", "日本", "x" * 70]

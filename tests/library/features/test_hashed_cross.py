@@ -13,7 +13,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Categories
 from whitewater.features.operator import ApplyMode
-from whitewater.features.operators.hashed import HashedCross
+from whitewater.features.operators.categorify import HashedCross
 from whitewater.features.schema import Field
 
 PAIR = (("A", "B"),)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.library.features.frames import learned
-from whitewater.features.operators.join import JoinGroupby
+from whitewater.features.operators.encodings import JoinGroupby
 
 INPUTS = ("city", ("city", "item"))
 

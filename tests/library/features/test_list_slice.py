@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import applied, applied_by_row, fields_of, lists, numbers
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block
-from whitewater.features.operators.list_slice import ListSlice
+from whitewater.features.operators.by_column import ListSlice
 
 ROWS = [[1, 2, 3, 4], [], [5], [6, 7], [8, 9, 10]]
 BOUND = st.integers(-5, 5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.operators.past import PastCount, PastMean
+from whitewater.features.operators.encodings import PastCount, PastMean
 
 INPUTS: tuple[str | tuple[str, ...], ...] = ("city", ("city", "item"))
 SMOOTH, FIRST = 3.0, 0.25

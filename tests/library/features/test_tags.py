@@ -6,7 +6,7 @@ from tests.library.features.operator_cases import applied, applied_by_row, categ
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block
 from whitewater.features.operator import Operator
-from whitewater.features.operators.tags import (
+from whitewater.features.operators.by_column import (
     AddMetadata,
     Rename,
     TagAsItemFeatures,

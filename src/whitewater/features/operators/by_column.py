@@ -1,4 +1,4 @@
-"""Base classes of operators that turn each column into one column.
+"""Operators that turn each column into one column: their base classes, and those for columns of any type.
 
 Operators on numbers compute in float64. Those that keep the scale of a column, so that a time in seconds stays exact,
 return a type that holds its values; those that change the scale return float32.
@@ -10,14 +10,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 import pyarrow as pa
+from pydantic import Field as Parameter
+from pydantic import FiniteFloat, model_validator
 
-from whitewater.errors import ConfigError, IntegrityError
+from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.values import as_floats
-from whitewater.features.columns.column import Numbers
+from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
@@ -161,3 +163,186 @@ def finite_facts(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise IntegrityError(f"the artifact has {value!r} for {name!r}, but needs a number. Fit and save again.")
     return {name: facts[name] for name in names}
+
+
+class _Unchanged(ByColumn):
+    """Returns its input values unchanged."""
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        return column
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        return lambda value: value
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        # Each group of features ends with one of these: no function is called for each of its columns.
+        names = [(self.output_name(name), name) for name in column_names(inputs)]
+        return lambda row: {made: row[name] for made, name in names}
+
+
+class AddMetadata(_Unchanged):
+    """Adds tags and properties."""
+
+    tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
+    properties: dict[str, Any] = Parameter({}, description="Properties to add or replace; values of JSON.")
+
+    def field(self, field: Field) -> Field:
+        return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
+
+
+class _Tagging(_Unchanged):
+    """Adds the tags of a role."""
+
+    added: ClassVar[tuple[str, ...]]
+
+    def field(self, field: Field) -> Field:
+        return field.with_tags(*self.added)
+
+
+class TagAsUserID(_Tagging):
+    """Tags the column that identifies users: user_id, user, id."""
+
+    added = ("user_id", "user", "id")
+
+
+class TagAsItemID(_Tagging):
+    """Tags the column that identifies items: item_id, item, id."""
+
+    added = ("item_id", "item", "id")
+
+
+class TagAsUserFeatures(_Tagging):
+    """Tags features of users: user."""
+
+    added = ("user",)
+
+
+class TagAsItemFeatures(_Tagging):
+    """Tags features of items: item."""
+
+    added = ("item",)
+
+
+class Rename(_Unchanged):
+    """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
+
+    postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
+    name: str | None = Parameter(None, min_length=1, description="The name of the column, of which there is one.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.postfix is None) == (self.name is None):
+            raise ValueError("Rename takes either postfix or name")
+        return self
+
+    def output_name(self, name: str) -> str:
+        return self.name if self.name is not None else f"{name}{self.postfix}"
+
+    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        given = super().input_fields(inputs, fields)
+        if self.name is not None and len(given) != 1:
+            raise ConfigError(
+                f"Rename(name={self.name!r}) takes one column, not {', '.join(each.name for each in given)}. Rename "
+                "each on its own, or give postfix."
+            )
+        return given
+
+    def field(self, field: Field) -> Field:
+        return replace(field, name=self.output_name(field.name))
+
+
+class ListSlice(ByColumn):
+    """The items of each list from ``start`` to before ``end``, as Python slices a list: list[start:end].
+
+    ``start`` alone, as in NVTabular, is a number of items: the first ones, or the last ones where it is negative. With
+    ``pad`` what is missing to the length of the slice is added at the end. A null list is an empty one; nulls among the
+    items stay null. Type: that of the column; with ``pad``, items are float64 where theirs cannot hold ``pad_value``,
+    and the property ``length`` is the length of all lists.
+    """
+
+    start: int = Parameter(description="The first item; or the number of items, where end is not given.")
+    end: int | None = Parameter(None, description="The item behind the last one; negative: counted from the end.")
+    pad: bool = Parameter(False, description="Make all lists as long as the slice.")
+    pad_value: FiniteFloat = Parameter(0.0, description="What is added; categories have 0 for it.")
+
+    @model_validator(mode="after")
+    def _length_is_known(self) -> Self:
+        start, stop = self._bounds
+        if self.pad and self._length <= 0:
+            raise ValueError(
+                f"lists cannot be padded to the length of [{start}:{stop}], which is not above 0 or not one"
+            )
+        return self
+
+    @property
+    def _bounds(self) -> tuple[int, int | None]:
+        if self.end is None:
+            return (0, self.start) if self.start > 0 else (self.start, None)
+        return self.start, self.end
+
+    @property
+    def _length(self) -> int:
+        """The length of the slice of a list that is long enough; 0 if that depends on the list."""
+        start, stop = self._bounds
+        if stop is None:
+            return -start
+        return stop - start if (start < 0) == (stop < 0) else 0
+
+    def field(self, field: Field) -> Field:
+        if not pa.types.is_list(field.type):
+            raise ConfigError(
+                f"ListSlice takes lists, but the column {field.name!r} is of type {field.type}. Leave it out."
+            )
+        if not self.pad:
+            return field
+        if not is_number(field.type.value_type):
+            raise ConfigError(
+                f"ListSlice pads lists of numbers, but the column {field.name!r} is of type {field.type}. "
+                "Put Categorify before it, whose ids have 0 for padding."
+            )
+        return replace(
+            field,
+            type=pa.list_(type_holding(field.type.value_type, self.pad_value)),
+            properties={**field.properties, "length": self._length},
+        )
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
+        if not isinstance(column, Lists):
+            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
+        lengths = column.offsets[1:] - column.offsets[:-1]
+        start, stop = self._bounds
+        first = _place(start, lengths)
+        last = lengths if stop is None else _place(stop, lengths)
+        kept = np.maximum(last - first, 0)
+        new = np.full(len(column), self._length, np.int64) if self.pad else kept
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(new)])
+        places = np.arange(int(offsets[-1]))
+        row = np.searchsorted(offsets[1:], places, side="right")
+        item = places - offsets[row]
+        source = column.offsets[row] + first[row] + item
+        if not (self.pad and isinstance(column.values, Numbers)):
+            return Lists(offsets, take_rows(column.values, source))
+        # A place behind the last item is padded, and there may be no item at all: one more stands for it.
+        source = np.where(item < kept[row], source, len(column.values))
+        return Lists(offsets, take_rows(self._with_padding(column.values), source))
+
+    def _with_padding(self, column: Numbers) -> Numbers:
+        dtype = dtype_holding(column, self.pad_value)
+        values = np.concatenate([column.values.astype(dtype, copy=False), np.full(1, dtype.type(self.pad_value))])
+        return Numbers(values, None if column.valid is None else np.concatenate([column.valid, np.ones(1, bool)]))
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
+        chosen = slice(*self._bounds)
+        length, missing = self._length if self.pad else 0, plain_number(self.pad_value)
+
+        def cut(items: Any) -> list[Any]:
+            kept = list(items or ())[chosen]
+            return kept + [missing] * (length - len(kept))
+
+        return cut
+
+
+def _place(bound: int, lengths: Array) -> Array:
+    """Return where a bound of a slice is in lists of these lengths."""
+    place: Array = np.maximum(lengths + bound, 0) if bound < 0 else np.minimum(lengths, bound)
+    return place

@@ -1,4 +1,4 @@
-"""Columns joined by category: how many rows it has, or what another table knows of it."""
+"""Columns of another table, joined by category."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,46 +22,16 @@ from whitewater.features.columns.column import Categories, Numbers, take_rows
 from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of, frame_class, frame_of
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
-from whitewater.features.operators.by_category import ROWS, ByCategory, LearnedByCategory
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, type_from_name
 from whitewater.io.folder import open_parquet
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
 
 TABLE = "table"
 Names = tuple[str, ...]
-
-
-class CategoryCounts(LearnedByCategory):
-    """What a `JoinGroupby` learned of one column or combination."""
-
-    @property
-    def serving(self) -> Array:
-        return self.totals[ROWS].ravel()
-
-
-class JoinGroupby(ByCategory):
-    """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
-
-    A row itself is among them, and so are later ones. `PastCount` counts earlier rows only, and `TargetEncoding` gives
-    the mean of a number. Null is a category of its own. An unseen category has count 0.
-
-    Output: ``<column>_count``, int64, for each column or combination.
-    """
-
-    output_type: ClassVar[pa.DataType] = pa.int64()
-    learned: ClassVar[type[LearnedByCategory]] = CategoryCounts
-
-    def output_name(self, name: str) -> str:
-        return f"{name}_count"
-
-    @property
-    def table_columns(self) -> dict[str, Names]:
-        return {ROWS: (ROWS,)}
 
 
 class JoinExternal(Operator):
