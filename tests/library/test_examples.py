@@ -9,8 +9,8 @@ import pytest
 
 MODULES = (
     "engines", "features.categories.groups", "features.categories.hashing", "features.dataset", "features.loader",
-    "features.operators.arithmetic", "features.operators.categorify", "features.operators.fill",
-    "features.operators.normalize", "features.serve", "features.workflow", "graphs.vertex_ids", "io.terminal_text",
+    "features.operators.arithmetic", "features.operators.categorify", "features.operators.scale_and_fill",
+    "features.serve", "features.workflow", "graphs.vertex_ids", "io.terminal_text",
     "tables.hashing", "web.urls",
 )  # fmt: skip
 

@@ -23,9 +23,9 @@ from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.operator import Resources
-from whitewater.features.operators import fill
+from whitewater.features.operators import scale_and_fill
 from whitewater.features.operators.arithmetic import Clip, LogOp
-from whitewater.features.operators.fill import FillMedian, FillMissing, Median
+from whitewater.features.operators.scale_and_fill import FillMedian, FillMissing, Median
 
 CPU = resolve("cpu")
 FINITE = st.floats(-1e300, 1e300) | st.floats(1, 2)
@@ -49,7 +49,7 @@ def test_the_median_is_numpys_to_the_bit_in_any_number_of_parts_and_passes(
 ) -> None:
     column = np.array(values, np.float64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fill, "COUNTED_BITS", bits)
+        patch.setattr(scale_and_fill, "COUNTED_BITS", bits)
         found = median_of(column, cuts)
     assert math.copysign(1, found + 0.0) == math.copysign(1, float(np.median(column)) + 0.0)
     assert found == np.median(column)

@@ -23,7 +23,7 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block, Numbers
-from whitewater.features.operators.normalize import Normalize, NormalizeMinMax
+from whitewater.features.operators.scale_and_fill import Normalize, NormalizeMinMax
 
 SCALERS = [(Normalize(), StandardScaler()), (NormalizeMinMax(), MinMaxScaler())]
 Floats = npt.NDArray[np.float64]

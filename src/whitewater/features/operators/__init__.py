@@ -12,9 +12,8 @@ from whitewater.features.operators.by_column import (
 )
 from whitewater.features.operators.categorify import Categorify, HashBucket, HashedCross
 from whitewater.features.operators.encodings import JoinGroupby, PastCount, PastMean, TargetEncoding
-from whitewater.features.operators.fill import FillMedian, FillMissing
 from whitewater.features.operators.join import JoinExternal
-from whitewater.features.operators.normalize import Normalize, NormalizeMinMax
+from whitewater.features.operators.scale_and_fill import FillMedian, FillMissing, Normalize, NormalizeMinMax
 
 __all__ = [
     "AddMetadata", "Bucketize", "Categorify", "Clip", "FillMedian", "FillMissing", "HashBucket", "HashedCross",

@@ -75,7 +75,7 @@ class Clip(ByNumber):
     def field(self, field: Field) -> Field:
         return replace(field, type=type_holding(field.type, *self._bounds))
 
-    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+    def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         dtype = dtype_holding(column, *self._bounds)
         low, high = (None if each is None else dtype.type(each) for each in (self.min_value, self.max_value))
         return Numbers(device.xp.clip(column.values.astype(dtype, copy=False), low, high), column.valid)
@@ -156,7 +156,7 @@ class Bucketize(ByNumber):
         properties = {**field.properties, "cardinality": len(self.boundaries) + 1}
         return replace(field, type=pa.int32(), properties=properties)
 
-    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+    def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         xp, values = device.xp, as_floats(column, device.xp)
         boundaries = device.to_device(np.array(self.boundaries, np.float64))
         buckets = xp.searchsorted(boundaries, values, side="left" if self.right else "right")
@@ -197,7 +197,7 @@ class LambdaOp(ByNumber):
     def field(self, field: Field) -> Field:
         return replace(field, type=self._function.output)
 
-    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+    def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = as_floats(column, device.xp)
         known = ~device.xp.isnan(values)
         made = device.xp.zeros(len(values), self._function.output.to_pandas_dtype())

@@ -6,18 +6,17 @@ return a type that holds its values; those that change the scale return float32.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
-from whitewater.errors import ConfigError, InputError, IntegrityError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.categories.values import as_floats
 from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
@@ -45,8 +44,8 @@ class ByColumn(Operator):
         """Return the output for a column; its name is `output_name`."""
 
     @abstractmethod
-    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
-        """Return the output for the rows of a column."""
+    def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
+        """Return the output for the rows of a column, of the kind that `input_fields` accepts."""
 
     @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
@@ -78,21 +77,14 @@ class ByNumber(ByColumn):
     def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return number_fields(self, inputs, fields)
 
-    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Numbers:
-        return self.numbers(name, cast("Numbers", column), fitted, device)
-
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         compute = self.number(name, fitted)
         # Only NaN is not equal to itself.
         return lambda value: None if value is None or value != value else compute(value)  # noqa: PLR0124
 
     @abstractmethod
-    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        """Return the output for a column of numbers."""
-
-    @abstractmethod
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return a function that computes for one value, not null, what `numbers` computes for a column."""
+        """Return a function that computes for one value, not null, what `column` computes for all rows."""
 
 
 class OnFloats(ByNumber):
@@ -101,7 +93,7 @@ class OnFloats(ByNumber):
     def field(self, field: Field) -> Field:
         return replace(field, type=pa.float32())
 
-    def numbers(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
+    def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         return Numbers(self.floats(name, as_floats(column, device.xp), fitted, device).astype(np.float32))
 
     @abstractmethod
@@ -154,15 +146,6 @@ def dtype_holding(column: Numbers, *constants: float) -> np.dtype[Any]:
 def plain_number(value: float) -> int | float:
     """Return a parameter as a value of a row: whole numbers as int, like values of a column of integers."""
     return int(value) if value.is_integer() else value
-
-
-def finite_facts(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return these facts of an artifact; raises IntegrityError if one is not a finite number."""
-    for name in names:
-        value = facts.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise IntegrityError(f"the artifact has {value!r} for {name!r}, but needs a number. Fit and save again.")
-    return {name: facts[name] for name in names}
 
 
 class _Unchanged(ByColumn):
