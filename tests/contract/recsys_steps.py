@@ -62,7 +62,7 @@ FRAMES = [FEATURES / f"{name}.py" for name in (
     *(f"operators/{name}" for name in ("by_category", "categorify", "join")),
 )]  # fmt: skip
 # What only cuDF has, or the host's side of it: see `test_gpu_source`.
-OF_CPU = {"_read_files", "_cast_frame", "hashes", "table_of", "frame_of"}
+OF_CPU = {"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"}
 BESIDE = {"return _read_files(span, types, device)"}
 GROUPS = (
     Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),

@@ -33,6 +33,7 @@ from whitewater.features.dataset import (
 from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
 from whitewater.features.operator import ApplyMode, Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
+from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import FitState, Lesson, Transformation
 
 if TYPE_CHECKING:
@@ -101,13 +102,23 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     columns = {}
     for name, type_ in types.items():
         if bool(frame[name].isna().all()):
-            columns[name] = _frame(pa.table({name: pa.nulls(len(frame), _plain({name: type_})[name])}), device)[name]
+            columns[name] = _nulls(type_, frame, device)
             continue
         column = column_of(frame[name])
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
     return type(frame)(columns)
+
+
+def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
+    """Return a column of nulls, of this type and as long as a frame."""
+    rows, xp = len(frame), device.xp
+    if not is_number(type_):
+        nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
+        return _frame(pa.table({"values": nulls}), device)["values"]
+    values = xp.zeros(rows, type_.to_pandas_dtype())
+    return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
 def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
