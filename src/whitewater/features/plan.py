@@ -231,10 +231,6 @@ class FitState:
     resources: Resources
     mode: ApplyMode
 
-    def columns(self, lesson: Lesson) -> list[str]:
-        """Return the columns of the data that a lesson reads."""
-        return self.plan.data_columns(self.observed_columns(lesson), training=True)
-
     def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
         """Return the columns that a lesson observes, with their origins."""
         origins = self.plan.stages[lesson.stage].origins

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError
-from whitewater.features.categories.hashing import row_hash
+from whitewater.features.categories.values import row_hash
 from whitewater.features.dataset import Dataset, Part, as_table, cast_columns
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log

@@ -185,8 +185,8 @@ def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
 
 
 def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
-    names = dict.fromkeys(name for lesson in lessons for name in state.columns(lesson))
-    types = {name: state.plan.schema[name].type for name in names}
+    observed = [state.plan.data_columns(state.observed_columns(lesson), training=True) for lesson in lessons]
+    types = {name: state.plan.schema[name].type for names in observed for name in names}
     return rows_of(state.dataset, types, state.resources.device)
 
 

@@ -214,7 +214,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.features.columns.parquet import read_columns
         from whitewater.features.dataset import as_table
         from whitewater.features.feature_folder import write_file
-        from whitewater.features.categories import groups, hashing
+        from whitewater.features.categories import groups
         from whitewater.features.categories import values as categories
         from whitewater.features.schema import Field, Schema
 
@@ -224,7 +224,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
         write_file(path.parent, 0, as_table(block, types), schema, row_group_rows=1)
         columns = [categories.as_categories(block[name]) for name in "sib"]
-        hashing.row_hash(columns, 0, device)
+        categories.row_hash(columns, 0, device)
         dictionary = groups.combine(columns).dictionary
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)

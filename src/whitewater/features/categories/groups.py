@@ -20,8 +20,16 @@ import pyarrow.compute as pc
 
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.categories.byte_strings import ByteStrings
-from whitewater.features.categories.hashing import hash_value, hash_values, value_hashes
-from whitewater.features.categories.values import CategoryCounter, as_categories, as_integers, category_type, scalar
+from whitewater.features.categories.values import (
+    CategoryCounter,
+    as_categories,
+    as_integers,
+    category_type,
+    hash_value,
+    hash_values,
+    scalar,
+    value_hashes,
+)
 from whitewater.features.columns import arrow
 from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Categories, Numbers

@@ -30,8 +30,7 @@ from whitewater.features.categories.groups import (
     table_of_groups,
     without_unused,
 )
-from whitewater.features.categories.hashing import hash_values
-from whitewater.features.categories.values import CategoryCounter, as_floats
+from whitewater.features.categories.values import CategoryCounter, as_floats, hash_values
 from whitewater.features.columns.codes import count_codes, sum_by_code
 from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, sums_of_halves

@@ -40,15 +40,18 @@ from whitewater.features.categories.groups import (
     keys_of,
     name_of,
 )
-from whitewater.features.categories.hashing import hash_value, row_hash, row_hash_one, value_hashes
 from whitewater.features.categories.values import (
     TAG,
     as_categories,
     category_type,
+    hash_value,
     id_field,
     id_type,
     order_by_frequency,
+    row_hash,
+    row_hash_one,
     scalar,
+    value_hashes,
     with_cardinality,
 )
 from whitewater.features.columns.codes import count_codes
@@ -407,7 +410,7 @@ class HashedCross(Operator):
     """The bucket of a combination of categories: ``hash % num_buckets``, where the hash depends on the order.
 
     ``[["A", "B"]] >> HashedCross(num_buckets=1000)`` gives the column ``A_X_B``. The hashes of the parts are mixed one
-    after the other (`whitewater.features.categories.hashing.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
+    after the other (`whitewater.features.categories.values.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
     (b, b).
 
     Input: combinations of columns of text or integers. Output: int32 (int64 where ``num_buckets`` needs it) in

@@ -19,7 +19,7 @@ from pydantic import Field as Setting
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.categories.groups import Grouping, columns_of
-from whitewater.features.categories.hashing import row_hash
+from whitewater.features.categories.values import row_hash
 from whitewater.features.columns.codes import add_up_runs
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operators.by_category import (
