@@ -1,13 +1,14 @@
 """Whitewater: what the step index builds and writes of terms and postings; the texts are not stored again.
 
-It ends as Whitewater's command line does. Words are cut and merged on the host, whatever the device, as the step does.
+It starts and ends as Whitewater's command line does. Words are cut and merged on the host, whatever the device, as the
+step does.
 """
 
 from __future__ import annotations
 
 from benchmarks.pagerank.index_variant import Work, main
 from whitewater.io.folder import numbered_files
-from whitewater.process import exit_fast
+from whitewater.process import exit_fast, start_fast
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
 from whitewater.text.index_folder import write_postings, write_terms
@@ -28,5 +29,6 @@ def build(work: Work) -> None:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(build, is_placed=True)
     exit_fast(0)

@@ -1,6 +1,6 @@
 """Whitewater: the steps renumber and pagerank, as functions, in one process, with the files that they write.
 
-It ends as Whitewater's command line does.
+It starts and ends as Whitewater's command line does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from benchmarks.pagerank.rank_variant import CHANGE, DAMPING, Ranked, Work, main
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.io.store import read_json
-from whitewater.process import exit_fast
+from whitewater.process import exit_fast, start_fast
 from whitewater.step import Output
 from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.pagerank.config import Renumber
@@ -40,5 +40,6 @@ def rank(work: Work) -> Ranked:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(rank, is_placed=True)
     exit_fast(0)

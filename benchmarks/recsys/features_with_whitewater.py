@@ -1,6 +1,6 @@
 """Whitewater: a workflow of operators, fitted and applied as the steps fit and features do.
 
-It ends as Whitewater's command line does.
+It starts and ends as Whitewater's command line does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
 from whitewater.features.transform import write_in_order
-from whitewater.process import exit_fast
+from whitewater.process import exit_fast, start_fast
 
 ROW_GROUP_ROWS = 131_072
 
@@ -32,5 +32,6 @@ def make(work: Work, *, engine: Engine | None = None) -> None:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(make, is_placed=True)
     exit_fast(0)

@@ -1,6 +1,6 @@
 """The taxi benchmark with what Whitewater's steps are made of, on Polars: the units of the raw files are the tasks.
 
-It ends as Whitewater's command line does.
+It starts and ends as Whitewater's command line does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 
 from benchmarks.taxi.variant import CARD, MAXIMUM_FARE, MAXIMUM_HOURS, MAXIMUM_MILES, Answer, Work, answer, main
-from whitewater.process import exit_fast
+from whitewater.process import exit_fast, start_fast
 from whitewater.tables import with_polars as tables
 from whitewater.tables.config import Range
 from whitewater.tables.eras import Era, Rule
@@ -142,5 +142,6 @@ def roll_up(groups: pl.DataFrame, zones: Zones) -> Answer:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(compute, is_placed=True)
     exit_fast(0)

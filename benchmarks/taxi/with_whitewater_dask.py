@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from benchmarks.taxi.variant import CARD, Answer, Work, main
 from benchmarks.taxi.with_whitewater import CLEAN, HOUR, PARQUET_ROWS, TEXT_ROWS, THURSDAY, ZONES, open_files, roll_up
-from whitewater.process import exit_fast
+from whitewater.process import exit_fast, start_fast
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import VALUE, integers
@@ -77,5 +77,6 @@ def _sums(trips: tables.Frame) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(compute)
     exit_fast(0)

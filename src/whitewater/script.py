@@ -24,7 +24,7 @@ from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
 from whitewater.errors import ConfigError, did_you_mean
 from whitewater.log import logged
-from whitewater.process import exit_fast, exit_status
+from whitewater.process import exit_fast, exit_status, start_fast
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
 # Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
@@ -43,6 +43,7 @@ def main(function: Callable[..., None]) -> NoReturn:
     if job is None:
         command = [sys.executable, "-m", "whitewater", *_names(module), *sys.argv[1:]]
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported
+    start_fast()
     # The step is imported by its name, by which kernels are cached, and tasks found by other processes.
     exit_fast(exit_status(lambda: _run_job(job, module)))
 

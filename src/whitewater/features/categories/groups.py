@@ -268,7 +268,9 @@ class CategoryNumbers:
 
     def of_rows(self, categories: Categories, dtype: npt.DTypeLike = np.int64) -> Array:
         """Return the number of each row, (rows,)."""
-        return np.take(self.of_dictionary(categories.dictionary).astype(dtype, copy=False), categories.codes)
+        numbers = self.of_dictionary(categories.dictionary).astype(dtype, copy=False)
+        # Code -1 takes the last one. Of all modes, this alone does not look through the codes first.
+        return np.take(numbers, categories.codes, mode="wrap")
 
     def of_block(self, each: Input, block: Block, mode: ApplyMode, dtype: npt.DTypeLike = np.int64) -> Array:
         """Return the number of each row's value of a column, or combination, (rows,) on the device."""
