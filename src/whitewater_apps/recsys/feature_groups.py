@@ -27,7 +27,7 @@ from whitewater.features.operators import OPERATORS, AddMetadata
 from whitewater.features.plan import bind
 from whitewater_apps.recsys.config import Source
 from whitewater_apps.recsys.prediction_quality import PLAIN
-from whitewater_apps.recsys.synthetic.numbers import kind
+from whitewater_apps.recsys.synthetic import kind
 
 if TYPE_CHECKING:
     from whitewater.features.operator import Operator

@@ -20,8 +20,7 @@ from whitewater.engines import resolve
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Simulate
 from whitewater_apps.recsys.steps.simulate import simulate
-from whitewater_apps.recsys.synthetic.categories import AWKWARD, cardinalities, draw, texts_of
-from whitewater_apps.recsys.synthetic.days import Plan, day, plan, roles
+from whitewater_apps.recsys.synthetic import AWKWARD, Plan, by_popularity, cardinalities, plan, roles, texts_of
 
 SMALL = Simulate(rows=1000, days=3, largest_cardinality=100)
 
@@ -34,7 +33,7 @@ def simulated(settings: Simulate, directory: Path, *, threads: int = 1) -> list[
 @cache
 def first_day() -> tuple[Plan, pa.Table]:
     made = plan(Simulate(largest_cardinality=2000))
-    return made, pa.concat_tables(day(made, 0, rows=100_000).blocks()).unify_dictionaries()
+    return made, pa.concat_tables(made.blocks(0, rows=100_000)).unify_dictionaries()
 
 
 def column(place: int) -> npt.NDArray[Any]:
@@ -94,7 +93,7 @@ def test_days_without_rows_have_files_without_rows_and_names_are_in_order(tmp_pa
 
 
 def test_values_follow_the_law_that_is_documented() -> None:
-    drawn = draw(np.arange(50, dtype=np.int32), 200_000, random=np.random.default_rng(1))
+    drawn = by_popularity(50, 200_000, np.random.default_rng(1))
 
     at_least = 1 - np.log1p(np.arange(51)) / np.log1p(50)
     expected = -np.diff(at_least) * len(drawn)
@@ -132,7 +131,7 @@ def test_the_label_depends_on_a_pair_of_columns_more_than_on_each_of_them() -> N
 def test_the_label_depends_on_what_was_popular_the_day_before_more_than_on_the_same_day() -> None:
     made = plan(Simulate(largest_cardinality=500, days=4, drift=20.0))
     name = f"C{made.roles['popularity'][0] + 1}"
-    before, today = (next(day(made, number, rows=100_000).blocks()).select([name, "label"]) for number in (1, 2))
+    before, today = (next(made.blocks(number, rows=100_000)).select([name, "label"]) for number in (1, 2))
     known = today.drop_null()
     values = known[name].to_pylist()
 
@@ -170,7 +169,7 @@ def test_numbers_are_long_tailed_missing_as_often_as_criteo_s_and_awkward() -> N
 def test_drift_brings_new_values_and_other_popular_ones(drift: float, least: float, most: float) -> None:
     made = plan(Simulate(drift=drift, largest_cardinality=200, days=7))
     name = f"C{made.cardinalities.index(200) + 1}"
-    first, last = (next(day(made, number, rows=100_000).blocks())[name] for number in (0, 6))
+    first, last = (next(made.blocks(number, rows=100_000))[name] for number in (0, 6))
     known = set(first.to_pylist())
     new = [value not in known for value in last.to_pylist()]
 

@@ -2,7 +2,7 @@
 
 A file a day, ``day-00.parquet`` and following, rows in order of time: ``time`` (Unix time in seconds, int64), ``label``
 (int8, 1 is a click), numbers ``I1``... and categories ``C1``... (text). The model is documented in
-`whitewater_apps.recsys.synthetic`: `numbers`, `categories` (popularity and texts) and `days` (times and the label).
+`whitewater_apps.recsys.synthetic`.
 
 Days, and blocks of rows in them, have random numbers of their own: equal settings give equal bytes, whatever the number
 of threads.
@@ -13,7 +13,7 @@ import logging
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Simulate
-from whitewater_apps.recsys.synthetic.days import plan, rows_of_days, write_day
+from whitewater_apps.recsys.synthetic import plan, rows_of_days, write_day
 
 logger = logging.getLogger(__name__)
 

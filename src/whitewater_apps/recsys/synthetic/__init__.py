@@ -1,1 +1,0 @@
-"""The parts of the simulated click log; see `whitewater_apps.recsys.steps.simulate`."""
