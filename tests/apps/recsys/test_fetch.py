@@ -24,7 +24,6 @@ from tests.helpers.recsys_logs import Row, column, records, run_fetch, table, wr
 from whitewater.errors import InputError
 from whitewater.io import text_files
 from whitewater_apps.recsys.sources import rows as sources_rows
-from whitewater_apps.recsys.sources import spans
 
 NAMES = ["label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27))]
 # ---- Criteo's days
@@ -158,7 +157,7 @@ def test_a_file_with_too_many_malformed_lines_is_refused(folder: Path) -> None:
 
 
 def test_a_file_of_another_format_is_refused_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "MALFORMED_OF_BLOCK", 10)
+    monkeypatch.setattr(sources_rows, "MALFORMED_OF_BLOCK", 10)
     write(folder / "day", lines_of([line[1:] for line in clicks(1000)]))  # Kaggle's test set: it has no labels
     with pytest.raises(InputError, match=r"day: 1,000 of 1,000 lines are malformed: line 1: Expected 40 columns, got"):
         run_fetch("criteo", files=["day"])

@@ -7,11 +7,11 @@ dates.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -41,8 +41,6 @@ _ROLES = {
     "time": ("int64", "timestamps or dates without a unit, numbers with one, or text or integers with a format as the "
              "unit"),
 }  # fmt: skip
-_WIDTHS = {"Y": 4, **dict.fromkeys("ymdHMS", 2)}
-_DIGITS_ONLY = re.compile(r"(?:%[YymdHMS])+")
 _USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
 _OUTSIDE = "outside of 1980 to 2100"
 # Far outside of all times, and well inside of 64 bits.
@@ -115,15 +113,21 @@ def layout_of(
     """
     log_columns = []
     for column in columns:
-        types = [(origin, _type_of(column.name, schema, origin, setting)) for origin, schema in schemas]
-        known = [(origin, type_) for origin, type_ in types if not pt.is_null(type_)] or types[:1]
+        types = []
+        for origin, schema in schemas:
+            if (count := schema.names.count(column.name)) != 1:
+                fault = f"has {count} columns named" if count else "has no column"
+                raise InputError(f"{origin} {fault} {column.name!r}; its columns are "
+                                 f"{', '.join(schema.names) or 'none'}. Correct the file, or {setting}.")  # fmt: skip
+            types.append((origin, _plain(schema.field(column.name).type)))
+        known = [each for each in types if not pt.is_null(each[1])] or types[:1]
         first_origin, first = known[0]
         for origin, type_ in known:
-            if _plain(type_) != _plain(first):
+            if type_ != first:
                 raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is "
                                  f"{first}. Write the files with one type.")  # fmt: skip
         of_nulls, needed = _ROLES[column.role]
-        log_type = of_nulls if pt.is_null(first) else _log_type(column.role, column.unit, _plain(first))
+        log_type = of_nulls if pt.is_null(first) else _log_type(column.role, column.unit, first)
         if log_type is None:
             role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
             raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
@@ -131,15 +135,6 @@ def layout_of(
         if column.role not in ("label", "time"):
             log_columns.append(LogColumn(column.name, column.role, log_type))
     return Layout(tuple(columns), tuple(log_columns), positive)
-
-
-def _type_of(name: str, schema: pa.Schema, origin: str, setting: str) -> pa.DataType:
-    count = schema.names.count(name)
-    if count == 1:
-        return schema.field(name).type
-    fault = f"has {count} columns named" if count else "has no column"
-    raise InputError(f"{origin} {fault} {name!r}; its columns are {', '.join(schema.names) or 'none'}. Correct the "
-                     f"file, or {setting}.")  # fmt: skip
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
@@ -208,13 +203,22 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
     Raises RefusedError if a time is null or outside of 1980 to 2100, or numbers have no unit; and ValueError if a time
     is not of the format.
     """
-    is_number = pt.is_integer(values.type) or pt.is_floating(values.type)
-    if values.null_count or (pt.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py()):
+    is_real = pt.is_floating(values.type)
+    is_number = is_real or pt.is_integer(values.type)
+    if values.null_count or (is_real and pc.any(pc.is_nan(values)).as_py()):
         raise RefusedError("a time is null")
     if is_number and unit is None:
         first = _number(values[0])
         raise RefusedError(f"a time is {first}, and its unit is not declared, by unit of the column{_fitting(first)}")
-    times = _of_format(values, unit) if unit and unit not in A_SECOND else _of_numbers(values, unit)
+    if unit and unit not in A_SECOND:
+        times = _of_format(values, unit)
+    elif is_real:
+        whole = np.floor(to_numpy(pc.cast(values, pa.float64())) / A_SECOND[unit or "s"])
+        times = np.clip(whole, -_FAR, _FAR).astype(np.int64)
+    else:
+        numbers = pc.cast(values, pa.timestamp("s")) if pt.is_date(values.type) else values
+        a_second = A_SECOND[numbers.type.unit if pt.is_timestamp(numbers.type) else unit or "s"]
+        times = to_numpy(pc.cast(numbers, pa.int64())) // a_second
     outside = np.flatnonzero((times < SINCE) | (times >= UNTIL))
     if len(outside):
         time = _format_time(int(times[outside[0]]))
@@ -223,19 +227,6 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
         number = _number(values[int(outside[0])])
         raise RefusedError(f"a time is {number}, which as {unit} is {time}, {_OUTSIDE}{_fitting(number)}")
     return to_arrow(times)
-
-
-def _of_numbers(values: Values, unit: str | None) -> Seconds:
-    """Return times of a unit, timestamps or dates as seconds."""
-    if pt.is_date(values.type):
-        values = pc.cast(values, pa.timestamp("s"))
-    if pt.is_timestamp(values.type):
-        unit = values.type.unit
-    a_second = A_SECOND[unit or "s"]
-    if pt.is_floating(values.type):
-        numbers = to_numpy(pc.cast(values, pa.float64()))
-        return np.clip(np.floor(numbers / a_second), -_FAR, _FAR).astype(np.int64)
-    return np.asarray(to_numpy(pc.cast(values, pa.int64())) // a_second)
 
 
 def _of_format(values: Values, format_: str) -> Seconds:
@@ -262,9 +253,11 @@ def _instant(text: str, format_: str) -> int:
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() // 1)
 
 
+@cache
 def _width(format_: str) -> int:
     """Return how many digits a format has that consists of nothing else, or 0."""
-    return sum(_WIDTHS[letter] for letter in format_[1::2]) if _DIGITS_ONLY.fullmatch(format_) else 0
+    shown = datetime.now(UTC).strftime(format_)
+    return len(shown) if shown.isdecimal() else 0
 
 
 def _number(value: pa.Scalar) -> float:
@@ -278,12 +271,12 @@ def _format_time(second: int) -> str:
 
 def _fitting(number: float) -> str:
     """Return the end of a sentence on the units and formats in which a number is a time."""
-    whole = math.floor(number) if math.isfinite(number) else 0
-    times = [(unit, whole // a_second) for unit, a_second in A_SECOND.items()]
-    for format_ in _USUAL_FORMATS:
-        # One zero before the digits may be lost.
-        for text in (str(whole), f"0{whole}"):
-            with suppress(ValueError):
-                times.append((format_, _instant(text, format_)))
-    fits = [f"{unit} ({_format_time(second)})" for unit, second in times if SINCE <= second < UNTIL]
+    whole, fits = math.floor(number) if math.isfinite(number) else 0, []
+    for unit in (*A_SECOND, *_USUAL_FORMATS):
+        with suppress(ValueError):
+            # Zeros before the digits may be lost.
+            text = str(whole).zfill(_width(unit))
+            second = whole // A_SECOND[unit] if unit in A_SECOND else _instant(text, unit)
+            if SINCE <= second < UNTIL:
+                fits.append(f"{unit} ({_format_time(second)})")
     return f"; it would fit as {' or '.join(fits)}" if fits else "; no unit would fit"

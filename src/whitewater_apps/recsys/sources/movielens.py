@@ -35,7 +35,7 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.spans import Span, Tally, Text, head_of, read
+from whitewater_apps.recsys.sources.rows import Span, Tally, Text, head_of, read
 
 logger = logging.getLogger(__name__)
 
@@ -68,36 +68,24 @@ KEY = "recsys.fetch.movielens.path"
 _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 
-class Release(NamedTuple):
-    """The files of some releases: their names, what separates fields of ratings and of movies, and the headers.
+class Part(NamedTuple):
+    """Ratings or movies: the name of their file, what separates its fields, and its header if it has one."""
 
-    Movies are UTF-8 or, if they are not that, Latin-1, as in 100K and 1M.
-    """
-
-    ratings: str
-    movies: str
-    separators: tuple[str, str]
-    headers: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    name: str
+    separator: str
+    header: tuple[str, ...] = ()
 
 
+# The ratings and movies of releases. Movies are UTF-8 or, if they are not that, Latin-1, as in 100K and 1M.
 RELEASES = (
     # 20M, 25M, 32M and latest
-    Release("ratings.csv", "movies.csv", (",", ","),
-            (("userId", "movieId", "rating", "timestamp"), ("movieId", "title", "genres"))),
+    (Part("ratings.csv", ",", ("userId", "movieId", "rating", "timestamp")),
+     Part("movies.csv", ",", ("movieId", "title", "genres"))),
     # 1M and 10M
-    Release("ratings.dat", "movies.dat", ("::", "::")),
+    (Part("ratings.dat", "::"), Part("movies.dat", "::")),
     # 100K, whose movies have a flag for each genre
-    Release("u.data", "u.item", ("\t", "|")),
+    (Part("u.data", "\t"), Part("u.item", "|")),
 )  # fmt: skip
-
-
-class Member(NamedTuple):
-    """A file of a release, or a member of its zip file: what it is called in messages, and how many bytes it has."""
-
-    path: str
-    origin: str
-    size: int
-    name: str = ""
 
 
 def release_files(settings: Movielens) -> list[str]:
@@ -108,63 +96,66 @@ def release_files(settings: Movielens) -> list[str]:
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
-    _, *files = find_release(settings.path, map(str, folder.glob("*")), map(str, folder.glob("*/*")))
-    return files
+    return list(find_release(settings.path, map(str, folder.glob("*")), map(str, folder.glob("*/*"))))
 
 
-def find_release(place: str, *listings: Iterable[str]) -> tuple[Release, str, str]:
-    """Return the release whose ratings and movies are in one folder, in the first list of files that has any.
+def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
+    """Return the names of ratings and movies that are in one folder, in the first list of files that has any.
 
     Raises InputError if there is none, or several.
     """
-    found: list[tuple[Release, str, str]] = []
+    found: list[dict[str, Part]] = []
     for names in listings:
         paths = {PurePosixPath(name): name for name in names}
         found = found or [
-            (release, name, paths[path.with_name(release.movies)])
-            for release in RELEASES
+            {name: ratings, paths[path.with_name(movies.name)]: movies}
+            for ratings, movies in RELEASES
             for path, name in paths.items()
-            if path.name == release.ratings and path.with_name(release.movies) in paths
+            if path.name == ratings.name and path.with_name(movies.name) in paths
         ]
     if len(found) > 1:
-        raise InputError(f"{place} holds several releases of MovieLens: "
-                         f"{', '.join(sorted(ratings for _, ratings, _ in found))}. Name the folder of one in "
-                         f"{KEY}.")  # fmt: skip
+        listed = ", ".join(sorted(next(iter(each)) for each in found))
+        raise InputError(f"{place} holds several releases of MovieLens: {listed}. Name the folder of one in {KEY}.")
     if not found:
-        known = ", or ".join(f"{release.ratings} and {release.movies}" for release in RELEASES)
+        known = ", or ".join(f"{ratings.name} and {movies.name}" for ratings, movies in RELEASES)
         raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
     return found[0]
 
 
-def members_of(files: Sequence[Input]) -> dict[str, Member]:
-    """Return the files of a release, or the members of its zip file, by name. Raises InputError if that is damaged."""
+def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
+    """Return ratings and movies: how they are read, their file, and the name in it where that is a zip file.
+
+    Raises InputError if these are no release, or the zip file is damaged.
+    """
     first, *others = files
-    if others:
-        return {each.path: Member(each.path, each.origin, each.bytes) for each in files}
-    try:
-        with zipfile.ZipFile(first.path) as archive:
-            found = [each for each in archive.infolist() if not each.is_dir()]
-    except (OSError, zipfile.BadZipFile) as error:
-        raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
-                         f"{KEY}.") from error  # fmt: skip
-    return {
-        each.filename: Member(first.path, f"{first.origin}/{each.filename}", each.file_size, each.filename)
-        for each in found
-    }
+    members = {each.path: (each, "") for each in files}
+    if not others:
+        try:
+            with zipfile.ZipFile(first.path) as archive:
+                members = {
+                    each.filename: (
+                        replace(first, origin=f"{first.origin}/{each.filename}", bytes=each.file_size), each.filename
+                    )
+                    for each in archive.infolist() if not each.is_dir()
+                }  # fmt: skip
+        except (OSError, zipfile.BadZipFile) as error:
+            raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
+                             f"{KEY}.") from error  # fmt: skip
+    return [(part, *members[name]) for name, part in find_release(first.origin, members).items()]
 
 
-def items_of(release: Release, movies: Member) -> pa.Table:
+def items_of(part: Part, movies: Input, member: str) -> pa.Table:
     """Return ``item``, ``genres`` and ``year`` of the movies of a release; the last row is of all other items.
 
     Raises InputError if they cannot be understood.
     """
-    with open_text(movies.path, movies.origin, member=movies.name) as stream:
+    with open_text(movies.path, movies.origin, member=member) as stream:
         data = stream.read()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")
-    separator, header = release.separators[1], release.headers[1]
+    _, separator, header = part
     if separator == "::":
         text, separator = text.replace("::", "\t"), "\t"
     lines = csv.reader(
@@ -195,18 +186,16 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     Raises InputError if a file is not one of a release, or is damaged, or too many lines are malformed; ResourceError
     if there is not the memory to sort the ratings.
     """
-    members = members_of(files)
-    release, *names = find_release(files[0].origin, members)
-    ratings, movies = map(members.__getitem__, names)
+    ratings, movies = open_release(files)
     # A zip file could be made to unfold to any size.
-    size = ratings.size // _SHORTEST_LINE * _ROW_BYTES + movies.size * _MOVIE_BYTES
+    size = ratings[1].bytes // _SHORTEST_LINE * _ROW_BYTES + movies[1].bytes * _MOVIE_BYTES
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
-    items = items_of(release, movies)
-    rows, counts = _ratings(release, ratings, run.settings.movielens.positive)
+    items = items_of(*movies)
+    rows, counts = _ratings(*ratings, positive=run.settings.movielens.positive)
     place = pc.index_in(rows["item"], items["item"])
     unknown = place.null_count
     if unknown:
-        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies.origin, unknown)
+        logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies[1].origin, unknown)
     place = pc.fill_null(place, len(items) - 1)
     # Periods of about equally many rows.
     times = to_numpy(rows[TIME])
@@ -227,14 +216,15 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     return counts
 
 
-def _ratings(release: Release, ratings: Member, positive: float) -> tuple[pa.Table, Mapping[str, int]]:
+def _ratings(part: Part, ratings: Input, member: str, *, positive: float) -> tuple[pa.Table, Mapping[str, int]]:
     """Return user, item, label and time of ratings in the order of time, and what was counted."""
-    head, header = head_of(ratings.path, ratings.origin, ",", member=ratings.name), release.headers[0]
+    _, separator, header = part
+    head = head_of(ratings.path, ratings.origin, ",", member=member)
     if header and head.fields != header:
         raise InputError(f"{ratings.origin} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
     lines = bool(header)
-    text = Text(tuple(_TYPES), _TYPES, release.separators[0], quoted=False, member=ratings.name)
+    text = Text(tuple(_TYPES), _TYPES, separator, quoted=False, member=member)
     span = Span(ratings.path, ratings.origin, 0, head.begins[lines], None, text, line=1 + lines)
     tally = Tally()
     parts = [pa.table(dict(columns)) for _, columns in read(span, replace(_RATING, positive=positive), tally)]
