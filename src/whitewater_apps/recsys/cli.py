@@ -36,9 +36,16 @@ def main(arguments: Sequence[str]) -> int:
     cores = len(os.sched_getaffinity(0))
     parser.add_argument("--threads", type=int, default=cores, help="threads (default: all cores)")
     given = parser.parse_args(list(arguments))
-    _check_output(given.output, given.input)
-    rows = transform(given.workflow, given.input, given.output, device=given.device, threads=given.threads)
-    print(f"{rows:,} rows: {given.output}")
+    source, output = given.input, given.output
+    if output.exists() and not output.is_file():
+        # What is there would be replaced, a folder with all that is in it.
+        raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
+    if output.resolve() == source.resolve():
+        raise ConfigError(f"{output} is the file that is read. Write to another one.")
+    if source.resolve() in output.resolve().parents:
+        raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
+    rows = transform(given.workflow, source, output, device=given.device, threads=given.threads)
+    print(f"{rows:,} rows: {output}")
     return 0
 
 
@@ -46,7 +53,6 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
     """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
     run = run_on(resolve(device), "transform", threads=threads)
     fitted, dataset = load(workflow), Dataset(source)
-    fitted.check(dataset.schema, training=False)
     schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
     written = 0
     owner = target.with_name(f".{target.name}.owner")
@@ -58,13 +64,3 @@ def transform(workflow: Path, source: Path, target: Path, *, device: str, thread
         if written != dataset.rows:
             raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
     return written
-
-
-def _check_output(output: Path, source: Path) -> None:
-    if output.exists() and not output.is_file():
-        # What is there would be replaced, a folder with all that is in it.
-        raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
-    if output.resolve() == source.resolve():
-        raise ConfigError(f"{output} is the file that is read. Write to another one.")
-    if source.resolve() in output.resolve().parents:
-        raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")

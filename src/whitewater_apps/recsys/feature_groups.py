@@ -37,7 +37,6 @@ Operators = tuple[str | dict[str, dict[str, Any]], ...]
 # The name of a group, its columns, and the operators that they go through.
 Group = tuple[Any, ...]
 NOT_FEATURES = ("label", "time", "key")
-_WILD = frozenset("*?[")
 # Pairs of columns with few distinct values, in the generated log and in Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
 _FREQUENT = {"Categorify": {"freq_threshold": 5}}
@@ -153,17 +152,14 @@ def _inputs(entries: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role
     inputs: list[str | tuple[str, ...]] = []
     features = [name for name, role in columns.items() if role not in NOT_FEATURES]
     for entry in entries:
-        if isinstance(entry, str) and not _WILD.isdisjoint(entry) and entry not in columns:
+        if LABEL in ([entry] if isinstance(entry, str) else entry):
+            raise ConfigError(f"{LABEL!r} is the label: a feature of it would leak the answer. Leave it out.")
+        if isinstance(entry, str) and entry not in columns:
             matches = fnmatch.filter(features, entry)
             if not matches:
-                raise ConfigError(f"no column matches {entry!r}. The columns are {', '.join(features)}.")
+                raise ConfigError(f"no column matches {entry!r}{did_you_mean(entry, features) or '.'} The columns are "
+                                  f"{', '.join(features)}.")  # fmt: skip
             inputs += matches
-            continue
-        for name in (entry,) if isinstance(entry, str) else entry:
-            if name not in columns:
-                raise ConfigError(f"the log has no column {name!r}{did_you_mean(name, columns) or '.'} Its columns are "
-                                  f"{', '.join(columns)}.")  # fmt: skip
-            if columns[name] == "label":
-                raise ConfigError(f"{name!r} is the label: a feature of it would leak the answer. Leave it out.")
-        inputs.append(entry)
+        else:
+            inputs.append(entry)
     return tuple(dict.fromkeys(inputs))

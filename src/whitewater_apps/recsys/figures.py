@@ -70,11 +70,19 @@ def auc(metrics: Values) -> Figure:
     figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):
+        look, there = LOOKS[name], [row for row, key in enumerate(shown) if key in sets]
+        found = [sets[shown[row]] for row in there]
         # Models are drawn side by side.
-        points = {row + 0.34 * (number - (len(models) - 1) / 2): sets.get(key) for row, key in enumerate(shown)}
-        _draw_areas(axes, {y: quality for y, quality in points.items() if quality}, LOOKS[name])
+        places = np.array(there) + 0.34 * (number - (len(models) - 1) / 2)
+        axes.errorbar(
+            [quality["auc"] for quality in found], places,
+            xerr=[NORMAL * (quality["auc_standard_error"] or 0.0) for quality in found],
+            fmt=look.mark, color=look.color, markersize=5.5, linewidth=1.5, capsize=2.5, label=look.name,
+        )  # fmt: skip
+        for place, quality in zip(places.tolist(), found, strict=True):
+            shapes.write_at_right(axes, estimate(quality), place, away=8, size=8.5, color=look.color)
         if ALL in sets:
-            axes.axvline(sets[ALL]["auc"], color=LOOKS[name].color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
+            axes.axvline(sets[ALL]["auc"], color=look.color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
     axes.set_yticks(range(len(shown)), [_name_of_set(key, metrics["groups"]) for key in shown])
     axes.set(ylim=(len(shown) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
     axes.margins(x=0.08)
@@ -94,12 +102,12 @@ def _test_rows(metrics: Values) -> str:
 def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:
     """Return the keys of the feature sets: all, plain, and then those without a group, by descending loss."""
 
-    def loss(key: str) -> float:
+    def rank(key: str) -> tuple[bool, bool, float, str]:
         with_key = [sets for sets in models.values() if key in sets]
-        return float(np.mean([sets.get(ALL, {"auc": 0.0})["auc"] - sets[key]["auc"] for sets in with_key]))
+        gains = [sets[key]["auc"] - sets.get(ALL, {"auc": 0.0})["auc"] for sets in with_key]
+        return key != ALL, key != PLAIN, float(np.mean(gains)), key
 
-    keys = {key for sets in models.values() for key in sets}
-    return sorted(keys, key=lambda key: (key != ALL, key != PLAIN, -loss(key), key))
+    return sorted({key for sets in models.values() for key in sets}, key=rank)
 
 
 def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
@@ -125,18 +133,6 @@ def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], 
     return notes
 
 
-def _draw_areas(axes: Axes, points: Mapping[float, Values], look: Look) -> None:
-    """Draw the areas of a model, by height, as points with intervals, and write them beside."""
-    areas = [quality["auc"] for quality in points.values()]
-    half_widths = [NORMAL * (quality["auc_standard_error"] or 0.0) for quality in points.values()]
-    axes.errorbar(
-        areas, list(points), xerr=half_widths, fmt=look.mark, color=look.color, markersize=5.5, linewidth=1.5,
-        capsize=2.5, label=look.name,
-    )  # fmt: skip
-    for y, quality in points.items():
-        shapes.write_at_right(axes, estimate(quality), y, away=8, size=8.5, color=look.color)
-
-
 @style.styled
 def calibration(metrics: Values) -> Figure:
     """Draw the share of positive labels against the mean prediction in groups of rows, with one panel per model.
@@ -157,9 +153,24 @@ def calibration(metrics: Values) -> Figure:
     notes = [f"No {LOOKS[name].name}: none was fit." for name in LOOKS if name not in models]
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     limit = min(1.0, max(*(group["predicted"] for group in bins), *_wilson(bins)[1]) * 1.05)
+    bounds = (-0.03 * limit, limit)
     panels = body.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
     for axes, (name, quality) in zip(panels, models.items(), strict=True):
-        _draw_calibration(axes, quality, LOOKS[name], limit=limit)
+        look = LOOKS[name]
+        predicted, observed = (
+            np.array([group[value] for group in quality["calibration"]]) for value in ("predicted", "observed")
+        )
+        low, high = _wilson(quality["calibration"])
+        axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
+        axes.errorbar(
+            predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color,
+            markersize=5.5, linewidth=1.3, capsize=2.5, label="test rows",
+        )  # fmt: skip
+        # Percentage points, not percent of the prediction.
+        axes.set_title(f"{look.name.capitalize()}: off by {100 * quality['calibration_error']:.2f} points on average")
+        axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
+        axes.set_aspect("equal")
+        shapes.in_percent(axes.xaxis, axes.yaxis)
     return figure
 
 
@@ -171,23 +182,6 @@ def _wilson(bins: Sequence[Values]) -> tuple[Floats, Floats]:
     half_width = NORMAL / (1 + spread) * np.sqrt(share * (1 - share) / rows + spread / rows / 4)
     # Rounding must not put the share itself outside its interval.
     return np.minimum(middle - half_width, share), np.maximum(middle + half_width, share)
-
-
-def _draw_calibration(axes: Axes, quality: Values, look: Look, *, limit: float) -> None:
-    bins = quality["calibration"]
-    predicted, observed = (np.array([group[name] for group in bins]) for name in ("predicted", "observed"))
-    low, high = _wilson(bins)
-    axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
-    axes.errorbar(
-        predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color, markersize=5.5,
-        linewidth=1.3, capsize=2.5, label="test rows",
-    )  # fmt: skip
-    # Percentage points, not percent of the prediction.
-    axes.set_title(f"{look.name.capitalize()}: off by {100 * quality['calibration_error']:.2f} points on average")
-    bounds = (-0.03 * limit, limit)
-    axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
-    axes.set_aspect("equal")
-    shapes.in_percent(axes.xaxis, axes.yaxis)
 
 
 # ---- drift

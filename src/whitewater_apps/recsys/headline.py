@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import hypot
 from pathlib import Path
 from typing import Any
 
 from whitewater.io.store import read_json
 from whitewater.manifest import is_of_last_run
-from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
+from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, differ, estimate, is_measured, measured_sets
 
 _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_trees": "Boosted trees reach"}
 
@@ -38,26 +37,23 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
         clicks = round(rows * test["label_rate"])
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "
                 f"{estimate(everything)}."]  # fmt: skip
-    plain = f", {estimate(sets[PLAIN])} with the plain numbers alone" if PLAIN in sets else ""
-    if plain and abs(everything["auc"] - sets[PLAIN]["auc"]) <= _noise(everything, sets[PLAIN]):
-        plain += ", which is within noise"
+    plain = ""
+    if PLAIN in sets:
+        noise = "" if differ(everything, sets[PLAIN]) else ", which is within noise"
+        plain = f", {estimate(sets[PLAIN])} with the plain numbers alone{noise}"
     sentences = [f"{_MODELS[best]} an AUC of {estimate(everything)} on {rows:,} later rows with the features{plain}."]
     without = {key.removeprefix(WITHOUT): each for key, each in sets.items() if key.startswith(WITHOUT)}
     if without:
         group = min(without, key=lambda name: (without[name]["auc"], name))
-        loss = everything["auc"] - without[group]["auc"]
-        said = f"The group `{group}` matters most: without it the AUC is"
-        if loss <= 0:
-            return [*sentences, "No group of features is needed: the AUC is no lower without any one of them."]
-        if loss <= _noise(everything, without[group]):
-            said = f"No group of features matters beyond noise: without `{group}`, which matters most, the AUC is"
-        sentences.append(f"{said} {estimate(without[group])}.")
+        area = estimate(without[group])
+        if without[group]["auc"] >= everything["auc"]:
+            sentences.append("No group of features is needed: the AUC is no lower without any one of them.")
+        elif differ(everything, without[group]):
+            sentences.append(f"The group `{group}` matters most: without it the AUC is {area}.")
+        else:
+            sentences.append(f"No group of features matters beyond noise: without `{group}`, which matters most, the "
+                             f"AUC is {area}.")  # fmt: skip
     return sentences
-
-
-def _noise(*qualities: Mapping[str, Any]) -> float:
-    """Return the half interval of a difference, as if rows were not shared: less may be a matter of the rows."""
-    return NORMAL * hypot(*(each["auc_standard_error"] or 0.0 for each in qualities))
 
 
 def _drift(report: Mapping[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import hypot
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,12 @@ def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
     return enough and error is not None and NORMAL * error <= WIDEST
 
 
+def differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Say whether areas differ by more than half the interval of a difference, as if they were of other rows each."""
+    errors = [quality["auc_standard_error"] or 0.0 for quality in (first, second)]
+    return bool(abs(first["auc"] - second["auc"]) > NORMAL * hypot(*errors))
+
+
 def estimate(quality: Mapping[str, Any]) -> str:
     """Return an area under the curve as text, with half its interval of 95 % where that is known."""
     error = quality["auc_standard_error"]
@@ -65,19 +72,16 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
         raise InputError(
             "the model predicts values that are not numbers. Check recsys.fit for features without bounds."
         )
-    positive = labels > 0.5
-    bins = ((_ranks(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
-    groups = [np.flatnonzero(bins == number) for number in np.unique(bins)]
+    from scipy.stats import rankdata
+
+    positive, predictions = labels > 0.5, predictions.astype(np.float64)
+    bins = ((rankdata(predictions) - 0.5) * _BINS / len(predictions)).astype(np.int64)
     calibration = [
-        {
-            "rows": len(group),
-            "predicted": float(predictions[group].mean(dtype=np.float64)),
-            "observed": float(positive[group].mean()),
-        }
-        for group in groups
+        {"rows": len(group), "predicted": float(predictions[group].mean()), "observed": float(positive[group].mean())}
+        for group in (np.flatnonzero(bins == number) for number in np.unique(bins))
     ]
     auc, error = area_under_curve(positive, predictions)
-    certain = np.clip(predictions.astype(np.float64), _NEAREST, 1 - _NEAREST)
+    certain = np.clip(predictions, _NEAREST, 1 - _NEAREST)
     distances = sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in calibration)
     return {
         "auc": auc,
@@ -93,22 +97,17 @@ def area_under_curve(positive: npt.NDArray[np.bool_], predictions: Floats) -> tu
 
     The area is the mean, over positive rows, of the share of negative rows that are predicted below.
     """
+    from scipy.stats import rankdata
+
     positives, negatives = int(positive.sum()), int((~positive).sum())
     if not positives or not negatives:
         return None, None
-    ranks = _ranks(predictions)
-    below = (ranks[positive] - _ranks(predictions[positive])) / negatives
-    above = 1 - (ranks[~positive] - _ranks(predictions[~positive])) / positives
+    # SciPy 1.18 gives float32 its ranks as float32, which holds no more than 2^24 of them.
+    exact = predictions.astype(np.float64)
+    ranks = rankdata(exact)
+    below = (ranks[positive] - rankdata(exact[positive])) / negatives
+    above = 1 - (ranks[~positive] - rankdata(exact[~positive])) / positives
     auc = float(below.mean())
     if min(positives, negatives) < 2:
         return auc, None
     return auc, float(np.sqrt(below.var(ddof=1) / positives + above.var(ddof=1) / negatives))
-
-
-def _ranks(values: Floats) -> npt.NDArray[np.float64]:
-    """Return ranks from 1; equal values have their mean rank."""
-    from scipy.stats import rankdata
-
-    # SciPy 1.18 gives float32 its ranks as float32, which holds no more than 2^24 of them.
-    ranks: npt.NDArray[np.float64] = rankdata(values.astype(np.float64, copy=False))
-    return ranks

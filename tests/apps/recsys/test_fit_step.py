@@ -126,7 +126,11 @@ def test_statistics_tell_by_group_what_was_learned(out: Path) -> None:
             "group 'a': Clip: minimum = 0: no such key; the keys here are",
         ),
         ({"operators": [{"Clip": {}, "LogOp": {}}]}, "is not one operator"),
-        ({"columns": ["I9"]}, "group 'a': the log has no column 'I9'. Its columns are"),
+        ({"columns": ["I9"]}, "group 'a': no column matches 'I9'. The columns are I1, I2, I3, C1, "),
+        (
+            {"columns": [["C1", "I9"]]},
+            "group 'a': 'I9' is not among the columns of the data: row_id, day, time, label, ",
+        ),
         ({"columns": ["X*"]}, "group 'a': no column matches 'X*'"),
         ({"columns": ["label"]}, "'label' is the label"),
         ({"columns": [["C1", "label"]]}, "'label' is the label"),
