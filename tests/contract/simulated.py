@@ -23,7 +23,7 @@ from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
 from whitewater.io.store import write_json

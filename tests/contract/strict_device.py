@@ -28,9 +28,9 @@ from tests.contract.traffic import count
 from whitewater.engines import Array, Device
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers, Workers
-from whitewater.genotypes import decode, decode_gpu
-from whitewater.genotypes.linkage import pairs_gpu
-from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.genotypes import decode, decode_gpu, linkage_gpu
+from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
 from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
@@ -38,7 +38,6 @@ from whitewater.learn import estimators
 
 if TYPE_CHECKING:
     from whitewater.engines.choose import Engine
-    from whitewater.genotypes.genotypes import Genotypes
 
 CPU = Device()
 FLOATS = ("float32", "float64")
@@ -112,12 +111,13 @@ def count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> Non
     on_host(counts, "int32")[:] = decode.count_genotypes(CPU, genotypes_on_host(genotypes), on_host(counting, "bool"))
 
 
-def mark_correlated(genotypes: Genotypes, stops: Any, threshold: float, band: Array) -> None:
+def mark_correlated(codes: Array, stops: Any, threshold: float, band: Array) -> None:
     """Stand for `gpu_mark_correlated`."""
     if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
         raise TypeError("stops of correlated_variants are int32 on the host")
     marked = on_host(band, "bool")
-    for first, second in correlated_variants(CPU, genotypes_on_host(genotypes), stops, threshold):
+    packed = Genotypes(on_host(codes, "uint8"), 4 * codes.shape[1])
+    for first, second in correlated_variants(CPU, packed, stops, threshold):
         marked[first, second - first - 1] = True
 
 
@@ -216,7 +216,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
-        patch.setattr(pairs_gpu, "gpu_mark_correlated", mark_correlated)
+        patch.setattr(linkage_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)

@@ -75,8 +75,7 @@ def signatures() -> list[tuple[Any, list[Any]]]:
     """Return the kernels with the types of what they are given."""
     from numba import types
 
-    from whitewater.genotypes import decode_gpu
-    from whitewater.genotypes.linkage import pairs_gpu
+    from whitewater.genotypes import decode_gpu, linkage_gpu
     from whitewater.graphs.pagerank import in_edges_gpu
 
     def array(dtype: Any, dimensions: int = 1) -> Any:
@@ -90,9 +89,8 @@ def signatures() -> list[tuple[Any, list[Any]]]:
         (decode_gpu.gpu_expand_packed, [codes, table, table]),
         (decode_gpu.gpu_expand_dosages, [dosages, table, table]),
         (decode_gpu.gpu_count_packed, [codes, array(types.uint8), array(types.int32, 2)]),
-        (pairs_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
-        (pairs_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
-        (pairs_gpu.gpu_mark_dosages, [dosages, stops, types.float64, band]),
+        (linkage_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
+        (linkage_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
         *((in_edges_gpu.gpu_add_up, [wide, each, values, values, values]) for each in numbers),
         (in_edges_gpu.gpu_add_segments, [array(types.int64), values, values]),
     ]

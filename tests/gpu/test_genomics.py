@@ -16,7 +16,7 @@ from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device, resolve
 from whitewater.genotypes.decode import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.linkage.pairs import correlated_variants
+from whitewater.genotypes.linkage import correlated_variants
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu

@@ -8,9 +8,8 @@ from __future__ import annotations
 from numba import config, cuda
 
 from whitewater.engines.device import Array
-from whitewater.genotypes.decode_cpu import lanes_of
 from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.genotypes import Genotypes, lanes_of
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -53,7 +52,7 @@ def gpu_count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) ->
 
 @cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each byte what `whitewater.genotypes.decode_cpu.expand_packed` does."""
+    """Do with a thread to each byte what `whitewater.genotypes.decode.expand_packed` does."""
     byte = cuda.grid(1)
     if byte < codes.size:
         size = codes.shape[1]
@@ -64,7 +63,7 @@ def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each sample what `whitewater.genotypes.decode_cpu.expand_dosages` does."""
+    """Do with a thread to each sample what `whitewater.genotypes.decode.expand_dosages` does."""
     place = cuda.grid(1)
     if place < dosages.size:
         variant, sample = place // dosages.shape[1], place % dosages.shape[1]
@@ -76,7 +75,7 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
     """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `STRIPS` threads to each variant.
 
-    ``lanes`` are those of `whitewater.genotypes.decode_cpu.lanes_of`.
+    ``lanes`` are those of `whitewater.genotypes.genotypes.lanes_of`.
     """
     thread = cuda.grid(1)
     variant = thread // STRIPS

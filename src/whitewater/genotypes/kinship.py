@@ -15,9 +15,8 @@ has 11 bits for an entry). So results are equal on every device.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, cycle
 from typing import TYPE_CHECKING
 
@@ -49,7 +48,6 @@ HETEROZYGOUS: Values = (0, 1, 0, 0)
 SIGN: Values = (-1, 0, 1, 0)
 CALLED: Values = (1, 1, 1, 0)
 CALLED_AND_HETEROZYGOUS: Values = (1, 1 + 2**DIGIT_BITS, 1, 0)
-Planes = Callable[[Values], Array]
 # Bins of the histogram, 1/128 wide, from -1/2 to 1/2; every edge and every product with 128 is exact.
 BINS = 128
 # Bytes that a pair of samples takes for a while: eight counts of int32 and four values of eight bytes.
@@ -70,21 +68,6 @@ class Pairs:
     kinship: npt.NDArray[np.float64]
     histogram: npt.NDArray[np.int64]
     undefined: int
-
-
-@dataclass
-class Counts:
-    """Variants by what the calls are of a sample of the first tile and one of the second; int32 (first, second).
-
-    ``het_called``: heterozygous in the first, called in the second; ``called_het`` the other way round; ``signs``:
-    those homozygous alike less those homozygous for different alleles.
-    """
-
-    het_het: Array
-    signs: Array
-    het_called: Array
-    called_het: Array
-    called: Array
 
 
 def kinship_of_pairs(
@@ -166,45 +149,46 @@ def compare_tiles(task: tuple[Genotypes, tuple[Tile, Tile]], *, threshold: float
         counted = device.xp.arange(start + 1, stop + 1, dtype=np.int64)[:, None]
         calls.append(tile)
         places.append(rows_in_column_order(counted, tile, device.xp)[:, 0] - 1)
-    counts = count_pairs(calls[0], None if pair[0] == pair[1] else calls[1], device=device)
-    return related_pairs(counts, *places, threshold=threshold, device=device)
+    return related_pairs(count_pairs(*calls, device=device), *places, threshold=threshold, device=device)
 
 
-def count_pairs(first: Genotypes, second: Genotypes | None, *, device: Device) -> Counts:
-    """Count the variants of all pairs of two tiles, or of a tile with itself where there is no second."""
-    xp = device.xp
-    shape = (first.columns, (second or first).columns)
-    total = Counts(*(xp.zeros(shape, xp.int32) for _ in range(5)))
+def count_pairs(first: Genotypes, second: Genotypes, *, device: Device) -> list[Array]:
+    """Count the variants of all pairs of two tiles, int32 (samples of the first, samples of the second).
+
+    In order: those called in both; heterozygous in the first and called in the second; the other way round;
+    heterozygous in both; and those homozygous alike less those homozygous for different alleles.
+    """
+    shape = (first.columns, second.columns)
+    counts = [device.xp.zeros(shape, np.int32) for _ in range(5)]
     step = max(1, min(SLAB_CELLS[device.name] // max(shape), SLAB_VARIANTS))
     for start in range(0, first.variants, step):
-        rows = _planes(first.between(start, start + step), device)
-        columns = _planes(second.between(start, start + step), device) if second else rows
-        called, het_called = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(CALLED)))
-        called_het, het_het = _digits(_product(rows(CALLED_AND_HETEROZYGOUS), columns(HETEROZYGOUS)))
-        total.called += called
-        total.het_called += het_called
-        total.called_het += called_het
-        total.het_het += het_het
-        total.signs += _product(rows(SIGN), columns(SIGN))
-    return total
+        rows, columns = (partial(_plane, tile.between(start, start + step), device) for tile in (first, second))
+        packed = rows(CALLED_AND_HETEROZYGOUS).T
+        called = (packed @ columns(CALLED)).astype(np.int32)
+        het = (packed @ columns(HETEROZYGOUS)).astype(np.int32)
+        signs = (rows(SIGN).T @ columns(SIGN)).astype(np.int32)
+        parts = (called & SLAB_VARIANTS, called >> DIGIT_BITS, het & SLAB_VARIANTS, het >> DIGIT_BITS, signs)
+        for place, part in enumerate(parts):
+            counts[place] += part
+    return counts
 
 
-def related_pairs(counts: Counts, first: Array, second: Array, *, threshold: float, device: Device) -> Pairs:
+def related_pairs(counts: list[Array], first: Array, second: Array, *, threshold: float, device: Device) -> Pairs:
     """Return the pairs of kinship at least ``threshold``; ``first`` and ``second`` are places of columns.
 
     A pair counts where the place of the first is smaller, and once if the tiles are the same.
     """
     xp = device.xp
-    ibs0 = (counts.called - counts.het_called - counts.called_het + counts.het_het - counts.signs) // 2
-    fewer = xp.minimum(counts.het_called, counts.called_het)
-    differences = 4 * ibs0 + counts.het_called + counts.called_het - 2 * counts.het_het
-    kinship = 0.5 - differences / (4.0 * xp.maximum(fewer, 1))
+    called, het_called, called_het, het_het, signs = counts
+    ibs0 = (called - het_called - called_het + het_het - signs) // 2
+    fewer = xp.minimum(het_called, called_het)
+    kinship = 0.5 - (4 * ibs0 + het_called + called_het - 2 * het_het) / (4.0 * xp.maximum(fewer, 1))
     pairs = (first[:, None] < second[None, :]) & (first[:, None] >= 0)
     defined = pairs & (fewer > 0)
     # Undefined ones get a bin behind the last, so that the array is not empty, which CuPy does not count.
     bins = xp.where(defined, xp.clip(xp.floor(kinship * BINS) + BINS // 2, 0, BINS - 1), BINS).astype(xp.int64)
     rows, columns = xp.nonzero(defined & (kinship >= threshold))
-    described = (counts.called[rows, columns], counts.het_het[rows, columns], ibs0[rows, columns])
+    described = (called[rows, columns], het_het[rows, columns], ibs0[rows, columns])
     return Pairs(
         device.to_host(xp.stack([first[rows], second[columns], *described], axis=1)),
         device.to_host(kinship[rows, columns]),
@@ -213,23 +197,7 @@ def related_pairs(counts: Counts, first: Array, second: Array, *, threshold: flo
     )
 
 
-def _planes(tile: Genotypes, device: Device) -> Planes:
-    """Return a function that expands a slab by values, float32 (variants, columns), once for each."""
-    xp = device.xp
-    genotypes = Genotypes(xp.ascontiguousarray(tile.codes), tile.samples)
-
-    @cache
-    def plane(values: Values) -> Array:
-        table = xp.tile(xp.asarray(values, dtype=xp.float32), (tile.variants, 1))
-        return expand_genotypes(device, genotypes, table)
-
-    return plane
-
-
-def _product(rows: Array, columns: Array) -> Array:
-    product: Array = (rows.T @ columns).astype(np.int32)
-    return product
-
-
-def _digits(packed: Array) -> tuple[Array, Array]:
-    return packed & (2**DIGIT_BITS - 1), packed >> DIGIT_BITS
+def _plane(tile: Genotypes, device: Device, values: Values) -> Array:
+    """Expand a slab by values: float32 (variants, columns)."""
+    table = device.xp.tile(device.xp.asarray(values, dtype=np.float32), (tile.variants, 1))
+    return expand_genotypes(device, replace(tile, codes=device.xp.ascontiguousarray(tile.codes)), table)

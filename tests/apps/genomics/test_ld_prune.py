@@ -18,8 +18,8 @@ from tests.helpers.plink2 import needs_plink2, needs_plink19, plink2, plink19, r
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.linkage.pruning import prune as prune_contig
-from whitewater.genotypes.linkage.pruning import thin, windows
+from whitewater.genotypes.linkage import prune as prune_contig
+from whitewater.genotypes.linkage import thin, windows
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune, VariantQc
 from whitewater_apps.genomics.steps import ld_prune as module

@@ -28,7 +28,7 @@ from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.config import Malariagen, Vcz
 from whitewater.genotypes.sources import sites as sites_module
-from whitewater.genotypes.sources.calls import Calls
+from whitewater.genotypes.sources.calls import block_shape
 from whitewater.genotypes.sources.opening import open_source
 from whitewater.genotypes.sources.plink import open_plink
 from whitewater.genotypes.sources.source import Source
@@ -81,9 +81,10 @@ def test_calls_of_vcf_zarr_do_not_depend_on_its_chunks(  # noqa: PLR0917
 ) -> None:
     alleles = random_alleles(*shape, ploidy, alleles=4)
     path = tmp_path_factory.mktemp("store") / "a.vcz"
-    source = vcz(write_vcz(path, alleles, chunks=chunks, site_chunk=site_chunk, zarr_format=zarr_format))
+    write_vcz(path, alleles, chunks=chunks, site_chunk=site_chunk, zarr_format=zarr_format)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", block_bytes)
+        source = vcz(path)
         check_calls(source, alleles)
     sites = random_sites(shape[0], alternates=max(1, int(alleles.max())))
     table = source.variants_table()
@@ -104,9 +105,7 @@ def test_a_range_holds_several_small_chunks_and_no_more_than_a_block(
     shape: tuple[int, int], chunks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", 1000)
-    array: Any = zarr.create_array({}, shape=(*shape, 2), chunks=(*chunks, 2), dtype="i1")
-    calls = Calls(array, alleles=2, sites=lambda _: pd.DataFrame(), site_chunk=1)
-    variants, samples = calls.block
+    variants, samples = block_shape(shape, chunks, width=2)
     assert variants % chunks[0] == 0 or variants == shape[0]
     assert samples % chunks[1] == 0 or samples == shape[1]
     assert variants * samples * 2 <= max(1000, chunks[0] * chunks[1] * 2)

@@ -7,11 +7,11 @@ region of a VCF file. A `Source` is the parts one behind the other, and the samp
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,37 +54,25 @@ class Tally:
         self.missing[:] += part.missing
 
 
-class Part(Protocol):
-    """Variants that stand together, read a range at a time by any number of workers."""
+@dataclass(frozen=True)
+class Part:
+    """Variants that stand together, read a range at a time by any number of workers.
 
-    @property
-    def variants(self) -> int:
-        """The number of variants."""
+    A range has ``rows`` variants, the last one maybe fewer, and is read in blocks of ``block_bytes`` at most. A variant
+    has at most so many ``alleles``, and a call as many as the ``ploidy``.
 
-    @property
-    def ploidy(self) -> int:
-        """The number of alleles of a call."""
+    ``tables`` yields tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass.
+    ``encode`` is given the first variant of a range and the one behind its last, rows of codes of a folder of
+    genotypes, where all calls are missing at first, and a tally of nothing yet; it fills both.
+    """
 
-    @property
-    def alleles(self) -> int:
-        """How many alleles a variant has at most."""
-
-    @property
-    def rows(self) -> int:
-        """The number of variants that are read at once; the last ones may be fewer."""
-
-    @property
-    def block_bytes(self) -> int:
-        """Bytes of the largest block of calls that is read at once."""
-
-    def tables(self) -> Iterable[pd.DataFrame]:
-        """Yield tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass."""
-
-    def encode(self, start: int, stop: int, codes: npt.NDArray[Any], tally: Tally) -> None:
-        """Write the genotypes of the variants from ``start`` to before ``stop`` of the part, and count them.
-
-        ``codes`` are rows of a folder of genotypes, where all calls are missing at first.
-        """
+    variants: int
+    ploidy: int
+    alleles: int
+    rows: int
+    block_bytes: int
+    tables: Callable[[], Iterable[pd.DataFrame]]
+    encode: Callable[[int, int, npt.NDArray[Any], Tally], None]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.errors import InputError, shorten_list
-from whitewater.genotypes.sources.calls import Calls
+from whitewater.genotypes.sources.calls import part_of_calls
 from whitewater.genotypes.sources.sites import Text, check_unique, sites
-from whitewater.genotypes.sources.source import Source
+from whitewater.genotypes.sources.source import Part, Source
 from whitewater.io.remote import local_path
 
 if TYPE_CHECKING:
@@ -62,13 +62,11 @@ def open_vcz(settings: Vcz) -> Source:
     if flags is not None and flags.shape[1:] != filters.shape:
         raise InputError(f"{flags.place} has the shape {flags.shape}, but there are {len(filters)} filters.")
     rows = partial(_vcz_rows, arrays=arrays, contigs=_names(group, "contig_id", "contigs"), filters=filters)
-    calls = Calls(group.array(CALLS), alleles.shape[1], rows, alleles.chunks[0], settings.ploidy)
-    calls.check()
-    _require_rows(arrays.values(), calls.variants, of="variants")
-    _require_rows([group.array(SAMPLES)], calls.samples, of="samples")
-    samples = tuple(group.array(SAMPLES).read().astype(object))
-    check_unique(samples, place=f"{group.name}: {SAMPLES}")
-    return Source((calls,), samples, _origins(settings.store, (CALLS, SAMPLES, *arrays)))
+    calls = group.array(CALLS)
+    part = part_of_calls(calls, rows, alleles=alleles.shape[1], site_chunk=alleles.chunks[0], ploidy=settings.ploidy)
+    _require_rows(arrays.values(), part.variants, of="variants")
+    _require_rows([group.array(SAMPLES)], calls.shape[1], of="samples")
+    return Source((part,), _samples(group, SAMPLES), _origins(settings.store, (CALLS, SAMPLES, *arrays)))
 
 
 def _vcz_rows(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filters: Text) -> pd.DataFrame:
@@ -117,44 +115,43 @@ def open_malariagen(settings: Malariagen) -> Source:
     """
     calls = _open_store(settings.store, settings)
     listed = _open_store(settings.sites, settings) if settings.sites else calls
-    names = settings.contigs or _contigs(calls) or ["<contig>"]
+    names = settings.contigs or [*_contigs(calls)] or ["<contig>"]
     contigs = tuple(_contig(name, calls, listed, ploidy=settings.ploidy) for name in names)
     _require(calls, ["samples"], layout=LAYOUT)
-    samples = tuple(calls.array("samples").read().astype(object))
-    check_unique(samples, place=f"{calls.name}: samples")
-    for contig in contigs:
-        if contig.samples != len(samples) or contig.ploidy != contigs[0].ploidy:
+    samples = _samples(calls, "samples")
+    for name, contig in zip(names, contigs, strict=True):
+        array = calls.array(f"{name}/{GENOTYPES}")
+        if array.shape[1] != len(samples) or contig.ploidy != contigs[0].ploidy:
             raise InputError(
-                f"{contig.array.place} has the shape {contig.array.shape}, but there are {len(samples)} samples of "
-                f"ploidy {contigs[0].ploidy}. The store is damaged, or was not written to its end."
+                f"{array.place} has the shape {array.shape}, but there are {len(samples)} samples of ploidy "
+                f"{contigs[0].ploidy}. The store is damaged, or was not written to its end."
             )
     called = _origins(settings.store, ["samples", *(f"{name}/{GENOTYPES}" for name in names)])
     of_sites = _origins(settings.sites or settings.store, [f"{name}/{site}" for name in names for site in SITES])
     return Source(contigs, samples, tuple(dict.fromkeys([*called, *of_sites])), lists_all=True)
 
 
-def _contigs(group: Group) -> Sequence[str]:
-    """Return the contigs that a store holds calls of, sorted."""
-    return [name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}")]
+def _contigs(group: Group) -> Iterator[str]:
+    """Yield the contigs that a store holds calls of, sorted."""
+    return (name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}"))
 
 
-def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Calls:
+def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Part:
     _require(calls, [f"{name}/{GENOTYPES}"], layout=LAYOUT)
     _require(listed, [f"{name}/{site}" for site in SITES], layout=LAYOUT)
     arrays = {site: listed.array(f"{name}/{site}") for site in SITES}
     groups = [calls] if listed is calls else [calls, listed]
     passed = [group.array(f"{name}/{FILTER_PASS}") for group in groups if f"{name}/{FILTER_PASS}" in group]
-    columns = arrays[ALTERNATE].shape[1] if len(arrays[ALTERNATE].shape) == 2 else 1
-    called = Calls(
+    alternates = arrays[ALTERNATE]
+    part = part_of_calls(
         calls.array(f"{name}/{GENOTYPES}"),
-        alleles=1 + columns,
-        sites=partial(_rows, contig=name, arrays=arrays, passed=passed),
-        site_chunk=arrays[ALTERNATE].chunks[0],
-        asked_ploidy=ploidy,
+        partial(_rows, contig=name, arrays=arrays, passed=passed),
+        alleles=1 + (alternates.shape[1] if len(alternates.shape) == 2 else 1),
+        site_chunk=alternates.chunks[0],
+        ploidy=ploidy,
     )
-    called.check()
-    _require_rows([*arrays.values(), *passed], called.variants, of=f"variants in {name}/{GENOTYPES}")
-    return called
+    _require_rows([*arrays.values(), *passed], part.variants, of=f"variants in {name}/{GENOTYPES}")
+    return part
 
 
 def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequence[Array]) -> pd.DataFrame:
@@ -177,14 +174,14 @@ def _open_store(store: str, settings: Vcz) -> Group:
     """Open a Zarr store as the settings say."""
     from whitewater.io.zarr_arrays import open_group
 
-    return open_group(
-        str(local_path(store) or store),
-        anonymous=settings.anonymous,
-        endpoint=settings.endpoint,
-        retries=settings.retries,
-        timeout=settings.timeout,
-        filled=settings.filled_arrays,
-    )
+    access = settings.model_dump(include={"anonymous", "endpoint", "retries", "timeout"})
+    return open_group(str(local_path(store) or store), filled=settings.filled_arrays, **access)
+
+
+def _samples(group: Group, array: str) -> tuple[str, ...]:
+    samples = tuple(group.array(array).read().astype(object))
+    check_unique(samples, place=f"{group.name}: {array}")
+    return samples
 
 
 def _require(group: Group, names: Iterable[str], *, layout: str) -> None:

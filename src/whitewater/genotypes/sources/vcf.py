@@ -16,9 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from itertools import chain, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +28,13 @@ import pyarrow as pa
 
 from whitewater.errors import InputError, ResourceError, shorten_list
 from whitewater.genotypes.config import Vcf
-from whitewater.genotypes.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, Calls
+from whitewater.genotypes.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, part_of_calls
 from whitewater.genotypes.sources.sites import BLOCK_ROWS, check_unique, sites
-from whitewater.genotypes.sources.source import BLOCK_BYTES, Source
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source
 from whitewater.io.text_files import GZIP, open_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
 BGZIP = b"\x1f\x8b\x08\x04"
@@ -89,11 +94,20 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     regions.sort(key=lambda region: (order.index(region[0].contig), region[0].first))
     _check(regions, counted)
     blocks = list(chain.from_iterable(regions))
-    ploidy = settings.ploidy or max((block.shape[2] for block in blocks), default=1)
-    parts = [Calls(block, block.alleles, block.sites, block.shape[0], ploidy) for block in blocks]
-    if parts:
-        max(parts, key=lambda part: part.array.shape[2]).check()
+    widest = max((block.written[2] for block in blocks), default=1)
+    parts = [_part(replace(block, shape=(*block.written[:2], widest)), settings.ploidy) for block in blocks]
     return Source(tuple(parts), samples, tuple(map(str, files)))
+
+
+def _part(block: Block, ploidy: int) -> Part:
+    table = partial(_sites, block.path.with_suffix(".parquet"))
+    return part_of_calls(block, table, alleles=block.alleles, site_chunk=block.shape[0], ploidy=ploidy)
+
+
+def _sites(path: Path, rows: slice) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.read_parquet(path).iloc[rows]
 
 
 def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list[str]]:

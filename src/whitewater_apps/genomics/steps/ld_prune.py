@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.linkage.pairs import correlated_variants
-from whitewater.genotypes.linkage.pruning import NONE, prune, thin, windows
+from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin, windows
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune

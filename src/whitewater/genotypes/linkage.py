@@ -1,16 +1,89 @@
-"""Greedy choice among linked variants: in windows, as PLINK's --indep-pairwise does, or by distance."""
+"""Linkage disequilibrium: pairs of variants whose dosages are correlated, and which of linked variants to keep.
+
+The squared correlation of two variants over the samples called in both is that of unphased dosages, as PLINK's
+``--indep-pairwise`` has it (https://www.cog-genomics.org/plink/1.9/ld). All sums are integers, and one product of
+floats is compared with another, so that every device finds the same pairs. Variants are kept by a greedy choice: in
+windows, as PLINK does, or by distance.
+"""
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines.device import Array
+from whitewater.engines import Array, Device
 from whitewater.engines.kernel import kernel
+from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.linkage_cpu import BYTES_A_PLANE_WORD, PLANES, fill_planes, mark_packed
 
 NONE = -1
+# A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
+_TOLERANCE = 1 + 2.0**-44
+# Variants of dosages of eight bits that are multiplied with others at once.
+_ROWS = 64
+
+
+def correlated_variants(device: Device, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
+    """Return the pairs of variants whose squared correlation of dosages is above a threshold.
+
+    Each variant *i* is compared with the variants from *i* + 1 to before ``stops[i]``, over the samples that have a
+    call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host.
+    """
+    if np.any(stops > genotypes.variants):
+        raise ValueError(f"a stop of {stops.max()} is behind the last of {genotypes.variants} variants")
+    find = _pairs_of_bits if genotypes.packed else _pairs_of_dosages
+    pairs = find(device, genotypes.codes, stops, threshold * _TOLERANCE)
+    return device.to_host(pairs).astype(np.int32)
+
+
+def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
+    """Find pairs by counts of bits: packed dosages less 1 are -1, 0 or 1."""
+    variants, size = codes.shape
+    # Column d of the band is the variant d + 1 behind that of its row.
+    band = device.xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
+    if device.name == "gpu":
+        from whitewater.genotypes.linkage_gpu import gpu_mark_correlated
+
+        gpu_mark_correlated(codes, stops, threshold, band)
+    else:
+        planes = np.empty((variants, PLANES, -(-size // BYTES_A_PLANE_WORD)), np.uint64)
+        fill_planes(codes, planes)
+        mark_packed(planes, stops, threshold, band)
+    first, distance = device.xp.nonzero(band)
+    pairs: Array = device.xp.stack([first, first + distance + 1], axis=1)
+    return pairs
+
+
+def _pairs_of_dosages(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
+    """Find pairs by products of matrices: float64 holds sums of products of dosages exactly."""
+    xp, pairs = device.xp, []
+    for start in range(0, max(1, len(codes)), _ROWS):
+        reach = stops[start : start + _ROWS]
+        end = int(reach.max(initial=start))
+        rows, columns = _powers(codes[start : start + _ROWS], xp), _powers(codes[start:end], xp)
+        # Sums over the samples called in both: their number, a and b of either variant, and products of these.
+        n, a, b, aa, ab, bb = (
+            (rows[one] @ columns[other].T).astype(np.int64)
+            for one, other in ((0, 0), (1, 0), (0, 1), (2, 0), (1, 1), (0, 2))
+        )
+        covariance = (n * ab - a * b).astype(np.float64)
+        variances = (n * aa - a * a).astype(np.float64) * (n * bb - b * b).astype(np.float64)
+        first, second = xp.arange(len(reach))[:, None], xp.arange(end - start)[None, :]
+        compared = (first < second) & (second < device.to_device(reach - start)[:, None])
+        above = xp.nonzero(compared & (covariance * covariance > threshold * variances))
+        pairs.append(xp.stack(above, axis=1) + start)
+    found: Array = xp.concatenate(pairs)
+    return found
+
+
+def _powers(codes: Array, xp: ModuleType) -> list[Array]:
+    """Return dosages to the powers of 0, 1 and 2, float64 (variants, samples), of missing calls all 0."""
+    called = (codes >= 0).astype(np.float64)
+    dosages = codes * called
+    return [called, dosages, dosages * dosages]
 
 
 class Windows(NamedTuple):

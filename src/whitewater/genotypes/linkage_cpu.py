@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.genotypes.linkage.pairs` for the CPU, and what a thread of a GPU shares with them.
+"""The kernels that find correlated variants for the CPU, and what a thread of a GPU shares with them.
 
 ``planes``, uint64 (variants, 3, words), hold a bit a sample, in any order: whether it has a call, whether its dosage
 is not 1, and whether it is 2.
@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.engines.kernel import int64, kernel, ones, part, uint64
-from whitewater.genotypes.decode_cpu import LANES
+from whitewater.engines.kernel import kernel, ones, part, uint64
 
+# The lower bit of each genotype of a word.
+LANES = 0x5555555555555555
 PLANES = 3
 # A word of 64 bits, one a sample, is made of 64 genotypes of two bits.
 BYTES_A_PLANE_WORD = 16
@@ -64,44 +65,8 @@ def are_correlated(first: Array, second: Array, threshold: float) -> bool:
         alternate_1 += ones(first[2, word] & called_2)
         homozygous_2 += ones(second[1, word] & called_1)
         alternate_2 += ones(second[2, word] & called_1)
-    sums_1 = 2 * alternate_1 - homozygous_1, homozygous_1
-    sums_2 = 2 * alternate_2 - homozygous_2, homozygous_2
-    # A product is 1 where both are homozygous alike, -1 where not alike.
-    return is_above(calls, sums_1, sums_2, homozygous - 2 * opposite, threshold)
-
-
-@kernel
-def mark_dosages(dosages: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Do what `mark_packed` does with dosages, int8 (variants, samples), -1 where missing."""
-    for first in range(len(dosages)):
-        for second in range(first + 1, stops[first]):
-            band[first, second - first - 1] = are_correlated_dosages(dosages[first], dosages[second], threshold)
-
-
-@part
-def are_correlated_dosages(first: Array, second: Array, threshold: float) -> bool:
-    """Tell whether the squared correlation of two rows of dosages is above a threshold."""
-    calls, sum_1, squares_1, sum_2, squares_2, products = 0, 0, 0, 0, 0, 0
-    for sample in range(len(first)):
-        called = (first[sample] | second[sample]) >= 0
-        dosage_1 = int64(first[sample]) if called else 0
-        dosage_2 = int64(second[sample]) if called else 0
-        calls += called
-        sum_1 += dosage_1
-        sum_2 += dosage_2
-        squares_1 += dosage_1 * dosage_1
-        squares_2 += dosage_2 * dosage_2
-        products += dosage_1 * dosage_2
-    return is_above(calls, (sum_1, squares_1), (sum_2, squares_2), products, threshold)
-
-
-@part
-def is_above(calls: int, sums_1: tuple[int, int], sums_2: tuple[int, int], products: int, threshold: float) -> bool:
-    """Compare squares that are exact up to the last product; a constant variant has variance 0 and no correlation.
-
-    ``sums_1`` and ``sums_2`` are the sum and the sum of squares of each variant, over the samples called in both.
-    """
-    covariance = float(calls * products - sums_1[0] * sums_2[0])
-    variance_1 = float(calls * sums_1[1] - sums_1[0] * sums_1[0])
-    variance_2 = float(calls * sums_2[1] - sums_2[0] * sums_2[0])
+    sum_1, sum_2 = 2 * alternate_1 - homozygous_1, 2 * alternate_2 - homozygous_2
+    # A product is 1 where both are homozygous alike, -1 where not alike; all is exact up to the last product.
+    covariance = float(calls * (homozygous - 2 * opposite) - sum_1 * sum_2)
+    variance_1, variance_2 = float(calls * homozygous_1 - sum_1 * sum_1), float(calls * homozygous_2 - sum_2 * sum_2)
     return covariance * covariance > threshold * (variance_1 * variance_2)

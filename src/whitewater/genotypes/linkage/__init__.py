@@ -1,1 +1,0 @@
-"""Linkage disequilibrium: pairs of correlated variants, and which of them to keep."""
