@@ -27,7 +27,7 @@ from whitewater.features.plan import bind
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.pca import forecast as pca
+from whitewater.genotypes.pca import components
 from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.step import Run
@@ -71,7 +71,7 @@ def genomics_kinship(device: Device, workers: Workers, _: Path) -> None:
 
 def genomics_pca(device: Device, workers: Workers, _: Path) -> None:
     genotypes = SharedGenotypes(GENOTYPES, device, device, workers)
-    pca.check(genotypes, Pca(components=20, solver="randomized"), samples=GENOTYPES.samples)
+    components.forecast(genotypes, Pca(components=20, solver="randomized"), samples=GENOTYPES.samples)
 
 
 def pagerank_communities(device: Device, workers: Workers, folder: Path) -> None:

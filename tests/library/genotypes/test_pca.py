@@ -2,7 +2,6 @@
 
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -29,8 +28,7 @@ from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genotypes import folder as genotype_folder
 from whitewater.genotypes.config import Pca, Scaling
 from whitewater.genotypes.decode import SLAB_CELLS
-from whitewater.genotypes.pca.components import oriented
-from whitewater.genotypes.pca.forecast import Size, choose_solver
+from whitewater.genotypes.pca.components import choose_solver, core_seconds, oriented
 from whitewater.genotypes.pca.krylov import structure_in, variance_is_captured
 from whitewater.genotypes.pca.scaled import ScaledGenotypes, scaled_dosages, scaling
 from whitewater.step import Output, Run
@@ -293,7 +291,7 @@ def test_samples_of_another_folder_are_refused(tmp_path: Path) -> None:
 
 
 def test_few_samples_are_solved_exactly_and_many_by_passes() -> None:
-    size = Size(samples=900, columns=900, variants=14_000, width=16)
-    assert choose_solver(size, Pca()) == "gram"
-    assert choose_solver(replace(size, samples=2_504, columns=2_504, variants=200_000), Pca()) == "randomized"
-    assert choose_solver(size, Pca(solver="randomized")) == "randomized"
+    for samples, variants, solver in ((900, 14_000, "gram"), (2_504, 200_000, "randomized")):
+        seconds = core_seconds(Pca(), samples=samples, columns=samples, variants=variants)
+        assert choose_solver(Pca(), seconds) == solver
+        assert choose_solver(Pca(solver="randomized"), seconds) == "randomized"

@@ -1,11 +1,12 @@
-"""Principal components of samples from a folder of their genotypes: scaling, solver, order and signs."""
+"""Principal components of samples from a folder of their genotypes: cost, scaling, solver, order and signs."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,8 @@ import numpy.typing as npt
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.decode import count_genotypes
-from whitewater.genotypes.pca import forecast
+from whitewater.genotypes.decode import SLAB_CELLS, count_genotypes
+from whitewater.genotypes.folder import PIECE_BYTES
 from whitewater.genotypes.pca.krylov import (
     RitzPairs,
     block_krylov,
@@ -23,12 +24,21 @@ from whitewater.genotypes.pca.krylov import (
     structure_in,
     variance_is_captured,
 )
-from whitewater.genotypes.pca.scaled import ScaledGenotypes, VariantScaling, scaled_dosages, scaling, total_variance
+from whitewater.genotypes.pca.scaled import (
+    LEAST_ROWS,
+    MOST_RANGES,
+    ScaledGenotypes,
+    VariantScaling,
+    scaled_dosages,
+    scaling,
+    total_variance,
+)
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
 from whitewater.genotypes.shares import Share, SharedGenotypes
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
+Solver = Literal["gram", "randomized"]
 # The test of Tracy and Widom of eigenvalues, which is given the sum of the squares of all.
 Test = Callable[..., TracyWidomTest]
 # Eigenvalues below this share of the mean of all are the rounding of float32 products.
@@ -37,6 +47,16 @@ NO_VARIANCE = 1e-4
 KNOWN = 1e-2
 # Samples whose values differ by less, relatively, are taken to be tied: rounding must not choose between them.
 TIE = 1e-6
+# Seconds on a core (AMD EPYC 9004, OpenBLAS): to look up a genotype, to multiply it by a column and add it up, to
+# multiply it by another genotype, and the cube of the samples in the exact eigenproblem.
+LOOK_UP, COLUMN, PRODUCT, EIGENPROBLEM = 0.15e-9, 0.05e-9, 14e-12, 0.3e-9
+# What the exact solver may cost although the other would be faster.
+EXACT_SECONDS = 1.0
+EXPECTED_PASSES = 8
+# BLAS is fastest with columns in such multiples.
+COLUMNS = 8
+# Of a row of the table of variants, and of what it is written from.
+VARIANT_BYTES = 150
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ class Spectrum:
     residuals: Floats | None
     converged: npt.NDArray[np.bool_]
     passes: int
-    solver: forecast.Solver
+    solver: Solver
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,7 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
             "asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels and "
             "minimum_call_rate take some out."
         )
-    solver, beside = forecast.check(shared, settings, samples=samples)
+    solver, beside = forecast(shared, settings, samples=samples)
     shared.keep(beside=beside)
     counts = count_used(shared, used)
     scaled = scaling(counts, settings.scaling)
@@ -120,7 +140,7 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
 
 
 def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
-    device, size = genotypes.local_device, settings.components
+    device, size = genotypes.shared.local_device, settings.components
     values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(genotypes.covariance()))
     return Spectrum(
         eigenvalues=values[::-1][:size].copy(),
@@ -135,8 +155,8 @@ def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Tes
 
 
 def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
-    device, samples, wanted = genotypes.local_device, genotypes.samples, settings.components
-    width = forecast.block_width(settings, samples)
+    device, samples, wanted = genotypes.shared.local_device, genotypes.samples, settings.components
+    width = block_width(settings, samples)
     start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
     history: list[Floats] = []
     passes = block_krylov(
@@ -225,3 +245,63 @@ def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     sizes = np.abs(vectors)
     first = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
     return vectors * np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+# ---- what it will cost
+
+
+def block_width(settings: Pca, samples: int) -> int:
+    """Return the columns of a block: components and oversampling, rounded up to a multiple of eight."""
+    wanted = settings.components + settings.oversampling
+    return min(-(-wanted // COLUMNS) * COLUMNS, samples - 1)
+
+
+def core_seconds(settings: Pca, *, samples: int, columns: int, variants: int) -> dict[Solver, float]:
+    """Return the seconds of a core that the solvers take; ``columns`` are those of a slab, of all samples."""
+    passed = columns * variants * (LOOK_UP + COLUMN * block_width(settings, samples))
+    exact = columns * variants * (LOOK_UP + PRODUCT * columns) + EIGENPROBLEM * samples**3
+    return {"gram": exact, "randomized": EXPECTED_PASSES * passed}
+
+
+def choose_solver(settings: Pca, seconds: Mapping[Solver, float]) -> Solver:
+    """Return the solver: that of the settings, or the cheaper one; the shape of the data alone decides."""
+    if settings.solver != "auto":
+        return settings.solver
+    passes = min(EXPECTED_PASSES, settings.maximum_passes) / EXPECTED_PASSES
+    return "gram" if seconds["gram"] <= max(passes * seconds["randomized"], EXACT_SECONDS) else "randomized"
+
+
+def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
+    """Choose the solver for so many samples used, and log what the decomposition will cost.
+
+    Returns the solver, and the bytes that each worker needs on its device beside the genotypes.
+
+    Raises ResourceError if there is not enough memory; the message says what would fit.
+    """
+    folder, workers, device = shared.folder, shared.workers, shared.device
+    columns, variants, width = folder.samples, folder.variants, block_width(settings, samples)
+    seconds = core_seconds(settings, samples=samples, columns=columns, variants=variants)
+    solver = choose_solver(settings, seconds)
+    # Each task holds a sum and a product of float32; up to two results a task wait to be added up. Between passes the
+    # exact solver holds matrices of that size, the other one its blocks and their products.
+    at_once = min(MOST_RANGES, sum(workers.threads))
+    if solver == "gram":
+        method, result = "the exact covariance", 8 * columns**2
+        work = f"1 pass and an eigenproblem, about {seconds['gram']:.2g} s of a core"
+        remedy, sums = "Set pca.solver to randomized.", 3 * result
+    else:
+        method, result = "block Krylov iteration", 8 * columns * width
+        work = f"about {EXPECTED_PASSES} passes, each about {seconds['randomized'] / EXPECTED_PASSES:.2g} s of a core"
+        remedy = "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads."
+        sums = 2 * 8 * samples * width * settings.maximum_passes
+    sums += (2 * at_once + 1) * result
+    what = f"PCA of {samples:,} samples x {variants:,} variants by {method}"
+    logger.info("%s: %s", what, work)
+    slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * columns)
+    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
+    a_task = min(variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab + 2 * result
+    # Where this process computes between passes on the device of the tasks, results wait there, too.
+    on_device = sums if shared.local_device.name == "gpu" else 0
+    here = variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2)) + sums - on_device
+    workers.forecast(device, a_task=a_task, tasks=MOST_RANGES, shared=on_device, here=here, what=what, remedy=remedy)
+    return solver, on_device + a_task * max(workers.threads)

@@ -18,6 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from operator import add
 
 import numpy as np
 import numpy.typing as npt
@@ -116,12 +119,8 @@ def _ritz_pairs(
 
 def _combined(blocks: Sequence[Array], rotations: Array) -> Array:
     """Return the sum of each block times its rows of ``rotations``."""
-    row = blocks[0].shape[1]
-    total: Array = blocks[0] @ rotations[:row]
-    for block in blocks[1:]:
-        total = total + block @ rotations[row : row + block.shape[1]]
-        row += block.shape[1]
-    return total
+    ends = accumulate(block.shape[1] for block in blocks)
+    return reduce(add, (block @ rotations[end - block.shape[1] : end] for block, end in zip(blocks, ends, strict=True)))
 
 
 # ---- when to end

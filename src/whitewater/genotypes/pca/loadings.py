@@ -56,21 +56,20 @@ def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "samples": genotypes.samples,
         "variants": genotypes.varying,
-        "ploidy": genotypes.folder.ploidy,
+        "ploidy": genotypes.shared.folder.ploidy,
         "scaling": scaling,
     }
     group = zarr.open_group(path, mode="w-", zarr_format=3, attributes=attributes)
-    rows, size = genotypes.folder.variants, len(spectrum.eigenvalues)
+    rows, size = genotypes.shared.folder.variants, len(spectrum.eigenvalues)
     values = _array(group, "loadings", shape=(rows, size), dtype=np.dtype(np.float32))
     weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
-    for (start, stop), part in genotypes.transpose_times(genotypes.local_device.to_device(weights)):
+    for (start, stop), part in genotypes.transpose_times(genotypes.shared.local_device.to_device(weights)):
         values[start:stop] = part
-    for name, numbers in asdict(components.scaling).items():
-        _array(group, name, shape=numbers.shape, dtype=numbers.dtype)[...] = numbers
-    table = genotypes.folder.variants_table([*VARIANTS, *ALLELES])
-    for name in VARIANTS:
-        _write(group, f"variant_{name}", table[name])
-    _write(group, "variant_allele", table[ALLELES])
+    table = genotypes.shared.folder.variants_table([*VARIANTS, *ALLELES])
+    for name, numbers in {**asdict(components.scaling), "variant_position": table["position"].to_numpy()}.items():
+        _write(group, name, numbers, numbers.dtype)
+    for name, text in (("contig", table["contig"]), ("id", table["id"]), ("allele", table[ALLELES])):
+        _write(group, f"variant_{name}", text, str)
 
 
 def read_loadings(path: Path) -> Loadings:
@@ -101,13 +100,13 @@ def read_loadings(path: Path) -> Loadings:
     )
 
 
-def _write(group: Any, name: str, columns: pd.Series[Any] | pd.DataFrame) -> None:
-    """Write columns of a table a chunk at a time: as Python's strings the whole would be large."""
-    array = _array(group, name, shape=columns.shape, dtype=np.int64 if name == "variant_position" else str)
-    for start in range(0, len(columns), array.chunks[0]):
-        part = columns.iloc[start : start + array.chunks[0]].to_numpy()
+def _write(group: Any, name: str, rows: Any, dtype: Any) -> None:
+    """Write an array, or columns of a table, a chunk at a time: as Python's strings the whole would be large."""
+    array = _array(group, name, shape=rows.shape, dtype=dtype)
+    for start in range(0, len(rows), array.chunks[0]):
         # zarr 3.1 writes text in the order of memory, which for columns of a table is not that of the array.
-        array[start : start + len(part)] = np.ascontiguousarray(part)
+        part = np.ascontiguousarray(rows[start : start + array.chunks[0]])
+        array[start : start + len(part)] = part
 
 
 def _array(group: Any, name: str, *, shape: tuple[int, ...], dtype: Any) -> Any:

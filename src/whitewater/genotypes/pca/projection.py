@@ -9,8 +9,6 @@ squares on the called variants as in PCAone's and EIGENSOFT's projection (``lsqp
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -48,34 +46,26 @@ def sums(
         float64 (q, k + k (k + 1) / 2 + 2) for k components: x'w; the upper triangle of the sum of w w' over the called
         variants; x'x; and the number of variants with a call, of those that have a scale.
     """
+    xp, components = device.xp, loadings.weights.shape[1]
+    first, second = (device.to_device(each) for each in np.triu_indices(components))
+    totals: Array = xp.zeros((len(chosen), components + len(first) + 2))
     size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, len(chosen))), MOST_ROWS)
-    slabs = [slice(start, start + size) for start in range(0, max(1, len(rows)), size)]
-    parts = (
-        _sums_of_slab(genotypes.between(slab.start, slab.stop), chosen, rows[slab], loadings=loadings, device=device)
-        for slab in slabs
-    )
-    return reduce(add, parts)
-
-
-def _sums_of_slab(
-    slab: Genotypes, chosen: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
-) -> Array:
-    xp = device.xp
-    genotypes = Genotypes(xp.ascontiguousarray(dosages_of(slab, chosen)), len(chosen), loadings.ploidy)
-    weights = device.to_device(loadings.weights[rows])
-    first, second = (device.to_device(each) for each in np.triu_indices(weights.shape[1]))
-    table = device.to_device(scaled_dosages(loadings.scaling.at(rows), ploidy=loadings.ploidy))
-    calls = xp.zeros_like(table)
-    # A variant has a scale if its dosages have not all the same value.
-    calls[:, :-1] = (table != 0).any(axis=1)[:, None]
-    scaled, called = (expand_genotypes(device, genotypes, each) for each in (table, calls))
-    columns = (
-        scaled.T @ weights,
-        called.T @ xp.ascontiguousarray(weights[:, first] * weights[:, second]),
-        (scaled * scaled).sum(axis=0)[:, None],
-        called.sum(axis=0)[:, None],
-    )
-    totals: Array = xp.concatenate([each.astype(xp.float64) for each in columns], axis=1)
+    for start in range(0, len(rows), size):
+        slab, at = genotypes.between(start, start + size), rows[start : start + size]
+        dosages = Genotypes(xp.ascontiguousarray(dosages_of(slab, chosen)), len(chosen), loadings.ploidy)
+        weights = device.to_device(loadings.weights[at])
+        table = device.to_device(scaled_dosages(loadings.scaling.at(at), ploidy=loadings.ploidy))
+        calls = xp.zeros_like(table)
+        # A variant has a scale if its dosages have not all the same value.
+        calls[:, :-1] = (table != 0).any(axis=1)[:, None]
+        scaled, called = (expand_genotypes(device, dosages, each) for each in (table, calls))
+        columns = (
+            scaled.T @ weights,
+            called.T @ xp.ascontiguousarray(weights[:, first] * weights[:, second]),
+            (scaled * scaled).sum(axis=0)[:, None],
+            called.sum(axis=0)[:, None],
+        )
+        totals += xp.concatenate([each.astype(np.float64) for each in columns], axis=1)
     return totals
 
 

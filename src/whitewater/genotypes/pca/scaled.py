@@ -15,10 +15,9 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array, Device
+from whitewater.engines import Array
 from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
-from whitewater.genotypes.folder import GenotypeFolder
 from whitewater.genotypes.genotypes import rows_in_column_order, rows_in_sample_order
 from whitewater.genotypes.shares import Range, Share, SharedGenotypes
 
@@ -96,7 +95,7 @@ class ScaledGenotypes:
     any number of workers.
     """
 
-    genotypes: SharedGenotypes  # of all samples
+    shared: SharedGenotypes  # of all samples; blocks are on its local device
     table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `scaled_dosages`
     # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
     used: npt.NDArray[np.bool_]
@@ -109,16 +108,6 @@ class ScaledGenotypes:
         """The number of samples used."""
         return int(self.used.sum())
 
-    @property
-    def folder(self) -> GenotypeFolder:
-        """The genotypes of all samples."""
-        return self.genotypes.folder
-
-    @property
-    def local_device(self) -> Device:
-        """Where blocks are, and results of workers are added up."""
-        return self.genotypes.local_device
-
     def covariance_times(self, block: Array) -> Array:
         """Return X X' / m times a block, float64 (samples used, k), on the local device: a pass over the genotypes."""
         total = self._sum(_covariance_times, width=block.shape[1], block=self._columns(block))
@@ -126,53 +115,53 @@ class ScaledGenotypes:
 
     def covariance(self) -> Array:
         """Return X X' / m, float64 (samples used, samples used), on the local device: one pass over the genotypes."""
-        total = self._sum(_cross_products, width=self.folder.no_variants.columns)
+        total = self._sum(_cross_products, width=self.shared.folder.no_variants.columns)
         return self._used_rows(self._used_rows(total).T) / self.varying
 
     def transpose_times(self, block: Array) -> Iterator[tuple[Range, npt.NDArray[np.float32]]]:
         """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (stop - start, k)."""
         at_most = self._most_shares(4 * block.shape[1])
-        parts = self.genotypes.map(
-            _transpose_times, self._shares(at_most), label="loadings", block=self._columns(block)
-        )
-        for bounds, part in zip(self.genotypes.ranges(at_most=at_most), parts, strict=True):
-            yield bounds, self.local_device.to_host(part)
+        parts = self.shared.map(_transpose_times, self._shares(at_most), label="loadings", block=self._columns(block))
+        for bounds, part in zip(self.shared.ranges(at_most=at_most), parts, strict=True):
+            yield bounds, self.shared.local_device.to_host(part)
 
     @cached_property
     def _rows(self) -> Array:
         """The rows of the samples used, on the local device."""
-        return self.local_device.to_device(np.flatnonzero(self.used))
+        return self.shared.local_device.to_device(np.flatnonzero(self.used))
 
     def _shares(self, at_most: int) -> list[Any]:
         if at_most not in self._cut:
-            self._cut[at_most] = self.genotypes.shares_with(self.table, at_most=at_most)
+            self._cut[at_most] = self.shared.shares_with(self.table, at_most=at_most)
         return self._cut[at_most]
 
     def _columns(self, block: Array) -> Array:
         """Bring rows of the samples used into the order of the columns of a slab, the others 0, for the workers."""
-        xp = self.local_device.xp
-        rows = xp.zeros((self.folder.samples, block.shape[1]), xp.float32)
+        xp = self.shared.local_device.xp
+        rows = xp.zeros((self.shared.folder.samples, block.shape[1]), xp.float32)
         rows[self._rows] = block
-        columns = rows_in_column_order(rows, self.folder.no_variants, xp)
-        return columns if self.genotypes.in_process else self.local_device.to_host(columns)
+        columns = rows_in_column_order(rows, self.shared.folder.no_variants, xp)
+        return columns if self.shared.in_process else self.shared.local_device.to_host(columns)
 
     def _used_rows(self, columns: Array) -> Array:
         """Undo `_columns`, for an array of the local device."""
-        rows: Array = rows_in_sample_order(columns, self.folder.no_variants, self.local_device.xp)[self._rows]
+        rows: Array = rows_in_sample_order(columns, self.shared.folder.no_variants, self.shared.local_device.xp)[
+            self._rows
+        ]
         return rows
 
     def _most_shares(self, result_bytes: int) -> int:
-        by_work = self.folder.no_variants.columns * self.folder.variants // TASK_GENOTYPES
+        by_work = self.shared.folder.no_variants.columns * self.shared.folder.variants // TASK_GENOTYPES
         return max(min(by_work, RESULT_BYTES // result_bytes, MOST_RANGES), LEAST_RANGES)
 
     def _sum(self, function: Callable[..., Array], *, width: int, **shared: Any) -> Array:
         """Add up what ``function`` returns for each share, (width, columns), as it comes."""
-        shares = self._shares(self._most_shares(8 * width * self.folder.no_variants.columns))
-        parts = self.genotypes.map(function, shares, label="genotypes", **shared)
+        shares = self._shares(self._most_shares(8 * width * self.shared.folder.no_variants.columns))
+        parts = self.shared.map(function, shares, label="genotypes", **shared)
         total = next(parts)
         for part in parts:
             total += part
-        return self.local_device.to_device(total)
+        return self.shared.local_device.to_device(total)
 
 
 def _covariance_times(share: Share, *, block: Array) -> Array:
