@@ -106,11 +106,6 @@ def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
     decode.expand_genotypes(CPU, genotypes_on_host(genotypes), on_host(table, "float32"), on_host(out, "float32"))
 
 
-def count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> None:
-    """Stand for `gpu_count_genotypes`."""
-    on_host(counts, "int32")[:] = decode.count_genotypes(CPU, genotypes_on_host(genotypes), on_host(counting, "bool"))
-
-
 def mark_correlated(codes: Array, stops: Any, threshold: float, band: Array) -> None:
     """Stand for `gpu_mark_correlated`."""
     if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
@@ -215,7 +210,6 @@ def stand_in_for_cupy() -> Iterator[None]:
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
-        patch.setattr(decode_gpu, "gpu_count_genotypes", count_genotypes)
         patch.setattr(linkage_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         # Several slabs of tiny data, and a shorter last one.

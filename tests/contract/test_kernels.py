@@ -88,7 +88,6 @@ def signatures() -> list[tuple[Any, list[Any]]]:
     return [
         (decode_gpu.gpu_expand_packed, [codes, table, table]),
         (decode_gpu.gpu_expand_dosages, [dosages, table, table]),
-        (decode_gpu.gpu_count_packed, [codes, array(types.uint8), array(types.int32, 2)]),
         (linkage_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
         (linkage_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
         *((in_edges_gpu.gpu_add_up, [wide, each, values, values, values]) for each in numbers),

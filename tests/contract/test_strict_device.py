@@ -76,7 +76,6 @@ def there() -> Genotypes:
         lambda values: count_genotypes(DEVICE, PACKED),
         lambda values: expand_genotypes(DEVICE, there(), TABLE),
         lambda values: expand_genotypes(DEVICE, there(), up(TABLE.astype(np.float64))),
-        lambda values: count_genotypes(DEVICE, there(), up(np.ones(7, np.int8))),
         lambda values: correlated_variants(DEVICE, there(), up(STOPS), 0.5),
     ],
 )

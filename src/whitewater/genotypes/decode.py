@@ -6,7 +6,7 @@ import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.engines.kernel import kernel, ones, uint64
-from whitewater.genotypes.genotypes import MISSING_DOSAGE, Genotypes, lanes_of
+from whitewater.genotypes.genotypes import MISSING_DOSAGE, Genotypes, dosages_of
 
 BYTES_A_WORD = 8
 
@@ -44,18 +44,23 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
     xp, codes = device.xp, genotypes.codes
     counts: Array = xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
     counting = xp.ones(genotypes.samples, np.bool_) if chosen is None else chosen
-    if not genotypes.packed:
-        for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
-            counts[:, place] = ((codes == dosage) & counting).sum(axis=1)
-    elif device.name == "gpu":
-        from whitewater.genotypes.decode_gpu import gpu_count_genotypes
-
-        gpu_count_genotypes(genotypes, counting, counts)
-    else:
+    if genotypes.packed and device.name == "cpu":
         row_bytes = -(-codes.shape[1] // BYTES_A_WORD) * BYTES_A_WORD
-        lanes = lanes_of(counting, row_bytes, np).view(np.uint64)
-        count_packed(codes, lanes, int(np.count_nonzero(counting)), counts)
+        count_packed(codes, lanes_of(counting, row_bytes), int(np.count_nonzero(counting)), counts)
+        return counts
+    columns, rows = xp.flatnonzero(counting), max(1, SLAB_CELLS[device.name] // genotypes.samples)
+    for start in range(0, genotypes.variants, rows):
+        dosages = dosages_of(genotypes.between(start, start + rows), columns)
+        for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
+            counts[start : start + rows, place] = (dosages == dosage).sum(axis=1)
     return counts
+
+
+def lanes_of(chosen: Array, size: int) -> Array:
+    """Return a mask of two-bit genotypes, uint64 of so many bytes: the lower bit of each that is chosen."""
+    places = np.zeros((size, 4), np.uint8)
+    places.reshape(-1)[: len(chosen)] = chosen
+    return (places[:, 0] | places[:, 1] << 2 | places[:, 2] << 4 | places[:, 3] << 6).view(np.uint64)
 
 
 @kernel

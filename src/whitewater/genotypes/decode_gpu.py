@@ -9,13 +9,11 @@ from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import Genotypes, lanes_of
+from whitewater.genotypes.genotypes import Genotypes
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
-# Neighboring threads read neighboring bytes: a warp to each variant.
-STRIPS = 32
 
 
 def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
@@ -40,16 +38,6 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None
         gpu_expand_dosages[blocks, THREADS](genotypes.codes, table, out)
 
 
-def gpu_count_genotypes(genotypes: Genotypes, counting: Array, counts: Array) -> None:
-    """Add the packed genotypes of each variant to ``counts``, int32 (variants, 4)."""
-    import cupy
-
-    codes = genotypes.codes
-    blocks = -(-genotypes.variants * STRIPS // THREADS)
-    if blocks:
-        gpu_count_packed[blocks, THREADS](codes, lanes_of(counting, codes.shape[1], cupy), counts)
-
-
 @cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
     """Do with a thread to each byte what `whitewater.genotypes.decode.expand_packed` does."""
@@ -69,26 +57,3 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
         variant, sample = place // dosages.shape[1], place % dosages.shape[1]
         dosage = dosages[variant, sample]
         out[variant, sample] = table[variant, dosage if dosage >= 0 else table.shape[1] - 1]
-
-
-@cuda.jit(cache=True)
-def gpu_count_packed(codes: Array, lanes: Array, counts: Array) -> None:
-    """Add to ``counts``, int32 (variants, 4), the genotypes of each code, with `STRIPS` threads to each variant.
-
-    ``lanes`` are those of `whitewater.genotypes.genotypes.lanes_of`.
-    """
-    thread = cuda.grid(1)
-    variant = thread // STRIPS
-    if variant >= len(codes):
-        return
-    samples, lower, upper, both = 0, 0, 0, 0
-    for byte in range(thread % STRIPS, len(lanes), STRIPS):
-        low, high = codes[variant, byte] & lanes[byte], codes[variant, byte] >> 1 & lanes[byte]
-        samples += cuda.popc(lanes[byte])
-        lower += cuda.popc(low)
-        upper += cuda.popc(high)
-        both += cuda.popc(low & high)
-    cuda.atomic.add(counts, (variant, 0), samples - lower - upper + both)
-    cuda.atomic.add(counts, (variant, 1), lower - both)
-    cuda.atomic.add(counts, (variant, 2), upper - both)
-    cuda.atomic.add(counts, (variant, 3), both)

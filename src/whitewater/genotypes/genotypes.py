@@ -65,14 +65,6 @@ def dosages_of(genotypes: Genotypes, chosen: Array) -> Array:
     return dosages
 
 
-def lanes_of(chosen: Array, size: int, xp: ModuleType) -> Array:
-    """Return a mask of two-bit genotypes, uint8 (size,): the lower bit of those that are chosen, bool (samples,)."""
-    places = xp.zeros((size, 4), np.uint8)
-    places.reshape(-1)[: len(chosen)] = chosen
-    lanes: Array = places[:, 0] | places[:, 1] << 2 | places[:, 2] << 4 | places[:, 3] << 6
-    return lanes
-
-
 def rows_in_column_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> Array:
     """Bring rows of samples into the order of the columns of an expanded matrix, those behind the last sample 0.
 
