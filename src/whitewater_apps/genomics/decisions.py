@@ -21,11 +21,11 @@ SAMPLES = Files(remedy="Run relatedness and pack again.")
 IDENTITY = ["contig", "position", "id", "reference", "alternate"]
 
 
-def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
-    """Read a table with a row and a decision for each variant of a folder of genotypes.
+def read_decisions(path: Path, folder: GenotypeFolder) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+    """Read a table with a row and a decision for each variant of a folder of genotypes, and which rows are kept.
 
-    Raises InputError if it cannot be read, and IntegrityError if it is of other variants, or of the same in another
-    order.
+    Raises InputError if it cannot be read or keeps no variant, and IntegrityError if it is of other variants, or of the
+    same in another order.
     """
     decisions = VARIANTS.table(path, rows=folder.variants)
     variants = VARIANTS.table(folder.path / "variants.parquet", IDENTITY, rows=folder.variants)
@@ -34,15 +34,10 @@ def read_decisions(path: Path, folder: GenotypeFolder) -> pa.Table:
             raise IntegrityError(
                 f"{path} is of other variants than {folder.path}: column {name} differs. {VARIANTS.remedy}"
             )
-    return decisions
-
-
-def kept_rows(decisions: pa.Table, path: Path) -> npt.NDArray[np.int64]:
-    """Return the rows that decisions, read from ``path``, keep, ascending. Raises InputError if there are none."""
     rows = np.flatnonzero(decisions["kept"].to_numpy())
     if not len(rows):
         raise InputError(f"{path} keeps no variant, so nothing is left to do. Relax the rules of variant_qc.")
-    return rows
+    return decisions, rows
 
 
 def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin,
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
-from whitewater_apps.genomics.decisions import kept_rows, read_decisions
+from whitewater_apps.genomics.decisions import read_decisions
 
 logger = logging.getLogger(__name__)
 # Of the codes that a task reads: those that a core's cache holds, or that fill a GPU.
@@ -39,8 +39,7 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     import pandas as pd
 
     folder = open_genotypes(genotypes)
-    decisions = read_decisions(variants, folder)
-    rows = kept_rows(decisions, variants)
+    decisions, rows = read_decisions(variants, folder)
     candidates, method = decisions.take(rows), run.settings.method
     kept, partners = np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32)
     contigs, _ = pd.factorize(candidates["contig"].to_pandas())

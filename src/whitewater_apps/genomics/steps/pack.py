@@ -11,7 +11,7 @@ from whitewater.config.base import Section
 from whitewater.genotypes.folder import GenotypeFolder, create_genotypes, open_genotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.genomics.decisions import kept_rows, read_decisions
+from whitewater_apps.genomics.decisions import read_decisions
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 def pack(run: Run[Section], *, genotypes: Path, variants: Path, packed: Output) -> None:
     """Copy the kept variants, in the order of the source and in its encoding."""
     source = open_genotypes(genotypes)
-    rows = kept_rows(read_decisions(variants, source), variants)
+    _, rows = read_decisions(variants, source)
     target = create_genotypes(
         packed, encoding=source.encoding, ploidy=source.ploidy, variants=len(rows), samples=source.samples
     )

@@ -19,7 +19,7 @@ from whitewater.genotypes.kinship import BINS, Pairs, kinship_of_pairs
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.genomics.decisions import kept_rows, read_decisions
+from whitewater_apps.genomics.decisions import read_decisions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,10 +44,8 @@ def relatedness(
     Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
     relatives from strangers.
     """
-    folder = open_genotypes(genotypes)
-    limit = run.settings.maximum_kinship
-    decisions = read_decisions(variants, folder)
-    rows = kept_rows(decisions, variants)
+    folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
+    decisions, rows = read_decisions(variants, folder)
     chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
     pairs = NO_PAIRS
     if run.settings.method == "king":
@@ -160,17 +158,26 @@ def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], se
     InputError
         If there is no sample or label of a name in the settings, or no sample is left.
     """
-    reasons = _reasons(samples, settings)
-    candidates = [place for place, reason in enumerate(reasons) if not reason]
-    names = samples["sample"].tolist()
-    for place, relative in keep_unrelated(candidates, relatives, samples["call_rate"].tolist()).items():
-        reasons[place] = f"relative of {names[relative]}"
+    names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
+    for key, asked, known in (
+        ("exclude", settings.exclude, names.tolist()),
+        ("hold_out_labels", settings.hold_out_labels, sorted(labels.dropna().unique())),
+    ):
+        if unknown := sorted({*asked} - {*known}):
+            raise InputError(f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. Known: "
+                             f"{shorten_list(known) or 'none'}.")  # fmt: skip
+    reasons = call_rate.map("call rate {:.4g}".format).where(call_rate < settings.minimum_call_rate, "").astype(object)
+    reasons[labels.isin(settings.hold_out_labels)] = "held out"
+    reasons[names.isin(settings.exclude)] = "excluded"
+    candidates = np.flatnonzero(reasons == "").tolist()
+    for place, relative in keep_unrelated(candidates, relatives, call_rate.tolist()).items():
+        reasons.iloc[place] = f"relative of {names.iloc[relative]}"
     if all(reasons):
         raise InputError(
             f"None of the {len(reasons)} samples is left, for the reasons: {', '.join(sorted(set(reasons))[:5])}. "
             "Change minimum_call_rate, exclude or hold_out_labels in genomics.relatedness."
         )
-    return samples.assign(used=[not reason for reason in reasons], reason=reasons)
+    return samples.assign(used=reasons == "", reason=reasons.astype("str"))
 
 
 def keep_unrelated(
@@ -202,23 +209,6 @@ def keep_unrelated(
         for place in left.intersection(chain.from_iterable(neighbors[relative] for relative in going)):
             heapq.heappush(waiting, (len(neighbors[place] & left), -call_rate[place], place))
     return gone
-
-
-def _reasons(samples: "pd.DataFrame", settings: Relatedness) -> list[str]:
-    """Return for each sample why it is out whatever its relatives, else an empty text."""
-    names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
-    for key, asked, known in (
-        ("exclude", settings.exclude, names.tolist()),
-        ("hold_out_labels", settings.hold_out_labels, sorted(labels.dropna().unique())),
-    ):
-        if unknown := sorted({*asked} - {*known}):
-            raise InputError(f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. Known: "
-                             f"{shorten_list(known) or 'none'}.")  # fmt: skip
-    too_low = call_rate < settings.minimum_call_rate
-    reasons = call_rate.map("call rate {:.4g}".format).where(too_low, "").astype(object)
-    reasons[labels.isin(settings.hold_out_labels)] = "held out"
-    reasons[names.isin(settings.exclude)] = "excluded"
-    return list(reasons)
 
 
 if __name__ == "__main__":
