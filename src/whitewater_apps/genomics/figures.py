@@ -193,23 +193,23 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     title = "Which components are more than noise"
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
-    _draw_eigenvalues(left, eigenvalues, values, significant)
-    p_values = np.maximum([test["p_value"] for test in tests], _LEAST_P)
-    _draw_significance(right, p_values, significant)
-    right.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 1.5))
+    components, p_values = np.arange(1, len(values) + 1), np.maximum([test["p_value"] for test in tests], _LEAST_P)
+    left.plot(components, values, color=style.GRAY, linewidth=1)
     step = 1 if len(values) <= 12 else 2 if len(values) <= 24 else 5 * -(-len(values) // 60)
-    for axes in (left, right):
+    for axes, heights in ((left, values), (right, p_values)):
+        for some, face, name in (
+            (slice(0, significant), style.BLUE, "significant"), (slice(significant, None), "white", "not significant")
+        ):  # fmt: skip
+            if len(heights[some]):
+                axes.plot(
+                    components[some], heights[some], "o", markersize=7, markerfacecolor=face,
+                    markeredgecolor=style.BLUE, label=name,
+                )  # fmt: skip
         axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=range(step, len(values) + 1, step))
         axes.grid(visible=False, axis="x")
-    return figure
-
-
-def _draw_eigenvalues(axes: Axes, eigenvalues: Mapping[str, Any], values: Array, significant: int) -> None:
-    components = np.arange(1, len(values) + 1)
-    thresholds = [test["threshold"] for test in eigenvalues["tracy_widom"]]
-    axes.plot(components, values, color=style.GRAY, linewidth=1)
-    _draw_significance(axes, values, significant)
-    axes.plot(
+    right.set(yscale="log", ylabel="p-value (Tracy-Widom)", ylim=(min(float(p_values.min()), 1e-3) ** 1.05, 1.5))
+    thresholds = [test["threshold"] for test in tests]
+    left.plot(
         components[: len(thresholds)], thresholds, color=style.VERMILION, linestyle="--", linewidth=1.2,
         label="least that would be significant",
     )  # fmt: skip
@@ -219,22 +219,10 @@ def _draw_eigenvalues(axes: Axes, eigenvalues: Mapping[str, Any], values: Array,
         if component and values[component - 1] - values[component] < _LINE * top:
             break
         share = style.percent(eigenvalues["explained_variance_ratio"][component])
-        shapes.write_beside(axes, share, (component + 1, values[component]), (7, 3))
-    axes.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
-    axes.legend(loc="upper right")
-
-
-def _draw_significance(axes: Axes, values: Array, significant: int) -> None:
-    components = np.arange(1, len(values) + 1)
-    for mine, face, name in (
-        (components <= significant, style.BLUE, "significant"),
-        (components > significant, "white", "not significant"),
-    ):
-        if mine.any():
-            axes.plot(
-                components[mine], values[mine], "o", markersize=7, markerfacecolor=face, markeredgecolor=style.BLUE,
-                label=name,
-            )  # fmt: skip
+        shapes.write_beside(left, share, (component + 1, values[component]), (7, 3))
+    left.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
+    left.legend(loc="upper right")
+    return figure
 
 
 @style.styled
@@ -319,33 +307,28 @@ def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
     for axes, table, reasons, what in ((left, samples, "reason", "samples"), (right, variants, "reasons", "variants")):
         # Of a row with several reasons, each is a row of its number.
         named = table.reset_index(drop=True)[reasons].explode().fillna("").str.startswith("call rate")
-        _draw_call_rates(axes, table["call_rate"].to_numpy(float), named.groupby(level=0).any().to_numpy(bool), what)
+        left_out, rates = named.groupby(level=0).any().to_numpy(bool), table["call_rate"].to_numpy(float)
+        # From the least rate, or a little below 1 where all are equal, to 1; a bin begins where enough calls do.
+        least = min(rates.min(initial=1), 0.99)
+        enough = rates[~left_out].min(initial=1) if left_out.any() else 1.0
+        bins = max(1, round(_BINS * (1 - enough) / (1 - least)))
+        width = (1 - enough) / bins if enough < 1 else (1 - least) / _BINS
+        edges = 1 - width * np.arange(np.ceil((1 - least) / width) + 1)[::-1]
+        counted = {f"{style.count(int((~left_out).sum()))} {what} with enough calls": (rates[~left_out], _KEPT)}
+        if left_out.any():
+            counted[f"{style.count(int(left_out.sum()))} left out: too few calls"] = (rates[left_out], _REJECTED)
+        title = f"{what.capitalize()}: mean {style.percent(float(rates.mean()))}" if len(rates) else f"No {what}"
+        axes.set(title=title, xlabel="Call rate", ylabel=what.capitalize())
+        _draw_counts(axes, counted, edges, room=1.35, loc="upper left")
     return figure
 
 
-def _draw_call_rates(axes: Axes, rates: Array, left_out: Array, what: str) -> None:
-    axes.set_title(f"{what.capitalize()}: mean {style.percent(float(rates.mean()))}" if len(rates) else f"No {what}")
-    # From the least rate, or a little below 1 where all are equal, to 1; a bin begins where enough calls do.
-    least = min(float(rates.min()), 0.99) if len(rates) else 0.99
-    enough = float(rates[~left_out].min()) if left_out.any() and not left_out.all() else 1.0
-    bins = max(1, round(_BINS * (1 - enough) / (1 - least)))
-    width = (1 - enough) / bins if enough < 1 else (1 - least) / _BINS
-    edges = 1 - width * np.arange(np.ceil((1 - least) / width) + 1)[::-1]
-    kept = f"{style.count(int((~left_out).sum()))} {what} with enough calls"
-    _draw_counts(axes, rates[~left_out], edges, color=_KEPT, label=kept)
-    if left_out.any():
-        too_few = f"{style.count(int(left_out.sum()))} left out: too few calls"
-        _draw_counts(axes, rates[left_out], edges, color=_REJECTED, label=too_few)
-    axes.set(xlabel="Call rate", ylabel=what.capitalize())
-    _finish_counts(axes, edges, room=1.35, loc="upper left")
-
-
-def _draw_counts(axes: Axes, values: Array, edges: Array, *, color: str, label: str) -> None:
-    shapes.draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=label)
-
-
-def _finish_counts(axes: Axes, edges: Array, *, room: float, **legend: Any) -> None:
-    """Make the axis of counts logarithmic, with room for a legend above the bars."""
+def _draw_counts(
+    axes: Axes, counted: Mapping[str, tuple[Array, str]], edges: Array, *, room: float, **legend: Any
+) -> None:
+    """Draw histograms, by their names in the legend with their colors, with room for that above the bars."""
+    for name, (values, color) in counted.items():
+        shapes.draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=name)
     axes.set_yscale("log")
     above = float(10 ** (room * np.log10(max(axes.get_ylim()[1], 10.0))))
     axes.set(ylim=(shapes.LEAST_COUNT, above), xlim=(edges[0], edges[-1]))
@@ -373,13 +356,12 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
     shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
     frequency = variants["allele_frequency"].to_numpy(float)
-    rarer = np.minimum(frequency, 1 - frequency)
-    edges = np.linspace(0, 0.5, _BINS // 2 + 1)
-    _draw_counts(right, rarer[np.isfinite(rarer)], edges, color=style.GRAY, label="all")
-    if (np.isfinite(rarer) & kept).any():
-        _draw_counts(right, rarer[np.isfinite(rarer) & kept], edges, color=_KEPT, label="kept")
+    rarer, known = np.minimum(frequency, 1 - frequency), np.isfinite(frequency)
+    counted = {"all": (rarer[known], style.GRAY)}
+    if (known & kept).any():
+        counted["kept"] = (rarer[known & kept], _KEPT)
     right.set(xlabel="Frequency of the rarer allele", ylabel="Variants")
-    _finish_counts(right, edges, room=1.2, loc="upper right", ncols=2)
+    _draw_counts(right, counted, np.linspace(0, 0.5, _BINS // 2 + 1), room=1.2, loc="upper right", ncols=2)
     return figure
 
 
