@@ -15,8 +15,7 @@ from benchmarks.gpu_proof.applications import step_on_both
 from benchmarks.gpu_proof.proof import Found, Work
 from benchmarks.pagerank.rmat import ends
 from whitewater.engines import resolve
-from whitewater.genotypes.folder import SLAB, create_genotypes
-from whitewater.genotypes.genotypes import MISSING_CODE
+from whitewater.genotypes.genotypes import MISSING_CODE, SLAB, create_genotypes
 from whitewater.graphs.graph_folder import GraphWriter
 
 EDGE, SEED = 100_000, 2019

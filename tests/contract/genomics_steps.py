@@ -22,7 +22,7 @@ from tests.helpers.genotype_stores import Sites, write_plink
 from tests.helpers.genotype_structures import simulate
 from whitewater.config.base import Section
 from whitewater.engines import Device, resolve
-from whitewater.genotypes import folder as genotype_folder
+from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.pca.krylov import RitzPairs, block_krylov, start_block

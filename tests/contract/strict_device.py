@@ -28,7 +28,7 @@ from tests.contract.traffic import count
 from whitewater.engines import Array, Device
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers, Workers
-from whitewater.genotypes import decode, decode_gpu, linkage_gpu
+from whitewater.genotypes import decode, kernels_gpu
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
@@ -209,8 +209,8 @@ def stand_in_for_cupy() -> Iterator[None]:
         install(patch, {**models(), **GRAPH_LIBRARY, "cupyx": {"empty_pinned": np.empty}})
         # Where workers look for classes that are sent to them.
         patch.setitem(sys.modules, "cupy.random", cupy.random)
-        patch.setattr(decode_gpu, "gpu_expand_genotypes", expand_genotypes)
-        patch.setattr(linkage_gpu, "gpu_mark_correlated", mark_correlated)
+        patch.setattr(kernels_gpu, "gpu_expand_genotypes", expand_genotypes)
+        patch.setattr(kernels_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(decode.SLAB_CELLS, "gpu", 997)

@@ -26,7 +26,7 @@ from whitewater.features.operators import Normalize
 from whitewater.features.plan import bind
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
-from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.genotypes.pca import components
 from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.graphs.graph_folder import open_graph

@@ -34,7 +34,7 @@ RAPIDS = frozenset(
 RECORDED_BY = {
     **dict.fromkeys(("engines.gpu", "engines.gpu_check", "engines.gpu_memory", "engines.start"), "test_gpu_device"),
     **dict.fromkeys(("features.with_dask", "tables.with_dask"), "test_gpu_source"),
-    **dict.fromkeys(("genotypes.decode_gpu", "genotypes.linkage_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"),
+    **dict.fromkeys(("genotypes.kernels_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"),
     **dict.fromkeys(("graphs.library_dask", "graphs.library_gpu"), "test_graph_library"),
     "learn.estimators_gpu": "test_steps",
 }

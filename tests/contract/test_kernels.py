@@ -75,7 +75,7 @@ def signatures() -> list[tuple[Any, list[Any]]]:
     """Return the kernels with the types of what they are given."""
     from numba import types
 
-    from whitewater.genotypes import decode_gpu, linkage_gpu
+    from whitewater.genotypes import kernels_gpu
     from whitewater.graphs.pagerank import in_edges_gpu
 
     def array(dtype: Any, dimensions: int = 1) -> Any:
@@ -86,10 +86,10 @@ def signatures() -> list[tuple[Any, list[Any]]]:
     planes, stops, band = array(types.uint64, 3), array(types.int32, 1), array(types.boolean, 2)
     values, numbers = array(types.float64), (array(types.int32), array(types.int64))
     return [
-        (decode_gpu.gpu_expand_packed, [codes, table, table]),
-        (decode_gpu.gpu_expand_dosages, [dosages, table, table]),
-        (linkage_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
-        (linkage_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
+        (kernels_gpu.gpu_expand_packed, [codes, table, table]),
+        (kernels_gpu.gpu_expand_dosages, [dosages, table, table]),
+        (kernels_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
+        (kernels_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
         *((in_edges_gpu.gpu_add_up, [wide, each, values, values, values]) for each in numbers),
         (in_edges_gpu.gpu_add_segments, [array(types.int64), values, values]),
     ]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes
 
 
 def packed_codes(dosages: npt.NDArray[np.int8]) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,7 @@ import pandas as pd
 from whitewater.engines import Device
 from whitewater.engines.workers import Threads
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.folder import GenotypeFolder, create_genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 from whitewater.genotypes.shares import SharedGenotypes
 

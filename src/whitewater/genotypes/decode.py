@@ -26,7 +26,7 @@ def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Ar
     if out is None:
         out = device.xp.empty((genotypes.variants, genotypes.columns), np.float32)
     if device.name == "gpu":
-        from whitewater.genotypes.decode_gpu import gpu_expand_genotypes
+        from whitewater.genotypes.kernels_gpu import gpu_expand_genotypes
 
         gpu_expand_genotypes(genotypes, table, out)
     elif genotypes.packed:

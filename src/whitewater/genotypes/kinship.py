@@ -25,8 +25,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
-from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, rows_in_column_order
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Genotypes, rows_in_column_order
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers

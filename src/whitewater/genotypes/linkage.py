@@ -45,7 +45,7 @@ def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float)
     # Column d of the band is the variant d + 1 behind that of its row.
     band = device.xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
     if device.name == "gpu":
-        from whitewater.genotypes.linkage_gpu import gpu_mark_correlated
+        from whitewater.genotypes.kernels_gpu import gpu_mark_correlated
 
         gpu_mark_correlated(codes, stops, threshold, band)
     else:

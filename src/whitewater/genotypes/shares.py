@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.folder import GenotypeFolder
-from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -110,7 +109,7 @@ class SharedGenotypes:
 def codes_on_device(folder: GenotypeFolder, start: int, stop: int, device: Device) -> Array:
     """Read the codes of variants into the memory of a device."""
     if device.name == "gpu":
-        from whitewater.genotypes.decode_gpu import gpu_read_codes
+        from whitewater.genotypes.kernels_gpu import gpu_read_codes
 
         return gpu_read_codes(folder, start, stop)
     return folder.read(start, stop).codes

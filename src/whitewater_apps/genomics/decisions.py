@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.folder import GenotypeFolder
+from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.io.folder import Files
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from tests.helpers.genotype_stores import (
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.sources.opening import open_source
 from whitewater.genotypes.sources.source import Tally
 from whitewater.io.store import read_json, sha256

@@ -13,8 +13,8 @@ from tests.helpers.genotype_folders import make_folder, packed_codes
 from whitewater.config.base import Section
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes import folder as genotype_folder
-from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes import genotypes as genotype_folder
+from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import IDENTITY
 from whitewater_apps.genomics.steps.pack import pack

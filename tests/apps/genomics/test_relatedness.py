@@ -15,7 +15,7 @@ from tests.helpers.plink2 import needs_plink2, plink2, read_plink
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.genotypes import folder as genotype_folder
+from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.decode import SLAB_CELLS

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.folder import PIECE_BYTES, SLAB, GenotypeFolder, create_genotypes, open_genotypes
+from whitewater.genotypes.genotypes import PIECE_BYTES, SLAB, GenotypeFolder, create_genotypes, open_genotypes
 
 VARIANTS, SAMPLES = 7, 10
 ROW_BYTES = {"two_bit": 3, "int8": SAMPLES}

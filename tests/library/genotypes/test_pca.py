@@ -25,7 +25,7 @@ from tests.helpers.genotype_structures import (
 )
 from whitewater.engines import Device, memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.genotypes import folder as genotype_folder
+from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes.config import Pca, Scaling
 from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.pca.components import choose_solver, core_seconds, oriented

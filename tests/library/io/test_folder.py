@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features import feature_folder, log_folder
-from whitewater.genotypes import folder as genotype_folder
+from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.graphs import edges_folder, graph_folder
 from whitewater.io.folder import Format, RowGroupWriter, numbered, numbered_files, write_file
 from whitewater.text import documents, index_folder

@@ -15,7 +15,7 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.decode import SLAB_CELLS, count_genotypes
-from whitewater.genotypes.folder import PIECE_BYTES
+from whitewater.genotypes.genotypes import PIECE_BYTES
 from whitewater.genotypes.pca.krylov import (
     RitzPairs,
     block_krylov,

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.genotypes.sources.sites import row_blocks
-from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Tally
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Tally, row_blocks
 
 if TYPE_CHECKING:
     import pandas as pd

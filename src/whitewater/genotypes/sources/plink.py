@@ -14,8 +14,7 @@ import numpy.typing as npt
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
-from whitewater.genotypes.sources.sites import check_unique, sites
-from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, sites
 from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:

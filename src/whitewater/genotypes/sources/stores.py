@@ -16,8 +16,7 @@ import numpy as np
 
 from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.sources.calls import part_of_calls
-from whitewater.genotypes.sources.sites import Text, check_unique, sites
-from whitewater.genotypes.sources.source import Part, Source
+from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, sites
 from whitewater.io.remote import local_path
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ import pyarrow as pa
 from whitewater.errors import InputError, ResourceError, shorten_list
 from whitewater.genotypes.config import Vcf
 from whitewater.genotypes.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, part_of_calls
-from whitewater.genotypes.sources.sites import BLOCK_ROWS, check_unique, sites
-from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source
+from whitewater.genotypes.sources.source import BLOCK_BYTES, BLOCK_ROWS, Part, Source, check_unique, sites
 from whitewater.io.text_files import GZIP, open_text
 
 if TYPE_CHECKING:

@@ -11,11 +11,9 @@ import numpy as np
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.folder import Encoding, GenotypeFolder, create_genotypes
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Encoding, GenotypeFolder, create_genotypes
 from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
-from whitewater.genotypes.sources.sites import only_seen
-from whitewater.genotypes.sources.source import Source, Tally
+from whitewater.genotypes.sources.source import Source, Tally, only_seen
 from whitewater.io.local_files import refuse_changes
 from whitewater.io.redaction import redact
 from whitewater.io.remote import local_path

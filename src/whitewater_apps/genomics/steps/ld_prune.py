@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
 from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin, windows
 from whitewater.script import main
 from whitewater.step import Output, Run

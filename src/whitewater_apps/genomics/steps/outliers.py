@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import principal_components
 from whitewater.genotypes.shares import SharedGenotypes
 from whitewater.script import main

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.config.base import Section
-from whitewater.genotypes.folder import GenotypeFolder, create_genotypes, open_genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes, open_genotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import read_decisions

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 from whitewater.genotypes.pca.loadings import write_loadings
 from whitewater.genotypes.shares import SharedGenotypes

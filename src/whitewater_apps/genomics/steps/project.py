@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
-from whitewater.genotypes.genotypes import Genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.matching import Matches, match
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums

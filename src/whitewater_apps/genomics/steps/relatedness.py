@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from whitewater.errors import ConfigError, InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
-from whitewater.genotypes.folder import GenotypeFolder, open_genotypes
+from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
 from whitewater.genotypes.kinship import BINS, Pairs, kinship_of_pairs
 from whitewater.io.store import write_json
 from whitewater.script import main

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_list
-from whitewater.genotypes.folder import open_genotypes
+from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
