@@ -10,7 +10,7 @@ from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
-from whitewater.genotypes.linkage_cpu import BYTES_A_PLANE_WORD, MISSING_BYTE, PLANES, are_correlated, fill_row
+from whitewater.genotypes.kernels_cpu import BYTES_A_PLANE_WORD, MISSING_BYTE, PLANES, are_correlated, fill_row
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -41,7 +41,7 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None
 
 @cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each byte what `whitewater.genotypes.decode.expand_packed` does."""
+    """Do with a thread to each byte what `whitewater.genotypes.kernels_cpu.expand_packed` does."""
     byte = cuda.grid(1)
     if byte < codes.size:
         size = codes.shape[1]
@@ -52,7 +52,7 @@ def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each sample what `whitewater.genotypes.decode.expand_dosages` does."""
+    """Do with a thread to each sample what `whitewater.genotypes.kernels_cpu.expand_dosages` does."""
     place = cuda.grid(1)
     if place < dosages.size:
         variant, sample = place // dosages.shape[1], place % dosages.shape[1]
@@ -77,7 +77,7 @@ def gpu_mark_correlated(codes: Array, stops: Array, threshold: float, band: Arra
 
 @cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array) -> None:
-    """Do with a thread to each variant what `whitewater.genotypes.linkage_cpu.fill_row` does."""
+    """Do with a thread to each variant what `whitewater.genotypes.kernels_cpu.fill_row` does."""
     variant = cuda.grid(1)
     if variant < len(words):
         fill_row(words[variant], planes[variant])
@@ -85,7 +85,7 @@ def gpu_fill_planes(words: Array, planes: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Do with a thread to each pair what `whitewater.genotypes.linkage_cpu.mark_packed` does."""
+    """Do with a thread to each pair what `whitewater.genotypes.kernels_cpu.mark_packed` does."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]

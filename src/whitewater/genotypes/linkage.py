@@ -15,9 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.engines.kernel import kernel
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.linkage_cpu import BYTES_A_PLANE_WORD, PLANES, fill_planes, mark_packed
+from whitewater.genotypes.kernels_cpu import (
+    BYTES_A_PLANE_WORD,
+    PLANES,
+    fill_planes,
+    find_kept,
+    mark_packed,
+    prune_windows,
+    thin_out,
+)
 
 NONE = -1
 # A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
@@ -132,71 +139,20 @@ def prune(
     """
     lost_to, first_kept = np.full((2, len(rarer)), NONE, np.int32)
     links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(len(rarer) + 1, dtype=np.int32))
-    _prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
-    _find_kept(links, lost_to, first_kept)
+    prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
+    find_kept(links, lost_to, first_kept)
     kept = lost_to == NONE
     direct = ~kept & kept[lost_to]
     return kept, np.where(direct, lost_to, first_kept)
 
 
-def thin(contigs: Array, positions: npt.NDArray[np.int64], *, minimum_distance: int) -> npt.NDArray[np.int32]:
+def thin(
+    contigs: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], *, minimum_distance: int
+) -> npt.NDArray[np.int32]:
     """Keep each variant that is so many bases behind the last kept one of its contig, or the first there.
 
     Returns, int32 (variants,), the kept one that each other variant is too close to; -1 for those that are kept.
     """
     too_close_to = np.full(len(positions), NONE, np.int32)
-    _thin(contigs, positions, minimum_distance, too_close_to)
+    thin_out(contigs, positions, minimum_distance, too_close_to)
     return too_close_to
-
-
-@kernel
-def _prune_windows(
-    windows: tuple[Array, Array], links: tuple[Array, Array], alleles: tuple[Array, Array], lost_to: Array
-) -> None:
-    """Fill ``lost_to``; variant ``i`` is linked with ``seconds[offsets[i] : offsets[i + 1]]``."""
-    starts, stops = windows
-    seconds, offsets = links
-    rarer, called = alleles
-    met = offsets[:-1].copy()
-    for window in range(len(starts)):
-        found = True
-        while found:
-            found = False
-            for first in range(starts[window], stops[window]):
-                if lost_to[first] >= 0:
-                    continue
-                at, end = met[first], offsets[first + 1]
-                while at < end and seconds[at] < stops[window] and lost_to[seconds[at]] >= 0:
-                    at += 1
-                if at < end and seconds[at] < stops[window]:
-                    found = True
-                    second = seconds[at]
-                    if rarer[first] * called[second] < rarer[second] * called[first]:
-                        lost_to[first] = second
-                    else:
-                        lost_to[second] = first
-                    at += 1
-                met[first] = at
-
-
-@kernel
-def _find_kept(links: tuple[Array, Array], lost_to: Array, first_kept: Array) -> None:
-    """Fill ``first_kept`` of variants that are removed."""
-    seconds, offsets = links
-    for first in range(len(lost_to)):
-        for at in range(offsets[first], offsets[first + 1]):
-            second = seconds[at]
-            if lost_to[first] >= 0 and lost_to[second] < 0 and first_kept[first] < 0:
-                first_kept[first] = second
-            if lost_to[second] >= 0 and lost_to[first] < 0 and first_kept[second] < 0:
-                first_kept[second] = first
-
-
-@kernel
-def _thin(contigs: Array, positions: Array, minimum_distance: int, too_close_to: Array) -> None:
-    last = 0
-    for variant in range(1, len(positions)):
-        if contigs[variant] == contigs[last] and positions[variant] - positions[last] < minimum_distance:
-            too_close_to[variant] = last
-        else:
-            last = variant

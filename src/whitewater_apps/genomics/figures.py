@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
 from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -130,28 +129,24 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
     return by_label
 
 
-def _by_look(table: pd.DataFrame, shown: Mapping[str, Look]) -> Iterator[tuple[Look, pd.DataFrame]]:
-    """Yield the rows of each label, those that say most last: they are drawn above the others.
-
-    First the samples without a label of their own, then the labels from the most to the least frequent.
-    """
-    names = table["label"].fillna(NO_LABEL).astype(str)
-    names = names.where(names.isin(list(shown)), OTHER)
-    counts = names.value_counts()
-    for name in sorted(counts.index, key=lambda name: (name not in (NO_LABEL, OTHER), -counts[name], name)):
-        yield shown[name], table[names == name]
-
-
 def _draw_samples(
     body: SubFigure, samples: pd.DataFrame, shown: Mapping[str, Look], *, x: str, y: str, hollow: pd.DataFrame
 ) -> Axes:
-    """Draw samples, and others as outlines; at the right list the labels that have samples, and how many."""
+    """Draw samples, and others as outlines; at the right list the labels that have samples, and how many.
+
+    Those that say most are drawn above the others: first the samples without a label of their own, then the labels
+    from the most to the least frequent.
+    """
     axes, counts = body.subplots(), dict.fromkeys(shown, 0)
     for table, outlined in ((samples, False), (hollow, True)):
         # Smaller where there are more.
         size = (1.6 if outlined else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
-        for look, rows in _by_look(table, shown):
-            counts[look.name] += len(rows)
+        names = table["label"].fillna(NO_LABEL).astype(str)
+        names = names.where(names.isin(list(shown)), OTHER)
+        frequent = names.value_counts()
+        for name in sorted(frequent.index, key=lambda name: (name not in (NO_LABEL, OTHER), -frequent[name], name)):
+            look, rows = shown[name], table[names == name]
+            counts[name] += len(rows)
             axes.scatter(
                 rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
                 rasterized=len(table) > _MANY_POINTS, facecolors="none" if outlined else look.color,
@@ -392,17 +387,28 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     for axes in (left, right):
         for _, least in _DEGREES.values():
             axes.axhline(least, color=style.GRAY, linestyle="--", linewidth=0.8, zorder=1)
-    _draw_pairs(left, pairs)
+        axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
+    left.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
     right.set_title("All pairs")
     shapes.draw_histogram(
         right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE
     )
     right.set(xscale="log", xlim=(shapes.LEAST_COUNT, 3 * max([10, *histogram["counts"]])), xlabel="Pairs")
-    bounds = [0.5, *(least for _, least in _DEGREES.values())]
-    for (look, _), (above, least) in zip(_DEGREES.values(), pairwise(bounds), strict=True):
-        shapes.write_at_right(right, look.name, (least + above) / 2)
-    for axes in (left, right):
-        axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
+    above = np.inf
+    for look, least in _DEGREES.values():
+        shapes.write_at_right(right, look.name, (least + min(above, 0.5)) / 2)
+        rows = pairs[(pairs["kinship"] >= least) & (pairs["kinship"] < above)]
+        above = least
+        left.scatter(
+            rows["ibs0"] / rows["variants"], rows["kinship"], s=24, color=look.color, marker=look.mark, alpha=0.85,
+            edgecolors="white", linewidths=0.3, label=look.name, zorder=2,
+        )  # fmt: skip
+    if pairs.empty:
+        left.text(0.5, 0.87, "No pair is related.", transform=left.transAxes, ha="center", color=style.TEXT_GRAY)
+    else:
+        left.set_xlim(left=-0.002)
+        left.legend(loc="lower left", title="Relationship", alignment="left")
+    shapes.in_percent(left.xaxis)
     left.set(ylabel="Kinship (KING-robust)", ylim=(_LEAST_KINSHIP, _MOST_KINSHIP))
     return figure
 
@@ -413,21 +419,3 @@ def _beyond_chance(number: int, compared: int, least: float, error: float | None
     if not 0 < number <= by_chance:
         return style.count(number)
     return f"{style.count(number)}, no more than the {style.count(round(by_chance))} that chance may bring"
-
-
-def _draw_pairs(axes: Axes, pairs: pd.DataFrame) -> None:
-    axes.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
-    if pairs.empty:
-        axes.text(0.5, 0.87, "No pair is related.", transform=axes.transAxes, ha="center", color=style.TEXT_GRAY)
-        return
-    above = np.inf
-    for look, least in _DEGREES.values():
-        rows = pairs[(pairs["kinship"] >= least) & (pairs["kinship"] < above)]
-        above = least
-        axes.scatter(
-            rows["ibs0"] / rows["variants"], rows["kinship"], s=24, color=look.color, marker=look.mark, alpha=0.85,
-            edgecolors="white", linewidths=0.3, label=look.name, zorder=2,
-        )  # fmt: skip
-    axes.set_xlim(left=-0.002)
-    axes.legend(loc="lower left", title="Relationship", alignment="left")
-    shapes.in_percent(axes.xaxis)
