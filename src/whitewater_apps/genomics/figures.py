@@ -387,7 +387,6 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     for axes in (left, right):
         for _, least in _DEGREES.values():
             axes.axhline(least, color=style.GRAY, linestyle="--", linewidth=0.8, zorder=1)
-        axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
     left.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
     right.set_title("All pairs")
     shapes.draw_histogram(
@@ -409,6 +408,8 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
         left.set_xlim(left=-0.002)
         left.legend(loc="lower left", title="Relationship", alignment="left")
     shapes.in_percent(left.xaxis)
+    for axes in (left, right):
+        axes.axhline(relatedness["maximum_kinship"], color=style.PURPLE, linestyle=":", linewidth=1.6, zorder=1)
     left.set(ylabel="Kinship (KING-robust)", ylim=(_LEAST_KINSHIP, _MOST_KINSHIP))
     return figure
 
