@@ -46,9 +46,10 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
 
 def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Array:
     counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    columns, rows = device.xp.flatnonzero(counting), max(1, SLAB_CELLS[device.name] // genotypes.samples)
+    everyone, rows = device.xp.arange(genotypes.samples), max(1, SLAB_CELLS[device.name] // genotypes.samples)
     for start in range(0, genotypes.variants, rows):
-        dosages = dosages_of(genotypes.between(start, start + rows), columns)
+        part = genotypes.between(start, start + rows)
+        dosages = dosages_of(part, everyone) if genotypes.packed else part.codes
         for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
-            counts[start : start + rows, place] = (dosages == dosage).sum(axis=1)
+            counts[start : start + rows, place] = ((dosages == dosage) & counting).sum(axis=1)
     return counts

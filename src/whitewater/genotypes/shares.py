@@ -91,14 +91,14 @@ class SharedGenotypes:
         """Return the ranges of the shares: at most so many, where they are not kept."""
         return self.folder.ranges(at_most=KEPT_SHARES if self._kept else at_most)
 
-    def shares(self, *, at_most: int = 64) -> list[Any]:
-        """Return the shares as tasks, those that workers keep as references to them."""
-        return self._kept or [Share(self.folder, *bounds, self.device) for bounds in self.ranges(at_most=at_most)]
-
-    def shares_with(self, table: npt.NDArray[np.float32], *, at_most: int) -> list[Any]:
-        """Return `shares` with their rows of a table that their genotypes are looked up in."""
-        rows = [table[start:stop] for start, stop in self.ranges(at_most=at_most)]
-        return self.workers.hold(_with_table, list(zip(self.shares(at_most=at_most), rows, strict=True)))
+    def shares(self, *, at_most: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
+        """Return the shares as tasks, with their rows of a table; those that workers keep as references to them."""
+        ranges = self.ranges(at_most=at_most)
+        shares = self._kept or [Share(self.folder, *bounds, self.device) for bounds in ranges]
+        if table is None:
+            return shares
+        rows = [table[start:stop] for start, stop in ranges]
+        return self.workers.hold(_with_table, list(zip(shares, rows, strict=True)))
 
     def map(self, function: Callable[..., Array], shares: list[Any], *, label: str, **shared: Any) -> Iterator[Array]:
         """Yield what a function returns for each share, in order: on the device if `in_process`, else on the host."""

@@ -62,15 +62,9 @@ def local_table(table: str, *, refresh: bool = False) -> Path:
 def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     """Read a table of labels: Parquet, or text with a header, separated by commas, tabs, semicolons or spaces.
 
-    Returns
-    -------
-    dict
-        The label of each sample that has one; blanks around names and labels are cut off.
+    Returns the label of each sample that has one; blanks around names and labels are cut off.
 
-    Raises
-    ------
-    InputError
-        If the table is unreadable, lacks a column, or gives a sample two labels.
+    Raises InputError if the table is unreadable, lacks a column, or gives a sample two labels.
     """
     table = _read(path, (settings.sample_column, settings.label_column))
     # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
@@ -101,11 +95,9 @@ def _read(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
     names = list(table.columns)
-    repeated = [name for name in dict.fromkeys(columns) if names.count(name) > 1]
-    if repeated:
+    if repeated := [name for name in dict.fromkeys(columns) if names.count(name) > 1]:
         raise InputError(f"{path} has more than one column {' and '.join(repeated)}. Rename or remove all but one.")
-    absent = [name for name in columns if name not in names]
-    if absent:
+    if absent := [name for name in columns if name not in names]:
         raise InputError(
             f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, names))}. Set "
             "genomics.ingest.labels.sample_column and label_column."

@@ -96,7 +96,12 @@ def block_krylov(
         above, corner = np.vsplit(column, [len(projected)])
         # Rounding leaves the newest corner not quite symmetric.
         projected = np.block([[projected, above], [above.T, (corner + corner.T) / 2]])
-        yield _ritz_pairs(blocks, products, projected, components=components, device=device), products
+        values, rotations = np.linalg.eigh(projected)
+        values = values[::-1][:components].copy()
+        leading = device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
+        vectors, images = _combined(blocks, leading), _combined(products, leading)
+        residuals = device.to_host(device.xp.linalg.norm(images - vectors * device.to_device(values), axis=0))
+        yield RitzPairs(values, vectors, images, residuals), products
         block = product[:, : max(0, len(start) - len(projected))]
         if block.shape[1] == 0:
             return
@@ -104,17 +109,6 @@ def block_krylov(
             for each in blocks:
                 block = block - each @ (each.T @ block)
             block = device.xp.linalg.qr(block)[0]
-
-
-def _ritz_pairs(
-    blocks: Sequence[Array], products: Sequence[Array], projected: Floats, *, components: int, device: Device
-) -> RitzPairs:
-    values, rotations = np.linalg.eigh(projected)
-    values = values[::-1][:components].copy()
-    leading = device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
-    vectors, images = _combined(blocks, leading), _combined(products, leading)
-    residuals = device.to_host(device.xp.linalg.norm(images - vectors * device.to_device(values), axis=0))
-    return RitzPairs(values, vectors, images, residuals)
 
 
 def _combined(blocks: Sequence[Array], rotations: Array) -> Array:

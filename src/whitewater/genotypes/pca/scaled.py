@@ -132,7 +132,7 @@ class ScaledGenotypes:
 
     def _shares(self, at_most: int) -> list[Any]:
         if at_most not in self._cut:
-            self._cut[at_most] = self.shared.shares_with(self.table, at_most=at_most)
+            self._cut[at_most] = self.shared.shares(at_most=at_most, table=self.table)
         return self._cut[at_most]
 
     def _columns(self, block: Array) -> Array:

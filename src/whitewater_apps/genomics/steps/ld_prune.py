@@ -56,19 +56,10 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
 
 def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: GenotypeFolder, threshold: float,
            device: Device) -> npt.NDArray[np.int32]:  # fmt: skip
-    """Find the linked pairs whose first variant is from ``task[0]`` to before ``task[1]``.
+    """Return the linked pairs whose first variant is from ``task[0]`` to before ``task[1]``, int32 (pairs, 2), ordered.
 
-    Parameters
-    ----------
-    rows
-        int64 (variants,): rows of the variants in the folder.
-    stops
-        int32 (variants,): each variant is compared with those behind it to before this one.
-
-    Returns
-    -------
-    array
-        int32 (pairs, 2), ordered.
+    ``rows``, int64 (variants,), are those of the variants in the folder; each is compared with the variants behind it
+    to before its place in ``stops``, int32 (variants,).
     """
     start, stop = task
     read = folder.read_rows(rows[start : int(stops[stop - 1])])

@@ -146,17 +146,10 @@ def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], se
     Of several reasons the first counts: excluded by name, held out by label, call rate, relative of a sample that is
     used.
 
-    Parameters
-    ----------
-    samples
-        Columns sample, label (null where there is none) and call_rate.
-    relatives
-        int64 (pairs, 2): places of samples that are relatives.
+    ``samples`` has columns sample, label (null where there is none) and call_rate; ``relatives``, int64 (pairs, 2), are
+    places of samples that are relatives.
 
-    Raises
-    ------
-    InputError
-        If there is no sample or label of a name in the settings, or no sample is left.
+    Raises InputError if there is no sample or label of a name in the settings, or no sample is left.
     """
     names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
     for key, asked, known in (

@@ -65,19 +65,12 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
 
 
 def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
-    """Compute the statistics of variants.
+    """Compute the statistics of variants from their counts of samples, (variants, ploidy + 2).
 
-    Parameters
-    ----------
-    counts
-        (variants, ploidy + 2): samples with 0 to ploidy copies of the alternate allele, then those without a call.
-
-    Returns
-    -------
-    DataFrame
-        call_rate; allele_frequency and allele_count of the alternate allele; rarer_frequency and rarer_count of the
-        rarer one, frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same,
-        which may be the heterozygous one; hwe_p_value, NaN for ploidies other than two.
+    These have 0 to ploidy copies of the alternate allele, or, last, no call. The columns are call_rate;
+    allele_frequency and allele_count of the alternate allele; rarer_frequency and rarer_count of the rarer one,
+    frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same, which may be the
+    heterozygous one; hwe_p_value, NaN for ploidies other than two.
     """
     import pandas as pd
 
