@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -221,14 +221,14 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
 
 
 @style.styled
-def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: Array, components: int) -> Figure:
+def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components: int) -> Figure:
     """Draw the squared loadings of the first components along the genome, relative to their mean.
 
-    ``loadings`` are floating point, (variants, components), each column a unit vector. Contigs stay together and in the
-    order of their first variants.
+    ``loadings`` are floating point, (variants, components), each column a unit vector; ``variants`` has ``contig`` and
+    ``position``. Contigs stay together and in the order of their first variants.
     """
     drawn = min(components, loadings.shape[1])
-    places, spans = along_genome(contigs, positions)
+    places, spans = along_genome(variants)
     subtitle = (
         f"Squared loadings of {style.count(len(places))} variants; 1 where all have the same share. Towers: variants "
         "that are inherited together, as in inversions or regions of long-range LD."
@@ -236,8 +236,7 @@ def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: 
     title = "Where on the genome the components come from"
     figure, body = style.titled(9, 0.6 + 1.5 * drawn, title=title, subtitle=subtitle)
     panels = body.subplots(drawn, sharex=True, squeeze=False)[:, 0]
-    numbers = {name: number for number, name in enumerate(spans)}
-    odd = np.array([numbers[name] % 2 for name in contigs], dtype=bool)
+    odd = (variants["contig"].factorize()[0] % 2).astype(bool)
     for number, axes in enumerate(panels):
         shares = loadings[:, number].astype(float) ** 2 * len(places)
         for mine, color in ((~odd, style.BLUE), (odd, style.SKY_BLUE)):
@@ -251,21 +250,19 @@ def loadings_by_position(loadings: Array, *, contigs: Sequence[str], positions: 
     return figure
 
 
-def along_genome(contigs: Sequence[str], positions: Array) -> tuple[Array, dict[str, tuple[float, float]]]:
+def along_genome(variants: pd.DataFrame) -> tuple[Array, dict[str, tuple[float, float]]]:
     """Lay the contigs end to end: the place of each variant, and where each contig begins and ends, from 0 to about 1.
 
     A contig is as long as the span of its variants.
     """
-    import pandas as pd
-
-    table = pd.DataFrame({"contig": contigs, "position": np.asarray(positions, dtype=float)})
-    bounds = table.groupby("contig", sort=False)["position"].agg(["min", "max"])
-    total = (bounds["max"] - bounds["min"]).sum() or 1.0
-    length = (bounds["max"] - bounds["min"]) / total
-    begin = length.cumsum() - length + np.arange(len(bounds)) * min(_GAP, _GAPS / max(len(bounds), 1))
-    of_variant = pd.factorize(table["contig"])[0]
-    places = begin.to_numpy()[of_variant] + (table["position"] - bounds["min"].to_numpy()[of_variant]) / total
-    return places.to_numpy(), dict(zip(bounds.index, zip(begin, begin + length, strict=True), strict=True))
+    of_variant, contigs = variants["contig"].factorize()
+    positions = variants["position"].astype(float).groupby(of_variant)
+    first, span = positions.min().to_numpy(), (positions.max() - positions.min()).to_numpy()
+    total = span.sum() or 1.0
+    length = span / total
+    begin = length.cumsum() - length + np.arange(len(span)) * min(_GAP, _GAPS / max(len(span), 1))
+    places = begin[of_variant] + (variants["position"].to_numpy() - first[of_variant]) / total
+    return places, dict(zip(contigs, zip(begin.tolist(), (begin + length).tolist(), strict=True), strict=True))
 
 
 def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:

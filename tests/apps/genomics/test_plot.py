@@ -91,7 +91,8 @@ def loadings(components: int = 4) -> dict[str, Any]:
     values = generator.normal(size=(330, components))
     contigs = np.repeat([str(number) for number in range(1, 23)], 15).tolist()
     positions = np.tile(np.linspace(1_000, 2_000_000, 15, dtype=np.int64), 22)
-    return {"loadings": values / np.linalg.norm(values, axis=0), "contigs": contigs, "positions": positions}
+    variants = pd.DataFrame({"contig": contigs, "position": positions})
+    return {"loadings": values / np.linalg.norm(values, axis=0), "variants": variants}
 
 
 def every_picture(labels: Sequence[str | None], count: int) -> dict[str, Figure]:
@@ -274,7 +275,8 @@ def test_the_map_has_its_trustworthiness_and_the_legend_of_the_labels() -> None:
 
 
 def test_contigs_are_laid_end_to_end_in_the_order_of_their_variants() -> None:
-    places, spans = along_genome(["2", "2", "X", "X", "X"], np.array([100, 200, 5, 105, 305]))
+    variants = pd.DataFrame({"contig": ["2", "2", "X", "X", "X"], "position": [100, 200, 5, 105, 305]})
+    places, spans = along_genome(variants)
     assert list(spans) == ["2", "X"]
     np.testing.assert_allclose(np.diff(places)[[0, 2, 3]], [0.25, 0.25, 0.5])
     assert list(spans["2"]) == [0, 0.25]
@@ -284,9 +286,8 @@ def test_contigs_are_laid_end_to_end_in_the_order_of_their_variants() -> None:
 
 def test_loadings_are_shown_relative_to_equal_ones_for_each_component() -> None:
     equal = np.full((4, 3), 0.5)
-    figure = figures.loadings_by_position(
-        equal, contigs=["1", "1", "2", "2"], positions=np.array([1, 5, 2, 9]), components=2
-    )
+    variants = pd.DataFrame({"contig": ["1", "1", "2", "2"], "position": [1, 5, 2, 9]})
+    figure = figures.loadings_by_position(equal, variants, components=2)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["PC1", "PC2"]
     assert "Squared loading, relative to the mean" in written(figure)
     for axes in figure.axes:

@@ -43,10 +43,16 @@ def plot(
     def pair(x: int, y: int) -> "Figure":
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
 
+    def along_genome() -> "Figure":
+        from whitewater.genotypes.pca.loadings import read_loadings
+
+        found = read_loadings(loadings)
+        return figures.loadings_by_position(found.weights, found.variants, components=run.settings.components)
+
     draw: dict[str, Callable[[], Figure]] = {
         "pcs_1_2": partial(pair, 1, 2),
         "scree": lambda: figures.scree(read_json(eigenvalues)),
-        "loadings_by_position": lambda: _loadings(loadings, components=run.settings.components),
+        "loadings_by_position": along_genome,
         "missingness": lambda: figures.missingness(
             read(samples, columns=["call_rate", "reason"]), read(variants, columns=["call_rate", "reasons"])
         ),
@@ -60,18 +66,6 @@ def plot(
         if numbers := re.fullmatch(r"pcs_(\d+)_(\d+)", Path(name).stem):
             draw[numbers[0]] = partial(pair, int(numbers[1]), int(numbers[2]))
     run.note(pictures=style.draw_all(draw, plots))
-
-
-def _loadings(path: Path, *, components: int) -> "Figure":
-    from whitewater.genotypes.pca.loadings import read_loadings
-
-    loaded = read_loadings(path)
-    return figures.loadings_by_position(
-        loaded.weights,
-        contigs=loaded.variants["contig"].tolist(),
-        positions=loaded.variants["position"].to_numpy(),
-        components=components,
-    )
 
 
 if __name__ == "__main__":
