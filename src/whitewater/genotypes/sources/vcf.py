@@ -118,7 +118,12 @@ def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list
 
     if not file.is_file():
         raise InputError(f"{file} does not exist. Check the paths of the source vcf.")
-    _check_end(file)
+    # Of a file of bgzip that lacks its last block htslib only warns, and reads the records until there.
+    if _begins_with(file, BGZIP):
+        with file.open("rb") as compressed:
+            compressed.seek(-min(len(BGZIP_END), file.stat().st_size), os.SEEK_END)
+            if compressed.read() != BGZIP_END:
+                raise InputError(f"{file} is cut off: the block that bgzip writes last is not there. Copy it again.")
     columns = "".join(line.decode(errors="replace").rstrip("\r\n") for line in _header_lines(file)[-1:]).split("\t")
     check_unique(columns[NAMED_COLUMNS:], place=str(file))
     indexed = any(Path(f"{file}{suffix}").is_file() for suffix in (".tbi", ".csi"))
@@ -140,16 +145,6 @@ def _header_lines(file: Path) -> list[bytes]:
     """Return the lines of the header of a VCF file, compressed or not; none of a BCF file."""
     with open_text(file) as opened:
         return list(takewhile(lambda line: line.startswith(b"#"), opened))
-
-
-def _check_end(file: Path) -> None:
-    """Refuse a file of bgzip without its last block: htslib only warns, and reads the records until there."""
-    if not _begins_with(file, BGZIP):
-        return
-    with file.open("rb") as opened:
-        opened.seek(-min(len(BGZIP_END), file.stat().st_size), os.SEEK_END)
-        if opened.read() != BGZIP_END:
-            raise InputError(f"{file} is cut off: the block that bgzip writes last is not there. Copy it again.")
 
 
 def _begins_with(file: Path, magic: bytes) -> bool:
