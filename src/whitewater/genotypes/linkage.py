@@ -15,16 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
+from whitewater.genotypes import kernels_cpu
 from whitewater.genotypes.genotypes import Genotypes
-from whitewater.genotypes.kernels_cpu import (
-    BYTES_A_PLANE_WORD,
-    PLANES,
-    fill_planes,
-    find_kept,
-    mark_packed,
-    prune_windows,
-    thin_out,
-)
 
 NONE = -1
 # A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
@@ -56,9 +48,9 @@ def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float)
 
         gpu_mark_correlated(codes, stops, threshold, band)
     else:
-        planes = np.empty((variants, PLANES, -(-size // BYTES_A_PLANE_WORD)), np.uint64)
-        fill_planes(codes, planes)
-        mark_packed(planes, stops, threshold, band)
+        planes = np.empty((variants, kernels_cpu.PLANES, -(-size // kernels_cpu.BYTES_A_PLANE_WORD)), np.uint64)
+        kernels_cpu.fill_planes(codes, planes)
+        kernels_cpu.mark_packed(planes, stops, threshold, band)
     first, distance = device.xp.nonzero(band)
     pairs: Array = device.xp.stack([first, first + distance + 1], axis=1)
     return pairs
@@ -139,8 +131,8 @@ def prune(
     """
     lost_to, first_kept = np.full((2, len(rarer)), NONE, np.int32)
     links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(len(rarer) + 1, dtype=np.int32))
-    prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
-    find_kept(links, lost_to, first_kept)
+    kernels_cpu.prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
+    kernels_cpu.find_kept(links, lost_to, first_kept)
     kept = lost_to == NONE
     direct = ~kept & kept[lost_to]
     return kept, np.where(direct, lost_to, first_kept)
@@ -154,5 +146,5 @@ def thin(
     Returns, int32 (variants,), the kept one that each other variant is too close to; -1 for those that are kept.
     """
     too_close_to = np.full(len(positions), NONE, np.int32)
-    thin_out(contigs, positions, minimum_distance, too_close_to)
+    kernels_cpu.thin_out(contigs, positions, minimum_distance, too_close_to)
     return too_close_to

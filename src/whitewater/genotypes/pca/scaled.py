@@ -145,9 +145,8 @@ class ScaledGenotypes:
 
     def _used_rows(self, columns: Array) -> Array:
         """Undo `_columns`, for an array of the local device."""
-        rows: Array = rows_in_sample_order(columns, self.shared.folder.no_variants, self.shared.local_device.xp)[
-            self._rows
-        ]
+        xp = self.shared.local_device.xp
+        rows: Array = rows_in_sample_order(columns, self.shared.folder.no_variants, xp)[self._rows]
         return rows
 
     def _most_shares(self, result_bytes: int) -> int:

@@ -55,12 +55,7 @@ class Block:
 
 
 def part_of_calls(
-    array: Array | Block,
-    sites: Callable[[slice], pd.DataFrame],
-    *,
-    alleles: int,
-    site_chunk: int,
-    ploidy: int = 0,
+    array: Array | Block, sites: Callable[[slice], pd.DataFrame], *, alleles: int, site_chunk: int, ploidy: int = 0
 ) -> Part:
     """Return the variants of an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
 
