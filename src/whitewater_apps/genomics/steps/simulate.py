@@ -35,8 +35,9 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     """
     settings = run.settings
     people = draw_people(settings.samples_by_population, families=settings.families, duplicates=settings.duplicates)
-    mean, random = settings.missing_fraction, _random(settings, 0)
-    rates = dirt.sample_rates(len(people), mean=mean, poor=DIRT.poor_samples, random=random)
+    # A stream of random numbers for the samples, 0, and one for each chromosome.
+    random = np.random.default_rng((settings.seed, 0))
+    rates = dirt.sample_rates(len(people), mean=settings.missing_fraction, poor=DIRT.poor_samples, random=random)
     numbers = range(1, settings.chromosomes + 1)
     variants = write_vcz(
         store,
@@ -59,7 +60,7 @@ def simulate_chromosome(
 
     ``rates`` are the samples' shares of missing calls.
     """
-    random, mean = _random(settings, number), settings.missing_fraction
+    random, mean = np.random.default_rng((settings.seed, number)), settings.missing_fraction
     length, mutation_rate = settings.chromosome_length, settings.mutation_rate
     trees = simulate_trees(settings.samples_by_population, length=length, mutation_rate=mutation_rate, random=random)
     made = dirt.merge_neighbors(chromosome_of(trees), share=DIRT.multiallelic, random=random)
@@ -74,11 +75,6 @@ def simulate_chromosome(
     )
     called = dirt.miss(seen, variants=of_variants, samples=rates, mean=mean, random=random)
     return replace(made, genotypes=called), failed
-
-
-def _random(settings: Simulate, number: int) -> np.random.Generator:
-    """Return the stream of random numbers of a chromosome; 0 is that of the samples."""
-    return np.random.default_rng((settings.seed, number))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def inherit(
 ) -> Genotypes:
     """Return the haplotypes of all people, int8 (variants, people, 2), from those of the founders, who come first.
 
-    A child's first haplotype is a gamete of the mother, the second one of the father.
+    A child's first haplotype is a gamete of the mother, the second one of the father. It begins on either copy and
+    changes it at each crossover; these fall uniformly, their number Poisson: Haldane's model (1919), without
+    interference.
     """
     haplotypes = np.empty((len(founders), len(people), 2), np.int8)
     haplotypes[:, : founders.shape[1]] = founders
@@ -71,21 +73,9 @@ def inherit(
         if person.role == "child":
             for copy, parent in enumerate((person.mother, person.father)):
                 crossovers = random.uniform(1, length + 1, random.poisson(recombination_rate * length))
-                first = int(random.integers(2))
-                haplotypes[:, place, copy] = gamete(haplotypes[:, parent], positions, crossovers, first=first)
+                side = (random.integers(2) + np.searchsorted(np.sort(crossovers), positions)) % 2
+                haplotypes[:, place, copy] = haplotypes[np.arange(len(side)), parent, side]
     return haplotypes
-
-
-def gamete(
-    parent: Genotypes, positions: npt.NDArray[np.int64], crossovers: npt.NDArray[np.float64], *, first: int
-) -> Genotypes:
-    """Return one haplotype of a parent's two, int8 (variants, 2), which begins on copy ``first``.
-
-    It changes the copy at each crossover. Crossovers that fall uniformly, their number Poisson, are those of Haldane's
-    model (1919), without interference.
-    """
-    copy = (first + np.searchsorted(np.sort(crossovers), positions)) % 2
-    return np.asarray(np.take_along_axis(parent, copy[:, np.newaxis], axis=1)[:, 0])
 
 
 def write_labels(people: Sequence[Person], path: Path) -> None:
