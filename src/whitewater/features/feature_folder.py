@@ -129,7 +129,7 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     about equally large, so that none is tiny, and have up to ``row_group_rows``. Raises IntegrityError if lists that
     should have one length do not.
     """
-    file = FeatureFile(file_name(number), len(table))
+    file = FeatureFile(f"part-{number:05d}.parquet", len(table))
     if not len(table):
         return file
     # A column without nulls is a required one: its page is the values and nothing else.
@@ -160,26 +160,19 @@ def matrices(schema: Schema) -> tuple[Matrix, ...]:
             number_type(each)
         except ConfigError:
             continue
-        name, is_list = array_of(each), pa.types.is_list(each.type)
-        is_cell = name in (CONTINUOUS, CATEGORICAL) and not is_list
-        groups.setdefault((name,) if is_cell else (name, each.name), []).append(each)
-    return tuple(_matrix(key, fields) for key, fields in groups.items())
-
-
-def _matrix(key: tuple[str, ...], fields: Sequence[Field]) -> Matrix:
-    """Return the array of columns, which are together where the key is the name of the array alone."""
-    length = fields[0].properties["length"] if pa.types.is_list(fields[0].type) else None
-    row = (len(fields),) if len(key) == 1 else () if length is None else (length,)
-    return Matrix(key[0], np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row)
-
-
-def array_of(field: Field) -> str:
-    """Return the name of the array of a batch where a column is."""
-    if LABEL in field.tags:
-        return LABEL
-    if KEY in field.tags or pa.types.is_list(field.type):
-        return field.name
-    return CATEGORICAL if "cardinality" in field.properties else CONTINUOUS
+        if LABEL in each.tags:
+            key: tuple[str, ...] = (LABEL, each.name)
+        elif KEY in each.tags or pa.types.is_list(each.type):
+            key = (each.name, each.name)
+        else:
+            key = (CATEGORICAL if "cardinality" in each.properties else CONTINUOUS,)
+        groups.setdefault(key, []).append(each)
+    made = []
+    for (name, *own), fields in groups.items():
+        length = fields[0].properties["length"] if pa.types.is_list(fields[0].type) else None
+        row = () if own and length is None else (length or len(fields),)
+        made.append(Matrix(name, np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row))
+    return tuple(made)
 
 
 def number_type(field: Field) -> np.dtype[Any]:
@@ -202,11 +195,6 @@ def number_type(field: Field) -> np.dtype[Any]:
         return np.dtype(np.int64)
     is_float = LABEL in field.tags or not is_id
     return np.dtype(np.float32 if is_float else np.int64 if type_ == pa.int64() else np.int32)
-
-
-def file_name(number: int) -> str:
-    """Return the name of a file by its place."""
-    return f"part-{number:05d}.parquet"
 
 
 def array_name(file: str, matrix: int) -> str:

@@ -25,7 +25,6 @@ from whitewater.features.schema import Schema
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.engines.device import Array
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block
     from whitewater.step import Run
@@ -188,7 +187,9 @@ def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: 
     hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
-    bounds = np.searchsorted(_bucket(sorted_hashes, buckets), np.arange(buckets + 1))
+    # Larger hashes are in later buckets.
+    of_bucket = (sorted_hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+    bounds = np.searchsorted(of_bucket, np.arange(buckets + 1))
     table = as_table(block, results.schema({}).types).take(to_arrow(order))
     (rows,) = table.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks().to_batches()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
@@ -208,8 +209,3 @@ def _gather(bucket: int, *, paths: Sequence[Path], folder: Path, schema: Schema,
         )
     sorted_rows = rows.drop_columns([_HASH]).combine_chunks().take(to_arrow(order))
     return write_file(folder, bucket, sorted_rows, schema, row_group_rows=row_group_rows)
-
-
-def _bucket(hashes: Array, buckets: int) -> Array:
-    """Return the bucket of each hash; larger hashes are in later buckets."""
-    return (hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)

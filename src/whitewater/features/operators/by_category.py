@@ -90,10 +90,6 @@ class ByCategory(Operator):
         """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
         return None
 
-    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
-        """Return the slots of the rows that the operator is applied to."""
-        return self.slots(block, mode.device)
-
     @property
     def target_columns(self) -> tuple[str, ...]:
         """The column of the data whose mean is computed, if there is one."""
@@ -122,11 +118,11 @@ class ByCategory(Operator):
         return self.learned(self, grouping, tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
-        slots, outputs = self.slots_to_apply(block, mode), {}
+        outputs = {}
         for name in map(name_of, inputs):
             learned = cast("LearnedByCategory", fitted[name])
             groups = learned.groups.of_block(learned.grouping.of, block, mode)
-            outputs[self.output_name(name)] = Numbers(learned.numbers(groups, slots, mode))
+            outputs[self.output_name(name)] = Numbers(learned.numbers(groups, block, mode))
         return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -351,8 +347,8 @@ class LearnedByCategory(Fitted):
         """The number of each group in serving, (groups + 1,), where it depends on the group alone."""
         raise NotImplementedError
 
-    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
-        """Return the numbers of rows, (rows,) on the device, given their groups and slots, (rows,)."""
+    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
+        """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
         return take_numbers(self.serving, groups, mode.device)
 
     def number_of_row(self) -> Callable[[Row], Value]:

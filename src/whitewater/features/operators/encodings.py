@@ -65,10 +65,16 @@ class TargetMeans(LearnedByCategory):
         facts = {"rows": rows.item(), "mean": (self._sums.sum() / rows).item(), "null_rows": nulls.item()}
         return super().facts() | {"targets": {self.operator.target: facts}}
 
-    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
-        if slots is None:
-            return super().numbers(groups, slots, mode)
-        return take_numbers(self._training, groups * self.operator.kfold + slots, mode.device)
+    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
+        if not mode.training:
+            return super().numbers(groups, block, mode)
+        folds = self.operator.slots(block, mode.device)
+        if folds is None:
+            raise ConfigError(
+                "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
+                "to 2 or more."
+            )
+        return take_numbers(self._training, groups * self.operator.kfold + folds, mode.device)
 
     @cached_property
     def serving(self) -> npt.NDArray[np.float32]:
@@ -141,16 +147,6 @@ class TargetEncoding(ByCategory):
         folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
         return folds
 
-    def slots_to_apply(self, block: Block, mode: ApplyMode) -> Array | None:
-        if not mode.training:
-            return None
-        if self.kfold == 1:
-            raise ConfigError(
-                "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
-                "to 2 or more."
-            )
-        return self.slots(block, mode.device)
-
 
 def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return for each fold the sum over all other folds, from and to (..., folds).
@@ -220,12 +216,12 @@ class LearnedPast(LearnedByCategory):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
 
-    def numbers(self, groups: Array, slots: Array | None, mode: ApplyMode) -> Array:
+    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
         device = mode.device
         there = device.xp.bincount(groups, minlength=self.groups.unseen + 1) > 0
         codes = (device.xp.cumsum(there) - 1)[groups]
         groups = device.to_host(device.xp.flatnonzero(there))
-        of_row, of_cell, periods = cells_of(codes, len(groups), cast("Array", slots), device)
+        of_row, of_cell, periods = cells_of(codes, len(groups), self.operator.slots(block, device), device)
         groups = groups[of_cell]
         ranks = np.searchsorted(self.periods, periods)
         places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)

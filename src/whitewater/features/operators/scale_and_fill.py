@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from whitewater.features.operator import Inputs
     from whitewater.features.schema import Field
 
+Learned = TypeVar("Learned", "Median", "Spread")
 COUNTED_BITS = 16
 _SIGN = 2**63
 Counts = dict[int, npt.NDArray[np.int64]]
@@ -147,7 +148,7 @@ class FillMedian(_Fill):
         return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        return Median(**finite_facts(facts, "median", "count"))
+        return _restored(Median, facts)
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
@@ -311,7 +312,7 @@ class _BySpread(OnFloats):
         return [SpreadStatistic(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        return Spread(**finite_facts(facts, *(field.name for field in fields(Spread))))
+        return _restored(Spread, facts)
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
@@ -369,10 +370,10 @@ class NormalizeMinMax(_BySpread):
         return spread.minimum, 0.0, spread.maximum - spread.minimum
 
 
-def finite_facts(facts: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return these facts of an artifact; raises IntegrityError if one is not a finite number."""
-    for name in names:
-        value = facts.get(name)
+def _restored(kind: type[Learned], facts: Mapping[str, Any]) -> Learned:
+    """Return what was learned from facts of an artifact; raises IntegrityError if one is not a finite number."""
+    numbers: dict[str, Any] = {field.name: facts.get(field.name) for field in fields(kind)}
+    for name, value in numbers.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise IntegrityError(f"the artifact has {value!r} for {name!r}, but needs a number. Fit and save again.")
-    return {name: facts[name] for name in names}
+    return kind(**numbers)
