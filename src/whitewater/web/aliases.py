@@ -6,7 +6,7 @@ equals are looked up. Nothing depends on the order of the pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import xxhash
 
 from whitewater.errors import IntegrityError
-from whitewater.graphs.vertex_ids import places_of, vertex_ids
+from whitewater.graphs.vertex_ids import places_of, vertex_id
 from whitewater.text import documents
 
 # As many as browsers follow.
@@ -49,22 +49,17 @@ RECORD = np.dtype(
 Records = npt.NDArray[np.void]  # of `RECORD`, (pages,), in any order
 
 
-def records_of(
-    addresses: Sequence[tuple[str, str]],
-    *,
-    redirect: Sequence[bool],
-    content: Sequence[bytes],
-    source: Sequence[bytes],
-) -> Records:
-    """Describe pages by their URLs and those they go to, both in normal form, and two digests of 16 bytes each."""
-    own = [url for url, _ in addresses]
-    records = np.empty(len(own), RECORD)
-    records["vertex"] = vertex_ids(own)
-    records["check"] = [xxhash.xxh3_64_intdigest(url.encode()) >> 1 for url in own]
-    records["goes_to"] = vertex_ids([target for _, target in addresses])
-    records["redirect"], records["content"], records["source"] = redirect, content, source
-    records["length"] = list(map(len, own))
-    return records
+# What becomes of a page; the redirects, duplicates and canonical ones are aliases, for a reason of that name.
+KINDS = ("documents", "redirects", "duplicates", "canonical", "same_address", "redirect_loop", "redirect_too_long")
+REASONS = np.array(["", "redirect", "duplicate", "canonical"], object)
+
+
+def record_of(
+    url: str, goes_to: str, *, redirect: bool, content: bytes = b"", source: bytes = b""
+) -> tuple[int, int, int, bool, bytes, bytes, int]:
+    """Return the `RECORD` of a page, of its URL and the one that it goes to, both in normal form, and two digests."""
+    check = xxhash.xxh3_64_intdigest(url.encode()) >> 1
+    return vertex_id(url), check, vertex_id(goes_to), redirect, content, source, len(url)
 
 
 @dataclass(frozen=True)
@@ -107,26 +102,16 @@ def resolve(
     ends, hops = _followed(np.where(redirect & (goes_to >= 0), goes_to, own))
     outside = redirect & (goes_to < 0)
     lost = redirect & redirect[ends] & ~outside[ends]
-    far = redirect & ~lost & (hops + outside[ends] > MAXIMUM_REDIRECTS)
-    stands_for = np.where(outside[ends], one["goes_to"][ends], one["vertex"][document[ends]])
-    redirects = redirect & ~lost & ~far
-    canonical = ~redirect & (named != own)
-    duplicates = ~redirect & ~canonical & (document != own)
+    far = redirect & (hops + outside[ends] > MAXIMUM_REDIRECTS)
+    kind = np.select([lost, far, redirect, named != own, document != own], [5, 6, 1, 3, 2], 0)
     kept = np.zeros(len(records), np.bool_)
-    kept[places[~redirect & (document == own)]] = True
-    counts = {
-        "documents": int(kept.sum()),
-        "redirects": int(redirects.sum()),
-        "duplicates": int(duplicates.sum()),
-        "canonical": int(canonical.sum()),
-        "same_address": len(records) - len(one),
-        "redirect_loop": int(lost.sum()),
-        "redirect_too_long": int(far.sum()),
-    }
-    alias = redirects | canonical | duplicates
-    reason = np.select([redirects[alias], canonical[alias]], ["redirect", "canonical"], "duplicate")
-    aliases = pa.table([one["vertex"][alias], stands_for[alias], pa.array(reason, pa.string())], documents.ALIASES)
-    return Resolved(kept, aliases, counts)
+    kept[places[kind == 0]] = True
+    counts = dict(zip(KINDS, np.bincount(kind, minlength=len(KINDS)).tolist(), strict=True))
+    counts["same_address"] = len(records) - len(one)
+    alias = np.isin(kind, [1, 2, 3])
+    stands_for = np.where(outside[ends], one["goes_to"][ends], one["vertex"][document[ends]])
+    reason = pa.array(REASONS[kind[alias]], pa.string())
+    return Resolved(kept, pa.table([one["vertex"][alias], stands_for[alias], reason], documents.ALIASES), counts)
 
 
 def _one_of_each_address(records: Records, look_up: Callable[[Indices], list[Address]]) -> Indices:

@@ -84,14 +84,6 @@ class HtmlPage:
     nofollow: bool = False
 
 
-@dataclass(frozen=True)
-class PageLinks:
-    """Where the links of a page lead, each target once and in normal form, and counts of those left out by reason."""
-
-    targets: list[str]
-    left_out: dict[str, int]
-
-
 def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     """Return what a page says, or why it cannot be read; nothing is raised.
 
@@ -135,11 +127,14 @@ def read_html(html: str) -> HtmlPage:
     )  # fmt: skip
 
 
-def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()) -> PageLinks:
-    """Return the links of a page whose own URL in normal form is given, parameters dropped as `urls.normalize` does.
+def page_links(
+    page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()
+) -> tuple[list[str], Counter[str]]:
+    """Return where the links of a page lead, each target once and in normal form, and counts of those left out.
 
-    Left out are those that are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another
-    ``scheme``, ``invalid`` or ``too_long``.
+    ``url`` is the page's own in normal form; parameters are dropped as `urls.normalize` does. Left out are those that
+    are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another ``scheme``, ``invalid`` or
+    ``too_long``.
     """
     base = base_of(page, url)
     targets: dict[str, None] = {}
@@ -153,7 +148,7 @@ def page_links(page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Col
             left_out["repeated"] += 1
         else:
             targets[target] = None
-    return PageLinks(list(targets), left_out)
+    return list(targets), left_out
 
 
 def base_of(page: HtmlPage, url: str) -> str:
@@ -191,10 +186,9 @@ def is_too_complex(html: str) -> bool:
     at each of them; so a page of a million tags that are never closed, or of attributes, would take days. Browsers stop
     at a depth of 512 and put what is deeper beside it. Here such a page, which no one wrote, is refused.
     """
-    return _too_many_attributes(html) or _too_deep(html)
-
-
-def _too_deep(html: str) -> bool:
+    long_tags = _LONG_TAG.finditer(html) if len(html) > 2 * HARMLESS else ()
+    if any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', tag[0]))) > HARMLESS for tag in long_tags):
+        return True
     if html.count("<") <= HARMLESS:
         return False
     deepest = depth = 0
@@ -211,37 +205,26 @@ def _too_deep(html: str) -> bool:
     return len(tags) * deepest > MAXIMUM_LOOKS
 
 
-def _too_many_attributes(html: str) -> bool:
-    if len(html) < 2 * HARMLESS:
-        return False
-    return any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', tag[0]))) > HARMLESS for tag in _LONG_TAG.finditer(html))
-
-
 def _shown_text(root: LexborNode | None) -> str:
     """Return the text that is shown, blanks where blocks begin and end.
 
     Without recursion, since elements may be nested by the thousand.
     """
     pieces: list[str] = []
-    open_tags: list[tuple[str, LexborNode]] = []
+    open_tags: list[tuple[str | None, LexborNode | None]] = []  # and what follows each
     node = root
-    while node is not None:
-        tag = node.tag or ""
+    while node is not None or open_tags:
+        if node is None:
+            tag, node = open_tags.pop()
+            pieces += [" "] if tag in BLOCKS else []
+            continue
+        tag, following = node.tag, node.next
         if tag == TEXT:
             pieces.append(node.text_content or "")
-        elif tag in BLOCKS:
-            pieces.append(" ")
-        child = None if tag == TEXT or tag in HIDDEN else node.first_child
-        if child is not None:
-            open_tags.append((tag, node))
-            node = child
-            continue
-        following = node.next
-        while following is None and open_tags:
-            tag, node = open_tags.pop()
-            if tag in BLOCKS:
-                pieces.append(" ")
-            following = node.next
+        elif tag not in HIDDEN:
+            pieces += [" "] if tag in BLOCKS else []
+            open_tags.append((tag, following))
+            following = node.first_child
         node = following
     return collapsed("".join(pieces))
 

@@ -17,7 +17,7 @@ A folder of the source `edges`, which has no pages, is ``source.json`` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -76,10 +76,8 @@ class PagesFolder:
 
     def read(self, group: RowGroup) -> list[Page]:
         """Return the pages of one of the `row_groups`. Raises InputError if they cannot be read."""
-        names = list(Page.__dataclass_fields__)
         with FORMAT.explained(group.path):
-            columns = FORMAT.read_group(group, names).to_pydict()
-        return [Page(*row) for row in zip(*(columns[name] for name in names), strict=True)]
+            return [Page(**row) for row in FORMAT.read_group(group, SCHEMA.names).to_pylist()]
 
 
 def open_pages(path: Path) -> PagesFolder:
@@ -164,11 +162,9 @@ class PagesWriter:
     ) -> PagesFolder:
         """Close the last file, and write the one that makes the folder one of pages."""
         self.close()
-        paths_by_role = {role: list(paths) for role, paths in (files or {}).items()}
-        folder = PagesFolder(self.path, source, self.pages, dict(counts or {}), paths_by_role, dict(settings or {}))
-        described = {name: value for name, value in asdict(folder).items() if name != "path"}
-        FORMAT.write(self.path, described)
-        return folder
+        described = {"source": source, "pages": self.pages, "counts": counts or {}, "files": files or {}}
+        FORMAT.write(self.path, {**described, "settings": settings or {}})
+        return open_pages(self.path)
 
     def _write_group(self) -> None:
         if self._file is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,29 +16,24 @@ import xxhash
 from whitewater.graphs.vertex_ids import vertex_ids
 from whitewater.io.folder import RowGroup, numbered
 from whitewater.text.documents import DOCUMENTS, LINKS
-from whitewater.web.aliases import Indices, Mask, Records, records_of
+from whitewater.web.aliases import RECORD, Indices, Mask, Records, record_of
 from whitewater.web.config import Parse
-from whitewater.web.page_content import HtmlPage, PageLinks, base_of, page_links, read_page
+from whitewater.web.page_content import HtmlPage, base_of, page_links, read_page
 from whitewater.web.pages import REDIRECTS, Page, PagesFolder
 from whitewater.web.urls import host, normalize
 
 # Pages of each kind that is left out whose addresses are kept, for the log.
 EXAMPLES = 3
-NOTHING = bytes(16)
 
 
 class ParsedPage(NamedTuple):
-    """A document, which has a content, or a redirect, which has none; addresses in normal form."""
+    """A document with its links, or a redirect, which has no content; addresses in normal form."""
 
     url: str
     goes_to: str
-    content: HtmlPage | None
-    links: PageLinks
-
-    @classmethod
-    def redirect(cls, url: str, target: str) -> ParsedPage:
-        """Return a redirect."""
-        return cls(url, target, None, PageLinks([], {}))
+    content: HtmlPage | None = None
+    targets: Sequence[str] = ()
+    links_left_out: Mapping[str, int] | None = None  # how many links lead nowhere, by kind
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
     """Parse the pages of a row group, which has a number, and write its documents and its links to ``folder``."""
     number, group = task
     left_out, links_left_out, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
-    parsed, rows, digests = list[ParsedPage](), list[int](), list[tuple[bytes, bytes]]()
+    parsed, rows, records = list[ParsedPage](), list[int](), list[tuple[Any, ...]]()
     refreshes = 0
     for row, page in enumerate(pages.read(group)):
         result = read(page, settings)
@@ -73,60 +68,54 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
             if left_out[result] <= EXAMPLES:
                 examples.setdefault(result, []).append(page.url)
         else:
-            links_left_out.update(result.links.left_out)
             parsed.append(result)
             rows.append(row)
-            digests.append(_digests(result, page.body))
+            records.append(_record(result, page.body))
             refreshes += result.content is None and page.status not in REDIRECTS
-    records = records_of(
-        [(page.url, page.goes_to) for page in parsed],
-        redirect=[page.content is None for page in parsed],
-        content=[content for content, _ in digests],
-        source=[source for _, source in digests],
-    )
-    links_of_each = np.fromiter((len(page.links.targets) for page in parsed), np.int64, len(parsed))
+            links_left_out.update(result.links_left_out or {})
+    links = np.fromiter((len(page.targets) for page in parsed), np.int64, len(parsed))
     _write(folder, number, parsed)
-    return Part(group, records, np.array(rows, np.int64), links_of_each, refreshes, left_out, examples, links_left_out)
+    return Part(group, np.array(records, RECORD), np.array(rows, np.int64), links, refreshes, left_out, examples,
+                links_left_out)  # fmt: skip
 
 
 def read(page: Page, settings: Parse) -> ParsedPage | str:
     """Return the document or the redirect that a page is, or a word for why it is neither."""
-    url = normalize(page.url, drop_parameters=settings.drop_parameters)
+    dropped = settings.drop_parameters
+    url = normalize(page.url, drop_parameters=dropped)
     if url is None:
         return "invalid_address"
     if page.status in REDIRECTS and page.location is not None:
-        target = normalize(page.location, url, settings.drop_parameters)
-        return "redirect_invalid" if target is None else ParsedPage.redirect(url, target)
+        target = normalize(page.location, url, dropped)
+        return "redirect_invalid" if target is None else ParsedPage(url, target)
     if page.status != 200:
         return f"status_{page.status}"
     content = read_page(page, maximum_bytes=settings.maximum_bytes)
-    return content if isinstance(content, str) else _document(url, content, settings)
-
-
-def _document(url: str, content: HtmlPage, settings: Parse) -> ParsedPage:
+    if isinstance(content, str):
+        return content
     base = base_of(content, url)
-    refresh = content.refresh and normalize(content.refresh, base, settings.drop_parameters)
+    refresh = content.refresh and normalize(content.refresh, base, dropped)
     if refresh and refresh != url:
-        return ParsedPage.redirect(url, refresh)
-    ignored, dropped = settings.nofollow == "ignore", settings.drop_parameters
-    links = page_links(content, url, nofollow=ignored, drop_parameters=dropped)
+        return ParsedPage(url, refresh)
     canonical = content.canonical and settings.canonical and normalize(content.canonical, base, dropped)
-    return ParsedPage(url, canonical if canonical and host(canonical) == host(url) else url, content, links)
+    goes_to = canonical if canonical and host(canonical) == host(url) else url
+    links = page_links(content, url, nofollow=settings.nofollow == "ignore", drop_parameters=dropped)
+    return ParsedPage(url, goes_to, content, *links)
 
 
-def _digests(parsed: ParsedPage, body: bytes) -> tuple[bytes, bytes]:
-    """Return digests of the content, and of the bytes that the server sent.
+def _record(page: ParsedPage, body: bytes) -> tuple[Any, ...]:
+    """Return the `RECORD` of a page; see `whitewater.web.aliases`.
 
-    Links of a page to itself differ with its address and do not count; the bytes count in an encoding that says the
-    same.
+    Links of a page to itself differ with its address and do not count as content; the bytes that the server sent count
+    as source in an encoding that says the same.
     """
-    page, targets = parsed.content, parsed.links.targets
-    if page is None or not (page.text or targets):
-        return NOTHING, NOTHING
-    others = sorted(target for target in targets if target != parsed.url)
-    content = "\0".join([page.title, page.text, *others]).encode()
-    source = b"\0".join([page.title.encode(), page.text.encode(), body])
-    return xxhash.xxh3_128_digest(content), xxhash.xxh3_128_digest(source)
+    content = source = b""
+    if page.content and (page.content.text or page.targets):
+        said = page.content.title, page.content.text
+        others = sorted(target for target in page.targets if target != page.url)
+        content = xxhash.xxh3_128_digest("\0".join([*said, *others]).encode())
+        source = xxhash.xxh3_128_digest(b"\0".join([*map(str.encode, said), body]))
+    return record_of(page.url, page.goes_to, redirect=page.content is None, content=content, source=source)
 
 
 def _write(folder: Path, number: int, parsed: Sequence[ParsedPage]) -> None:
@@ -139,8 +128,8 @@ def _write(folder: Path, number: int, parsed: Sequence[ParsedPage]) -> None:
         "text": [content.text for _, content in contents],
     }
     DOCUMENTS.write_part(folder, number, pa.table(columns, DOCUMENTS.schema))
-    targets = list(chain.from_iterable(page.links.targets for page, _ in contents))
-    sources = np.repeat(ids, [len(page.links.targets) for page, _ in contents])
+    targets = list(chain.from_iterable(page.targets for page, _ in contents))
+    sources = np.repeat(ids, [len(page.targets) for page, _ in contents])
     urls = pa.array(targets, pa.string()).dictionary_encode()
     LINKS.write_part(folder, number, pa.table([sources, vertex_ids(targets), urls], LINKS.schema))
 

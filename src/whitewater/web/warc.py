@@ -37,7 +37,6 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urljoin
@@ -65,13 +64,9 @@ _PIECE_BYTES = 1 << 14
 _STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Captures:
-    """The pages of a file in order: uint64 (pages, 2) digests of URLs, int64 (pages,) dates in microseconds."""
-
-    counts: Counter[str]
-    urls: npt.NDArray[np.uint64]
-    dates: npt.NDArray[np.int64]
+# A page of a file: a digest of its URL, and its date in microseconds.
+CAPTURE = np.dtype([("url", "S16"), ("date", np.int64)])
+Captures = npt.NDArray[np.void]  # of `CAPTURE`, (pages,), in the order of the pages
 
 
 def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> dict[str, int]:
@@ -82,34 +77,32 @@ def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> 
     parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
     large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES
     with run.workers(large=large) as workers:
-        tasks = list(zip(files, parts, strict=True))
-        captures = list(workers.map(read_warc, tasks, label="fetch", ordered=True))
-    dates = [file.dates for file in captures]
-    is_superseded = superseded(np.concatenate([file.urls for file in captures]), np.concatenate(dates))
-    ends = np.cumsum([len(part) for part in dates])
+        found = list(workers.map(read_warc, list(zip(files, parts, strict=True)), label="fetch", ordered=True))
+    is_superseded = superseded(np.concatenate([captures for _, captures in found]))
+    ends = np.cumsum([len(captures) for _, captures in found])
     for part, left_out in zip(parts, np.split(is_superseded, ends[:-1]), strict=True):
         writer.take(part, left_out=left_out)
     counts = Counter[str]()
-    for file in captures:
-        counts.update(file.counts)
+    for in_file, _ in found:
+        counts.update(in_file)
     return {**counts, "pages": writer.pages, "superseded": int(is_superseded.sum())}
 
 
-def read_warc(task: tuple[Path, Path]) -> Captures:
-    """Write the pages of a file into a folder of pages, which is replaced, and return what they are."""
+def read_warc(task: tuple[Path, Path]) -> tuple[Counter[str], Captures]:
+    """Write the pages of a file into a folder of pages, which is replaced; return what its records are, and these."""
     file, folder = task
     shutil.rmtree(folder, ignore_errors=True)
-    counts, digests, dates = Counter[str](records=0, truncated=0), bytearray(), list[int]()
+    counts, captures = Counter[str](records=0, truncated=0), list[tuple[bytes, int]]()
     with PagesWriter(folder) as writer:
         for headers, kind, page in warc_records(file):
             counts.update(("records", kind))
             if page:
                 writer.add(page)
-                digests += xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
-                dates.append(microseconds(headers.get("WARC-Date")))
+                url = xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
+                captures.append((url, microseconds(headers.get("WARC-Date"))))
                 counts["truncated"] += "WARC-Truncated" in headers
         writer.close()
-    return Captures(counts, np.frombuffer(digests, np.uint64).reshape(-1, 2), np.array(dates, np.int64))
+    return counts, np.array(captures, CAPTURE)
 
 
 def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
@@ -178,13 +171,18 @@ def _records(path: Path, stream: BinaryIO) -> Iterator[tuple[HeaderMap, str, Pag
 
 def _read_record(record: WarcRecord) -> tuple[str, Page | None]:
     """Return what a record is, and its page if that is ``pages``."""
-    kind = str(record.record_type)
+    kind, url = str(record.record_type), record.headers.get("WARC-Target-URI") or ""
     if kind not in WITH_PAGES:
         return (kind if kind in NO_PAGES else "other"), None
-    url = record.headers.get("WARC-Target-URI") or ""
-    obstacle = _obstacle(record, url)
-    if obstacle:
-        return obstacle, None
+    obstacles = {
+        "malformed": not url,
+        "not_http": not url.lower().startswith(("http:", "https:")),
+        "segmented": "WARC-Segment-Number" in record.headers,
+        "too_large": record.content_length > LARGEST_BODY,
+    }
+    for obstacle, is_there in obstacles.items():
+        if is_there:
+            return obstacle, None
     if kind == "response":
         return _read_response(url, record)
     content_type = record.headers.get("Content-Type")
@@ -193,23 +191,13 @@ def _read_record(record: WarcRecord) -> tuple[str, Page | None]:
     return "pages", Page(url, 200, content_type, None, record.reader.read())
 
 
-def _obstacle(record: WarcRecord, url: str) -> str:
-    """Return why a record holds no whole page; empty if it may hold one."""
-    if not url:
-        return "malformed"
-    if not url.lower().startswith(("http:", "https:")):
-        return "not_http"
-    if "WARC-Segment-Number" in record.headers:
-        return "segmented"
-    return "too_large" if record.content_length > LARGEST_BODY else ""
-
-
-def superseded(urls: npt.NDArray[np.uint64], dates: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def superseded(captures: Captures) -> npt.NDArray[np.bool_]:
     """Return bool (pages,): whether there is a capture of the same URL that is later, or as late and further on."""
     # `lexsort` is stable, so captures of a URL at the same time stay in their order.
-    order = np.lexsort((dates, urls[:, 1], urls[:, 0]))
-    is_superseded = np.zeros(len(dates), bool)
-    is_superseded[order[:-1]] = (urls[order[1:]] == urls[order[:-1]]).all(axis=1)
+    order = np.lexsort((captures["date"], captures["url"]))
+    urls = captures["url"][order]
+    is_superseded = np.zeros(len(captures), bool)
+    is_superseded[order[:-1]] = urls[1:] == urls[:-1]
     return is_superseded
 
 
@@ -236,19 +224,14 @@ def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
         return "undecodable", None
     if len(body) > LARGEST_BODY:
         return "too_large", None
-    return "pages", Page(url, status, _header(headers, b"Content-Type"), _location(url, status, headers), body)
+    location = _header(headers, b"Location") if 300 <= status < 400 else None
+    try:
+        location = None if location is None else urljoin(url, location.strip())
+    except ValueError:  # not an address, such as http://[
+        location = None
+    return "pages", Page(url, status, _header(headers, b"Content-Type"), location, body)
 
 
 def _header(headers: HeaderMap, name: bytes) -> str | None:
     sent = headers.get_bytes(name)
     return None if sent is None else header_text(sent)
-
-
-def _location(url: str, status: int, headers: HeaderMap) -> str | None:
-    location = _header(headers, b"Location")
-    if location is None or not 300 <= status < 400:
-        return None
-    try:
-        return urljoin(url, location.strip())
-    except ValueError:  # not an address, such as http://[
-        return None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_id
 from whitewater.web import aliases as module
-from whitewater.web.aliases import Address, Resolved, records_of, resolve
+from whitewater.web.aliases import RECORD, Address, Resolved, record_of, resolve
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,11 @@ def page(url: str, content: int, *, canonical: str | None = None, asked: str = "
 
 
 def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolved:
-    records = records_of(
-        [(each.url, each.to or each.url) for each in pages],
-        redirect=[each.content == 0 for each in pages],
-        content=[each.content.to_bytes(16, "little") for each in pages],
-        source=[each.source.to_bytes(16, "little") for each in pages],
-    )
+    digests = [{name: getattr(each, name).to_bytes(16, "little") for name in ("content", "source")} for each in pages]
+    records = [
+        record_of(each.url, each.to or each.url, redirect=each.content == 0, **digests[place])
+        for place, each in enumerate(pages)
+    ]
 
     def look_up(places: module.Indices) -> list[Address]:
         return [Address(pages[place].asked or pages[place].url, pages[place].url) for place in places.tolist()]
@@ -50,7 +49,7 @@ def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolved:
     def look_up_targets(places: module.Indices) -> list[module.Indices]:
         return [np.array([vertex_id(target) for target in pages[place].targets], np.int64) for place in places.tolist()]
 
-    found = resolve(records, merge=merge, look_up=look_up, look_up_targets=look_up_targets)
+    found = resolve(np.array(records, RECORD), merge=merge, look_up=look_up, look_up_targets=look_up_targets)
     assert sum(found.counts.values()) == len(pages)
     return found
 
@@ -156,9 +155,7 @@ def test_of_one_address_fetched_twice_a_document_counts_before_a_redirect_and_th
 
 
 def test_two_urls_of_one_id_are_refused() -> None:
-    records = records_of(
-        [("a", "a"), ("b", "b")], redirect=[False] * 2, content=[bytes(16)] * 2, source=[bytes(16)] * 2
-    )
+    records = np.array([record_of(url, url, redirect=False) for url in "ab"], RECORD)
     records["vertex"][1] = records["vertex"][0]
     with pytest.raises(IntegrityError, match="same 64-bit id"):
         resolve(

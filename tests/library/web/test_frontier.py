@@ -66,7 +66,7 @@ def test_what_is_too_deep_or_too_much_is_not_chosen_but_counted(tmp_path: Path) 
         assert not frontier.choose(most=0, deepest=3)
         assert frontier.choose(most=1, deepest=3)
         chosen(frontier)
-        assert frontier.outcomes(deepest=3) == {"beyond_depth": 2, "beyond_limits": 1, "fetched": 1}
+        assert frontier.counts(deepest=3) == {"beyond_depth": 2, "beyond_limits": 1, "fetched": 1}
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([(3, 0), (2, 4), (2, 5)])))
@@ -82,11 +82,12 @@ def test_after_a_stop_the_round_goes_on_and_pages_are_there(tmp_path: Path) -> N
     with stopped(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
         frontier.choose(most=3, deepest=9)
-        frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[visit("0")], links={"scheme": 2})
-        frontier.add_seconds(5.0)
+        frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[visit("0")], links=[("scheme", 2)])
+        frontier.add(counts=[("seconds", 5.0)])
     with open_frontier(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
-        assert (frontier.pages, frontier.seconds, frontier.links()) == (1, 5.0, {"scheme": 2})
+        assert (frontier.pages, frontier.seconds) == (1, 5.0)
+        assert frontier.counts(deepest=9) == {"beyond_limits": 4, "fetched": 1, "scheme": 2}
         assert frontier.choose(most=9, deepest=9)
         assert chosen(frontier) == ["a.example/b", "a.example/c"]
         assert frontier.choose(most=9, deepest=9)
@@ -98,9 +99,10 @@ def test_a_page_is_stored_with_all_that_it_brings_or_not_at_all(tmp_path: Path) 
     with open_frontier(tmp_path, SETTINGS) as frontier:
         frontier.add([visit("a")])
         frontier.choose(most=1, deepest=9)
+        visits = [Visit(None, 0, 0)]  # type: ignore[arg-type]
         with pytest.raises(sqlite3.IntegrityError):
-            frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[Visit(None, 0, 0)], links={"x": 1})  # type: ignore[arg-type]
-        assert (frontier.pages, list(frontier.read()), frontier.links()) == (0, [], {})
+            frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=visits, links=[("x", 1)])
+        assert (frontier.pages, list(frontier.read()), frontier.counts(deepest=9)) == (0, [], {"beyond_limits": 1})
         assert frontier.next_of("a.example") == visit("a")
 
 
@@ -110,14 +112,14 @@ def test_a_finished_crawl_begins_anew_and_a_stopped_one_of_other_settings_stays(
         frontier.add([visit("a")])
     for _ in range(2):
         with open_frontier(tmp_path, SETTINGS) as frontier:
-            assert frontier.outcomes(deepest=9) == {}
+            assert frontier.counts(deepest=9) == {}
             frontier.add([visit("a")])
         assert {path.name for path in tmp_path.iterdir()} == {
             f"{key(SETTINGS)}.finished.sqlite",
             f"{key(other)}.sqlite",
         }
     with open_frontier(tmp_path, other) as frontier:
-        assert frontier.outcomes(deepest=9) == {"beyond_limits": 1}
+        assert frontier.counts(deepest=9) == {"beyond_limits": 1}
     assert [path.name for path in tmp_path.iterdir()] == [f"{key(other)}.finished.sqlite"]
 
 

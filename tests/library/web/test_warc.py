@@ -25,7 +25,7 @@ from whitewater.step import Run
 from whitewater.web import http_body, warc
 from whitewater.web.http_body import UndecodableError, decoded
 from whitewater.web.pages import Page, PagesWriter, open_pages
-from whitewater.web.warc import microseconds, read_warcs, superseded, warc_records
+from whitewater.web.warc import CAPTURE, microseconds, read_warcs, superseded, warc_records
 from whitewater_apps.pagerank.config import Fetch
 
 HTML = b"<html><title>Whitewater</title><p>" + b"rapids " * 50 + b"</html>"
@@ -185,8 +185,8 @@ def test_one_capture_of_each_url_remains(captures: list[tuple[int, int, int]]) -
     for place, (high, low, date) in enumerate(captures):
         if (high, low) not in latest or captures[latest[high, low]][2] <= date:
             latest[high, low] = place
-    urls = np.array([each[:2] for each in captures], np.uint64).reshape(-1, 2)
-    found = superseded(urls, np.array([each[2] for each in captures], np.int64))
+    pages = [(bytes([high, *[0] * 14, low]), date) for high, low, date in captures]
+    found = superseded(np.array(pages, CAPTURE))
     assert np.flatnonzero(~found).tolist() == sorted(latest.values())
 
 

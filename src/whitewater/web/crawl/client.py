@@ -6,16 +6,13 @@ Of a request comes a whole answer, or a fault that has a reason. Section numbers
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import math
 import re
-import ssl
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -27,13 +24,20 @@ from whitewater.io.remote import seconds_to_wait
 from whitewater.web import urls
 from whitewater.web.config import Crawl
 from whitewater.web.http_body import UndecodableError, decoded, header_text
-from whitewater.web.pages import REDIRECTS
+from whitewater.web.pages import REDIRECTS, Page
 
 logger = logging.getLogger(__name__)
 
 # What is not an answer; half a one, or one that cannot be understood; and one that is not wanted.
 Reason = Literal["timeout", "no_answer", "incomplete", "malformed", "encoding", "content_type", "too_large"]
 UNWANTED: frozenset[Reason] = frozenset({"content_type", "too_large"})
+
+# The first that fits a fault counts.
+REASONS: dict[type[Exception], Reason] = {
+    UndecodableError: "encoding", TimeoutError: "timeout", aiohttp.ClientPayloadError: "incomplete",
+    aiohttp.ClientConnectionError: "no_answer", OSError: "no_answer", aiohttp.ClientError: "malformed",
+    HttpProcessingError: "malformed", ValueError: "malformed",
+}  # fmt: skip
 
 # 203 is a 200 that a proxy has changed; a 206 would be a part of a page, and nobody asked for one.
 WITH_BODY = frozenset({200, 203})
@@ -51,19 +55,12 @@ TRANSIENT = frozenset({408, 425, TOO_MANY_REQUESTS, 500, 502, 503, 504})
 LONGEST_DETAIL = 200  # characters; HTTP libraries quote what they do not understand
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A whole answer: its status, the headers that matter here as they were sent, and its decoded body.
+class Answer(NamedTuple):
+    """A whole answer, its body decoded and its location in normal form; and two of its headers as they were sent."""
 
-    ``target`` is where a redirect leads, in normal form.
-    """
-
-    status: int
-    content_type: str | None
+    page: Page
     location: str | None
     retry_after: str | None
-    body: bytes
-    target: str | None
 
 
 class AnswerError(Exception):
@@ -132,16 +129,16 @@ class PoliteClient:
         try:
             answer = await self._get(place, maximum_bytes=LARGEST_ROBOTS, media_types=None)
             for _ in range(MAXIMUM_ROBOTS_REDIRECTS):
-                if answer.target is not None:
-                    answer = await self._get(answer.target, maximum_bytes=LARGEST_ROBOTS, media_types=None)
+                if answer.page.location is not None:
+                    answer = await self._get(answer.page.location, maximum_bytes=LARGEST_ROBOTS, media_types=None)
         except AnswerError as fault:
             logger.warning("%s: %s; nothing is asked for there", place, fault)
             return None
         # "Too many requests" is not permission for more of them, although 2.3.1.3 counts it among those that are.
-        if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:
-            logger.warning("%s: status %d; nothing is asked for there", place, answer.status)
+        status, body = answer.page.status, answer.page.body
+        if status >= 500 or status == TOO_MANY_REQUESTS:
+            logger.warning("%s: status %d; nothing is asked for there", place, status)
             return None
-        body = answer.body
         if len(body) >= LARGEST_ROBOTS:
             # Half of "Disallow: /private" would forbid everything.
             body = body[: body.rfind(b"\n", 0, LARGEST_ROBOTS) + 1]
@@ -149,7 +146,8 @@ class PoliteClient:
         return Protego.parse(body.decode("utf-8-sig", "replace"))
 
     async def _get(self, url: str, *, maximum_bytes: int, media_types: Collection[str] | None) -> Answer:
-        for attempt in itertools.count():
+        attempt = 0
+        while True:
             last = attempt == self._settings.retries
             await self._turn(host_of(url))
             try:
@@ -159,13 +157,13 @@ class PoliteClient:
                     raise
                 said, pause = str(fault), 0.0
             else:
-                if last or answer.status not in TRANSIENT:
+                if last or answer.page.status not in TRANSIENT:
                     return answer
-                said, pause = f"status {answer.status}", seconds_to_wait(answer.retry_after)
+                said, pause = f"status {answer.page.status}", seconds_to_wait(answer.retry_after)
             pause = min(max(pause, FIRST_PAUSE * 2**attempt), LONGEST_PAUSE)
             logger.info("%s: %s; trying again in %.1f s", url, said, pause)
             await asyncio.sleep(pause)
-        raise AssertionError  # itertools.count does not end
+            attempt += 1
 
     async def _turn(self, host: str) -> None:
         """Wait until the host may be asked again, and take the turn."""
@@ -195,7 +193,7 @@ async def ask(
                     raise AnswerError("content_type", kind or "none is named")
                 body = await _body(response, maximum_bytes, cut=media_types is None)
             target = urls.normalize(location, url) if location and response.status in REDIRECTS else None
-            return Answer(response.status, kind, location, pause, body, target)
+            return Answer(Page(url, response.status, kind, target, body), location, pause)
 
 
 async def _body(response: aiohttp.ClientResponse, maximum_bytes: int, *, cut: bool) -> bytes:
@@ -234,16 +232,9 @@ def _explained() -> Iterator[None]:
     """Turn what the network, TLS, HTTP and compression can do wrong into faults."""
     try:
         yield
-    except UndecodableError as error:
-        raise AnswerError("encoding", str(error)) from error
-    except TimeoutError as error:
-        raise AnswerError("timeout", str(error)) from error
-    except aiohttp.ClientPayloadError as error:
-        raise AnswerError("incomplete", str(error)) from error
-    except (aiohttp.ClientConnectionError, ssl.SSLError, OSError) as error:
-        raise AnswerError("no_answer", str(error)) from error
-    except (aiohttp.ClientError, HttpProcessingError, ValueError) as error:
-        raise AnswerError("malformed", str(error)) from error
+    except tuple(REASONS) as error:
+        reason = next(reason for kind, reason in REASONS.items() if isinstance(error, kind))
+        raise AnswerError(reason, str(error)) from error
 
 
 def host_of(url: str) -> str:

@@ -38,7 +38,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.io.store import exclusive
 from whitewater.web import urls
 from whitewater.web.config import Crawl
-from whitewater.web.crawl.client import WITH_BODY, Answer, AnswerError, PoliteClient, host_of, open_session
+from whitewater.web.crawl.client import WITH_BODY, AnswerError, PoliteClient, host_of, open_session
 from whitewater.web.crawl.frontier import Frontier, Visit, open_frontier
 from whitewater.web.page_content import base_of, page_links, read_page
 from whitewater.web.pages import REDIRECTS, Page, PagesWriter
@@ -72,7 +72,7 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     with exclusive(frontier / "lock"), open_frontier(frontier, settings) as state:
         state.add([Visit(url, depth=0, redirects=0) for url in start_urls])
         asyncio.run(_Crawler(settings, hosts, state).run())
-        counts = {**state.outcomes(deepest=settings.maximum_depth), **state.links()}
+        counts = state.counts(deepest=settings.maximum_depth)
         failures = [f"{url}: {state.became(url)}" for url in start_urls]
         for page in state.read():
             writer.add(page)
@@ -141,7 +141,7 @@ class _Crawler:
         """Note the time and say how far the crawl is, every few seconds."""
         while True:
             await asyncio.sleep(PROGRESS_SECONDS)
-            self._frontier.add_seconds(PROGRESS_SECONDS)
+            self._frontier.add(counts=[("seconds", PROGRESS_SECONDS)])
             pages, most = self._frontier.pages, self._settings.maximum_pages
             extra = {"progress": pages / most}
             logger.info("%d of at most %d pages, %d URLs of this round to go", pages, most, self._frontier.chosen(),
@@ -164,51 +164,41 @@ class _Crawler:
             raise group.exceptions[0] from None
 
     async def _visit(self, visit: Visit, client: PoliteClient) -> None:
+        """Ask for a URL, unless its host is given up or its robots.txt does not allow it, and settle it."""
         host = host_of(visit.url)
-        if self._silent[host] >= GIVE_UP:
-            self._frontier.settle(visit.url, "host_given_up")
-            return
-        refusal = await client.refusal(visit.url)
+        refusal = "host_given_up" if self._silent[host] >= GIVE_UP else await client.refusal(visit.url)
         if refusal:
             self._frontier.settle(visit.url, refusal)
             return
         try:
             answer = await client.page(visit.url)
         except AnswerError as fault:
-            self._failed(visit, fault)
-        else:
-            self._silent[host] = 0
-            await self._answered(visit, answer)
-
-    def _failed(self, visit: Visit, fault: AnswerError) -> None:
-        host = host_of(visit.url)
-        self._silent[host] = self._silent[host] + 1 if fault.reason in ("timeout", "no_answer") else 0
-        if self._silent[host] == GIVE_UP:
-            logger.warning("%s is not asked any more: %d URLs in succession had no answer", host, GIVE_UP)
-        if fault.reason != "content_type":
-            logger.warning("%s: %s", visit.url, fault)
-        self._frontier.settle(visit.url, fault.reason)
-
-    async def _answered(self, visit: Visit, answer: Answer) -> None:
-        page = Page(visit.url, answer.status, answer.content_type, answer.target, answer.body)
-        if answer.status in WITH_BODY:
+            self._silent[host] = self._silent[host] + 1 if fault.reason in ("timeout", "no_answer") else 0
+            if self._silent[host] == GIVE_UP:
+                logger.warning("%s is not asked any more: %d URLs in succession had no answer", host, GIVE_UP)
+            if fault.reason != "content_type":
+                logger.warning("%s: %s", visit.url, fault)
+            self._frontier.settle(visit.url, fault.reason)
+            return
+        self._silent[host] = 0
+        page, outcome = answer.page, f"status_{answer.page.status}"
+        visits, links = list[Visit](), Counter[str]()
+        if page.status in WITH_BODY:
             # In a thread: large pages take seconds, in which other hosts would seem to be silent.
             outcome, (visits, links) = "fetched", await asyncio.to_thread(self._links, visit, page)
-        elif answer.status in REDIRECTS and answer.location:
+        elif page.status in REDIRECTS and answer.location:
             outcome, (visits, links) = "redirected", self._target(visit, answer.location, visit.url)
-        else:
-            outcome, visits, links = f"status_{answer.status}", [], Counter[str]()
-        self._frontier.settle(visit.url, outcome, page=page, visits=visits, links=links)
+        self._frontier.settle(visit.url, outcome, page=page, visits=visits, links=links.items())
 
     def _links(self, visit: Visit, page: Page) -> tuple[list[Visit], Counter[str]]:
         """Return where a page leads, and how many of its links are not followed."""
         html = read_page(page, maximum_bytes=self._settings.maximum_bytes)
         if isinstance(html, str):
             return [], Counter({f"links_of_{html}": 1})
-        links = page_links(html, page.url, nofollow=True)
-        visits = [Visit(url, visit.depth + 1, redirects=0) for url in links.targets if urls.host(url) in self._hosts]
-        left_out = Counter({f"links_{kind}": number for kind, number in links.left_out.items() if kind != "repeated"})
-        left_out["links_other_host"] += len(links.targets) - len(visits)
+        targets, kinds = page_links(html, page.url, nofollow=True)
+        visits = [Visit(url, visit.depth + 1, redirects=0) for url in targets if urls.host(url) in self._hosts]
+        left_out = Counter({f"links_{kind}": number for kind, number in kinds.items() if kind != "repeated"})
+        left_out["links_other_host"] += len(targets) - len(visits)
         if html.refresh is not None:  # a redirect in the words of HTML
             target, why = self._target(visit, html.refresh, base_of(html, page.url))
             visits, left_out = [*visits, *target], left_out + why

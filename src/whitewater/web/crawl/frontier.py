@@ -14,11 +14,11 @@ import hashlib
 import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whitewater.errors import InputError, ResourceError
 from whitewater.web.config import Crawl
@@ -64,11 +64,11 @@ SELECT CASE WHEN state NOT IN ('waiting', 'chosen') THEN state
             WHEN depth > ? THEN 'beyond_depth' ELSE 'beyond_limits' END, count(*)
 FROM urls GROUP BY 1 ORDER BY 1
 """
+_LINKS = "SELECT * FROM counts WHERE kind <> 'seconds' ORDER BY kind"
 _BECAME = "SELECT ifnull('redirected to ' || location, state) FROM urls LEFT JOIN pages USING (url) WHERE url = ?"
 
 
-@dataclass(frozen=True)
-class Visit:
+class Visit(NamedTuple):
     """A URL to be asked for: the links, and the redirects since the last link, that lead to it from a start URL."""
 
     url: str
@@ -88,15 +88,10 @@ class Frontier:
         """Seconds that the crawl has taken so far, in all processes together."""
         return float(self._value("SELECT number FROM counts WHERE kind = 'seconds'"))
 
-    def add_seconds(self, seconds: float) -> None:
-        """Note that the crawl took more time."""
+    def add(self, visits: Collection[Visit] = (), counts: Collection[tuple[str, float]] = ()) -> None:
+        """Add URLs that were seen, of which known ones stay as they are or become less deep, and add to counts."""
         with self._connection:
-            self._connection.execute(_COUNT, ("seconds", seconds))
-
-    def add(self, visits: Collection[Visit]) -> None:
-        """Add URLs that were seen; those that are known stay as they are, or become less deep."""
-        with self._connection:
-            self._add(visits)
+            self._add(visits, counts)
 
     def choose(self, *, most: int, deepest: int) -> list[str]:
         """Begin a round of at most so many URLs, unless one is under way; return the hosts of those to be visited."""
@@ -117,31 +112,24 @@ class Frontier:
         return Visit(*row) if row else None
 
     def settle(
-        self,
-        url: str,
-        outcome: str,
-        *,
-        page: Page | None = None,
-        visits: Collection[Visit] = (),
-        links: Mapping[str, int] | None = None,
-    ) -> None:
+        self, url: str, outcome: str, *, page: Page | None = None, visits: Collection[Visit] = (),
+        links: Collection[tuple[str, float]] = (),
+    ) -> None:  # fmt: skip
         """Store what became of a URL: one word, its page if there is one, URLs that it leads to, and links left out."""
         with self._connection:
             self._connection.execute("UPDATE urls SET state = ? WHERE url = ?", (outcome, url))
             if page is not None:
                 row = (page.url, page.status, page.content_type, page.location, zlib.compress(page.body, 1))
                 self._connection.execute("INSERT INTO pages VALUES (?, ?, ?, ?, ?)", row)
-            self._add(visits)
-            self._connection.executemany(_COUNT, (links or {}).items())
+            self._add(visits, links)
         self.pages += page is not None
 
-    def outcomes(self, *, deepest: int) -> dict[str, int]:
-        """Return the number of URLs by outcome; those without one are beyond the greatest depth, or other limits."""
-        return dict(self._connection.execute(_OUTCOMES, (deepest,)))
+    def counts(self, *, deepest: int) -> dict[str, int]:
+        """Return the number of URLs by outcome, and of links that were not followed by kind.
 
-    def links(self) -> dict[str, int]:
-        """Return the number of links that were not followed, by kind."""
-        return dict(self._connection.execute("SELECT * FROM counts WHERE kind <> 'seconds' ORDER BY kind"))
+        URLs without an outcome are beyond the greatest depth, or other limits.
+        """
+        return dict(chain(self._connection.execute(_OUTCOMES, (deepest,)), self._connection.execute(_LINKS)))
 
     def became(self, url: str) -> str:
         """Tell what became of a URL."""
@@ -153,9 +141,10 @@ class Frontier:
         for url, status, content_type, location, body in rows:
             yield Page(url, status, content_type, location, zlib.decompress(body))
 
-    def _add(self, visits: Collection[Visit]) -> None:
+    def _add(self, visits: Collection[Visit], counts: Collection[tuple[str, float]]) -> None:
         rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
         self._connection.executemany(_ADD, rows)
+        self._connection.executemany(_COUNT, counts)
 
     def _value(self, query: str, *parameters: str) -> Any:
         return self._connection.execute(query, parameters).fetchone()[0]
