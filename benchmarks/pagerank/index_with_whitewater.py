@@ -11,7 +11,7 @@ from whitewater.io.folder import numbered_files
 from whitewater.process import exit_fast, start_fast
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
-from whitewater.text.index_folder import write_postings, write_terms
+from whitewater.text.index_folder import write_postings
 from whitewater.text.postings import BLOCK_BYTES, cut, merge
 from whitewater_apps.pagerank.steps.index import tokenize_groups
 
@@ -25,7 +25,6 @@ def build(work: Work) -> None:
         blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=work.threads)
     write_postings(work.folder, postings)
-    write_terms(work.folder, postings)
 
 
 if __name__ == "__main__":

@@ -137,17 +137,12 @@ def write_documents(
             start = stop
 
 
-def write_terms(path: Path, postings: Postings) -> None:
-    """Write the terms."""
+def write_postings(path: Path, postings: Postings) -> None:
+    """Write the terms and their postings: differences packed into bits are as small as zstd makes them, and faster."""
     path.mkdir(parents=True, exist_ok=True)
     pq.write_table(
         postings.terms, path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd", use_dictionary=False
     )  # fmt: skip
-
-
-def write_postings(path: Path, postings: Postings) -> None:
-    """Write the postings. Differences packed into bits are as small as zstd makes them, and faster."""
-    path.mkdir(parents=True, exist_ok=True)
     columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
     places = {} if postings.positions is None else {"positions": postings.positions}
     packed = [*columns, *(f"{name}.list.element" for name in places)]

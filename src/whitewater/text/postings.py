@@ -74,8 +74,7 @@ def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     """Cut titles and texts into words. Raises pyarrow.ArrowInvalid if a text is not UTF-8."""
     from whitewater.text.token_kernels import tokenize
 
-    known = characters()
-    tokens, counts, starts, chunks = tokenize(_buffers(titles), _buffers(texts), (known.kinds, known.lower))
+    tokens, counts, starts, chunks = tokenize(_buffers(titles), _buffers(texts), characters())
     letters = chunks.astype(">u8").view(np.uint8)
     ends = np.append(0, np.cumsum(letters > 0))[8 * starts]
     dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters[letters > 0]))

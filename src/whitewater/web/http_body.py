@@ -42,10 +42,10 @@ def decoded(body: bytes, *, content_encoding: str, transfer_encoding: str = "", 
     return body
 
 
-def header_text(sent: bytes) -> str:
-    """Return a header as text: of bytes that are not UTF-8 each counts as the character of its number."""
+def header_text(sent: bytes | None) -> str | None:
+    """Return a header, if there is one, as text: of bytes that are not UTF-8 each is the character of its number."""
     try:
-        return sent.decode()
+        return None if sent is None else sent.decode()
     except UnicodeDecodeError:
         return sent.decode("latin-1")
 

@@ -224,14 +224,10 @@ def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
         return "undecodable", None
     if len(body) > LARGEST_BODY:
         return "too_large", None
-    location = _header(headers, b"Location") if 300 <= status < 400 else None
+    content_type = header_text(headers.get_bytes(b"Content-Type"))
+    location = header_text(headers.get_bytes(b"Location")) if 300 <= status < 400 else None
     try:
         location = None if location is None else urljoin(url, location.strip())
     except ValueError:  # not an address, such as http://[
         location = None
-    return "pages", Page(url, status, _header(headers, b"Content-Type"), location, body)
-
-
-def _header(headers: HeaderMap, name: bytes) -> str | None:
-    sent = headers.get_bytes(name)
-    return None if sent is None else header_text(sent)
+    return "pages", Page(url, status, content_type, location, body)

@@ -81,7 +81,6 @@ def make_index(path: Path, pages: Sequence[Page], *, vertices: int | None = None
     documents = write_documents(path.with_name(f"{path.name}-documents"), pages)
     ranks = np.array([page.rank for page in pages])
     index_folder.write_documents(path, DOCUMENTS.parts(documents), lengths=postings.lengths, ranks=ranks)
-    index_folder.write_terms(path, postings)
     index_folder.write_postings(path, postings)
     index_folder.finish_index(path, postings, chosen, vertices=vertices or len(pages))
     return index_folder.open_index(path)

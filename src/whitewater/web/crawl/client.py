@@ -186,7 +186,9 @@ async def ask(
     with _explained():
         # The URL is sent as it is: in another form, the page that is stored would not be the one that was asked for.
         async with session.get(URL(url, encoded=True), allow_redirects=False) as response:
-            kind, location, pause = (_header(response, name) for name in ("Content-Type", "Location", "Retry-After"))
+            sent = {name.lower(): value for name, value in reversed(response.raw_headers)}  # the first of each
+            names = (b"content-type", b"location", b"retry-after")
+            kind, location, pause = (header_text(sent.get(name)) for name in names)
             body = b""
             if response.status in WITH_BODY:
                 if media_types is not None and (kind or "").partition(";")[0].strip().lower() not in media_types:
@@ -214,11 +216,6 @@ async def _body(response: aiohttp.ClientResponse, maximum_bytes: int, *, cut: bo
     if not too_large and protocol is not None and isinstance(protocol.exception(), HttpProcessingError):
         raise AnswerError("malformed", "the body is longer than its Content-Length")
     return body
-
-
-def _header(response: aiohttp.ClientResponse, name: str) -> str | None:
-    sent = response.headers.get(name)
-    return None if sent is None else header_text(sent.encode("utf-8", "surrogateescape"))
 
 
 async def _once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:

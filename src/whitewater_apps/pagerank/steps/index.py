@@ -17,7 +17,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
-from whitewater.text.index_folder import finish_index, write_documents, write_postings, write_terms
+from whitewater.text.index_folder import finish_index, write_documents, write_postings
 from whitewater.text.postings import BLOCK_BYTES, Block, cut, merge, tokenize_block
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,6 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
         writing = [
             pool.submit(write_documents, index, groups, lengths=postings.lengths, ranks=ranks),
             pool.submit(write_postings, index, postings),
-            pool.submit(write_terms, index, postings),
         ]
     for each in writing:
         each.result()

@@ -13,7 +13,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Simulate
 from whitewater_apps.pagerank.synthetic import html, sites
-from whitewater_apps.pagerank.synthetic.archive import Archive
+from whitewater_apps.pagerank.synthetic.archive import record_of
 from whitewater_apps.pagerank.synthetic.linking import draw_links, draw_out_degrees
 from whitewater_apps.pagerank.synthetic.words import (
     Numbers,
@@ -90,15 +90,14 @@ def simulate(run: Run[Simulate], *, web: Output, queries: Output) -> None:
     """
     made = make_web(run.settings)
     pages = len(made.pages)
+    blocks = (range(first, min(first + BLOCK_PAGES, pages)) for first in range(0, pages, BLOCK_PAGES))
+    of_pages = (_of_block(made, block, settings=run.settings) for block in blocks)
     with web.open("wb") as file:
-        archive = Archive(file)
-        for first in range(0, pages, BLOCK_PAGES):
-            _write_block(made, archive, range(first, min(first + BLOCK_PAGES, pages)), settings=run.settings)
-        _write_rest(made, archive)
+        records = sum(bool(file.write(record)) for record in chain(chain.from_iterable(of_pages), _of_the_rest(made)))
     with queries.open("w", encoding="utf-8", newline="") as file:
         rows = [(" ".join(each.words), made.pages[each.answer].url) for each in made.questions]
         csv.writer(file, lineterminator="\n").writerows([("query", "url"), *rows])
-    run.note(**counts(made), records=archive.records, dirt=DIRT)
+    run.note(**counts(made), records=records, dirt=DIRT)
     logger.info("simulated %d pages with %d links", pages, len(made.source))
 
 
@@ -202,7 +201,8 @@ def counts(web: Web) -> dict[str, object]:
     }
 
 
-def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate) -> None:
+def _of_block(web: Web, block: range, *, settings: Simulate) -> Iterator[bytes]:
+    """Yield the records of some pages."""
     random = np.random.default_rng((settings.seed, 1 + block.start // BLOCK_PAGES))
     rows = slice(block.start, block.stop)
     lengths = draw_lengths(web.lengths[rows], mean=settings.words, random=random)
@@ -228,7 +228,7 @@ def _write_block(web: Web, archive: Archive, block: range, *, settings: Simulate
             fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
         )
         for address in (web.pages[page], copy.address) if copy else (web.pages[page],):
-            archive.add(address.url, body, content_type=encoding.content_type)
+            yield record_of(address.url, body, content_type=encoding.content_type)
 
 
 def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
@@ -254,16 +254,16 @@ def _base(web: Web, page: int) -> sites.Address:
     return web.pages[page]._replace(path="/archive/") if web.features["base_pages"][page] else web.pages[page]
 
 
-def _write_rest(web: Web, archive: Archive) -> None:
-    """Write what is not a page: redirects, the answers that there is none, and the image."""
+def _of_the_rest(web: Web) -> Iterator[bytes]:
+    """Yield the records of what is not a page: redirects, the answers that there is none, and the image."""
     for each in web.redirects:
         location = each.location.target if each.relative else each.location.url
-        archive.add(each.address.url, b"", status=each.status, content_type=HTML, location=location)
+        yield record_of(each.address.url, b"", status=each.status, content_type=HTML, location=location)
     for address in web.missing:
         # Such answers have links, which lead from no page.
         body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
-        archive.add(address.url, body, status=404, content_type=HTML)
-    archive.add(web.places[-1].url, html.PICTURE, content_type="image/png")
+        yield record_of(address.url, body, status=404, content_type=HTML)
+    yield record_of(web.places[-1].url, html.PICTURE, content_type="image/png")
 
 
 if __name__ == "__main__":

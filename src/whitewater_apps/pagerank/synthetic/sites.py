@@ -13,7 +13,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from whitewater_apps.pagerank.synthetic.words import Numbers, Vocabulary, draw_topic_words
+from whitewater_apps.pagerank.synthetic.words import Numbers, Vocabulary, topic_words
 
 TOPICS = (
     "astronomy", "bread", "chess", "dunes", "economy", "fjords", "gardens", "harbours", "insects", "jazz", "kites",
@@ -97,8 +97,8 @@ def place_pages(
     weights = 1 / (every + 3.0)
     first = np.tile(every, LEAST_PAGES)
     topic = np.concatenate([first, random.choice(every, pages - len(first), p=weights / weights.sum())])
-    titles = vocabulary.words[draw_topic_words(np.repeat(topic[:, np.newaxis], TITLE_WORDS, 1), random=random)]
-    sections = vocabulary.words[draw_topic_words(np.repeat(every[:, np.newaxis], SECTIONS, 1), random=random)]
+    titles = vocabulary.words[topic_words(topic[:, np.newaxis], random.random((pages, TITLE_WORDS)))]
+    sections = vocabulary.words[topic_words(every[:, np.newaxis], random.random((len(topics), SECTIONS)))]
     section = sections[topic, random.integers(SECTIONS, size=pages)]
     on_blog, is_folder = random.random(pages) < 0.25, random.random(pages) < 0.3
     addresses = [Address(f"www.{name}.example", "/") for name in topics]

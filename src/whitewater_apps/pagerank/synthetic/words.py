@@ -77,31 +77,15 @@ def invent_vocabulary(topics: int, *, random: np.random.Generator) -> Vocabulary
     return Vocabulary(np.concatenate([np.array(STOP_WORDS, dtype=object), used]), special[:, 2], special[:, :2])
 
 
-def draw_topic_words(topics: Numbers, *, random: np.random.Generator) -> Numbers:
-    """Return the number of a word of each topic, by its frequency."""
-    return _topic_words(topics, random.random(topics.shape))
-
-
-def _draw_words(topics: Numbers, *, random: np.random.Generator) -> Numbers:
-    """Return the number of a word for each place of a text, by the topic of the place."""
-    kind, place = random.random(len(topics)), random.random(len(topics))
-    return np.select(
-        [kind < STOP_WORDS_SHARE, kind < STOP_WORDS_SHARE + OF_ALL_SHARE],
-        [_rank(place, len(STOP_WORDS)), len(STOP_WORDS) + _rank(place, OF_ALL)],
-        _topic_words(topics, place),
-    )
-
-
-def _topic_words(topics: Numbers, uniform: npt.NDArray[np.float64]) -> Numbers:
+def topic_words(topics: Numbers, uniform: npt.NDArray[np.float64]) -> Numbers:
+    """Return the number of a word of each topic, by its frequency, for uniform random numbers."""
     return len(STOP_WORDS) + OF_ALL + topics * OF_TOPIC + _rank(uniform, OF_TOPIC)
 
 
 def _rank(uniform: npt.NDArray[np.float64], words: int) -> Numbers:
     """Turn uniform numbers into ranks from 0."""
-    weights = 1 / (np.arange(1, words + 1) + OFFSET)
-    cumulated = np.cumsum(weights) / weights.sum()
-    cumulated[-1] = 1.0
-    return np.searchsorted(cumulated, uniform, side="right")
+    cumulated = np.cumsum(1 / (np.arange(1, words + 1) + OFFSET))
+    return np.searchsorted(cumulated[:-1] / cumulated[-1], uniform, side="right")
 
 
 def draw_lengths(factors: npt.NDArray[np.float64], *, mean: int, random: np.random.Generator) -> Numbers:
@@ -116,7 +100,13 @@ def write_paragraphs(
 ) -> Iterator[list[str]]:
     """Yield the paragraphs of each page, of a topic and a number of words each."""
     ends = np.cumsum(lengths)
-    words = vocabulary.words[_draw_words(np.repeat(topics, lengths), random=random)].tolist()
+    kind, uniform = random.random(ends[-1]), random.random(ends[-1])
+    numbers = np.select(
+        [kind < STOP_WORDS_SHARE, kind < STOP_WORDS_SHARE + OF_ALL_SHARE],
+        [_rank(uniform, len(STOP_WORDS)), len(STOP_WORDS) + _rank(uniform, OF_ALL)],
+        topic_words(np.repeat(topics, lengths), uniform),
+    )
+    words = vocabulary.words[numbers].tolist()
     stops = random.random(len(words)) < 1 / WORDS_OF_A_SENTENCE
     stops[ends - 1] = True
     # Each page begins a sentence, since the one before it has ended one.
