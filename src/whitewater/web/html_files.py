@@ -30,26 +30,22 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
     Raises ConfigError if ``base_url`` is not an http or https address; InputError if the folder does not exist, has no
     HTML files, or holds something that cannot be read.
     """
-    folder, base = Path(settings.folder).expanduser(), _base(settings.base_url)
+    folder, parts = Path(settings.folder).expanduser(), urlsplit(settings.base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ConfigError(f"pagerank.fetch.html.base_url is {settings.base_url!r}: give an address such as "
+                          "https://example.org/.")  # fmt: skip
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
     for path in sorted(html_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
-        name = base + quote(os.fsencode(path.relative_to(folder).as_posix()))
+        name = quote(os.fsencode(path.relative_to(folder).as_posix()))
         body, file = _read(path)
         files.append(file)
         if body is None:
             counts["too_large"] += 1
         else:
-            writer.add(Page(name, 200, None, None, body))
+            writer.add(Page(f"{settings.base_url.removesuffix('/')}/{name}", 200, None, None, body))
     if not files:
         raise InputError(f"{folder} has no files {', '.join(sorted(ENDINGS))}. Check pagerank.fetch.html.folder.")
     return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
-
-
-def _base(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError(f"pagerank.fetch.html.base_url is {url!r}: give an address such as https://example.org/.")
-    return url if url.endswith("/") else f"{url}/"
 
 
 def html_files(folder: Path, counts: Counter[str]) -> Iterator[Path]:

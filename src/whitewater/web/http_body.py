@@ -44,8 +44,10 @@ def decoded(body: bytes, *, content_encoding: str, transfer_encoding: str = "", 
 
 def header_text(sent: bytes | None) -> str | None:
     """Return a header, if there is one, as text: of bytes that are not UTF-8 each is the character of its number."""
+    if sent is None:
+        return None
     try:
-        return None if sent is None else sent.decode()
+        return sent.decode()
     except UnicodeDecodeError:
         return sent.decode("latin-1")
 

@@ -10,7 +10,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -118,19 +118,12 @@ class PoliteClient:
         self._delays[host] = max(self._delays.get(host, self._settings.delay), asked)
         return None if rules.can_fetch(url, self._agent) else "robots"
 
-    async def page(self, url: str) -> Answer:
-        """Return the answer of the last try; one of a status that may pass (429, 503 and the like) is the last one's.
-
-        Raises AnswerError if there is none.
-        """
-        return await self._get(url, maximum_bytes=self._settings.maximum_bytes, media_types=MEDIA_TYPES)
-
     async def _read_robots(self, place: str) -> Protego | None:
         try:
-            answer = await self._get(place, maximum_bytes=LARGEST_ROBOTS, media_types=None)
+            answer = await self.page(place, is_robots=True)
             for _ in range(MAXIMUM_ROBOTS_REDIRECTS):
                 if answer.page.location is not None:
-                    answer = await self._get(answer.page.location, maximum_bytes=LARGEST_ROBOTS, media_types=None)
+                    answer = await self.page(answer.page.location, is_robots=True)
         except AnswerError as fault:
             logger.warning("%s: %s; nothing is asked for there", place, fault)
             return None
@@ -145,13 +138,17 @@ class PoliteClient:
         # A body is there only with success: with all else the file is unavailable, and everything allowed (2.3.1.3).
         return Protego.parse(body.decode("utf-8-sig", "replace"))
 
-    async def _get(self, url: str, *, maximum_bytes: int, media_types: Collection[str] | None) -> Answer:
+    async def page(self, url: str, *, is_robots: bool = False) -> Answer:
+        """Return the answer of the last try; one of a status that may pass (429, 503 and the like) is the last one's.
+
+        Raises AnswerError if there is none.
+        """
         attempt = 0
         while True:
             last = attempt == self._settings.retries
             await self._turn(host_of(url))
             try:
-                answer = await ask(self._session, url, maximum_bytes=maximum_bytes, media_types=media_types)
+                answer = await ask(self._session, url, self._settings.maximum_bytes, is_robots=is_robots)
             except AnswerError as fault:
                 if last or fault.reason in UNWANTED:
                     raise
@@ -174,12 +171,11 @@ class PoliteClient:
         self._begun[host] = max(self._begun[host], time.monotonic())
 
 
-async def ask(
-    session: aiohttp.ClientSession, url: str, *, maximum_bytes: int, media_types: Collection[str] | None
-) -> Answer:
+async def ask(session: aiohttp.ClientSession, url: str, maximum_bytes: int, *, is_robots: bool) -> Answer:
     """Ask for a URL in normal form; redirects are answers like others, and bodies of errors are not read.
 
-    A body of more than ``maximum_bytes`` is a fault or, where all media types are wanted (None), cut off about there.
+    A page of more than ``maximum_bytes`` is a fault, as one of another type than `MEDIA_TYPES`. A robots.txt may be of
+    any type, and is cut off after about `LARGEST_ROBOTS`.
 
     Raises AnswerError if no whole answer came, or one that is not wanted.
     """
@@ -191,9 +187,9 @@ async def ask(
             kind, location, pause = (header_text(sent.get(name)) for name in names)
             body = b""
             if response.status in WITH_BODY:
-                if media_types is not None and (kind or "").partition(";")[0].strip().lower() not in media_types:
+                if not is_robots and (kind or "").partition(";")[0].strip().lower() not in MEDIA_TYPES:
                     raise AnswerError("content_type", kind or "none is named")
-                body = await _body(response, maximum_bytes, cut=media_types is None)
+                body = await _body(response, LARGEST_ROBOTS if is_robots else maximum_bytes, cut=is_robots)
             target = urls.normalize(location, url) if location and response.status in REDIRECTS else None
             return Answer(Page(url, response.status, kind, target, body), location, pause)
 
@@ -206,14 +202,15 @@ async def _body(response: aiohttp.ClientResponse, maximum_bytes: int, *, cut: bo
         sent += piece
         if len(sent) > maximum_bytes:
             break
-    too_large, body = len(sent) > maximum_bytes, bytes(sent)
-    if cut or not too_large:
+    body = bytes(sent)
+    if cut or len(body) <= maximum_bytes:
         body = decoded(body, content_encoding=response.headers.get("Content-Encoding", ""), limit=maximum_bytes)
-        too_large = too_large or len(body) > maximum_bytes
-    if too_large and not cut:
+    if len(body) > maximum_bytes:
+        if cut:
+            return body
         raise AnswerError("too_large", f"more than {maximum_bytes:,} bytes")
     # The library reads on after the end and does not understand what it finds; framed as it is the body seems whole.
-    if not too_large and protocol is not None and isinstance(protocol.exception(), HttpProcessingError):
+    if protocol is not None and isinstance(protocol.exception(), HttpProcessingError):
         raise AnswerError("malformed", "the body is longer than its Content-Length")
     return body
 
