@@ -116,8 +116,10 @@ def open_index(path: Path) -> IndexFolder:
     if described.unicode != UNICODE:
         raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. "
                          f"{FORMAT.remedy}")  # fmt: skip
-    rows = {"terms": described.terms, "postings": described.postings, "documents": described.documents}
-    return IndexFolder(path, described, *(_Rows(path / f"{name}.parquet", count) for name, count in rows.items()))
+    terms, postings, documents = (
+        _Rows(path / f"{name}.parquet", getattr(described, name)) for name in ("terms", "postings", "documents")
+    )
+    return IndexFolder(path, described, terms, postings, documents)
 
 
 def write_documents(

@@ -38,7 +38,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urljoin
 
 import numpy as np
@@ -118,12 +118,25 @@ def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
         if head != MAGIC:
             raise InputError(f"{path} is not a WARC file: it begins with {head!r}. Check pagerank.fetch.warc.files.")
         stream.seek(0)
+        place = "its beginning"
         try:
-            yield from _records(path, stream)
+            for record in ArchiveIterator(stream, parse_http=False):
+                url, length = (record.headers.get(name) or "" for name in ("WARC-Target-URI", "Content-Length"))
+                # In a gzip file, the place is that in the text of the whole file.
+                place = f"the record near byte {record.stream_pos:,} ({url or 'without URI'})"
+                if not (length.isascii() and length.isdigit()):
+                    raise InputError(f"{path} is cut or damaged: {place} has the Content-Length {length}. {REMEDY}")
+                yield record.headers, *_read_record(record, url)
+                record.reader.consume()
+                if lacking := record.content_length - record.reader.tell():
+                    raise InputError(f"{path} is cut: {place} lacks {lacking:,} of its {length} bytes. {REMEDY}")
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             fault = "cut off" if isinstance(error, EOFError) else "damaged"
             raise InputError(f"{path} is {fault} in the gzip member at byte {_broken_member(path):,} ({error}). "
                              f"{REMEDY}") from error  # fmt: skip
+        except OSError as error:
+            raise InputError(f"{path} is damaged: what follows {place} is not a record ({error}), or that does not end "
+                             f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
 
 
 def _broken_member(path: Path) -> int:
@@ -144,34 +157,9 @@ def _broken_member(path: Path) -> int:
             begin = file.tell() - len(data)
 
 
-def _records(path: Path, stream: BinaryIO) -> Iterator[tuple[HeaderMap, str, Page | None]]:
-    place = "its beginning"
-    records = ArchiveIterator(stream, parse_http=False)
-    while True:
-        try:
-            record = next(records, None)
-        except gzip.BadGzipFile:
-            raise  # `warc_records` explains it
-        except OSError as error:
-            raise InputError(f"{path} is damaged: what follows {place} is not a record ({error}), or that does not end "
-                             f"where its Content-Length says. {REMEDY}") from error  # fmt: skip
-        if record is None:
-            break
-        # In a gzip file, the place is that in the text of the whole file.
-        place = f"the record near byte {record.stream_pos:,} ({record.headers.get('WARC-Target-URI') or 'without URI'})"
-        length = record.headers.get("Content-Length") or ""
-        if not (length.isascii() and length.isdigit()):
-            raise InputError(f"{path} is cut or damaged: {place} has the Content-Length {length}. {REMEDY}")
-        yield record.headers, *_read_record(record)
-        record.reader.consume()
-        if record.reader.tell() != record.content_length:
-            raise InputError(f"{path} is cut: {place} lacks {record.content_length - record.reader.tell():,} of its "
-                             f"{length} bytes. {REMEDY}")  # fmt: skip
-
-
-def _read_record(record: WarcRecord) -> tuple[str, Page | None]:
+def _read_record(record: WarcRecord, url: str) -> tuple[str, Page | None]:
     """Return what a record is, and its page if that is ``pages``."""
-    kind, url = str(record.record_type), record.headers.get("WARC-Target-URI") or ""
+    kind = str(record.record_type)
     if kind not in WITH_PAGES:
         return (kind if kind in NO_PAGES else "other"), None
     obstacles = {

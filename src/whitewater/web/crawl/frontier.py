@@ -165,7 +165,7 @@ def open_frontier(directory: Path, settings: Crawl) -> Iterator[Frontier]:
     path = directory / f"{key(settings)}.sqlite"
     for finished in directory.glob(f"*{FINISHED}"):
         finished.unlink()
-    with _explained(path):
+    try:
         with closing(sqlite3.connect(path)) as connection:
             # One process has it, so that no shared memory is needed, which network file systems lack.
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -175,18 +175,6 @@ def open_frontier(directory: Path, settings: Crawl) -> Iterator[Frontier]:
             connection.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
             yield Frontier(connection)
         path.rename(path.with_name(f"{path.stem}{FINISHED}"))
-
-
-def key(settings: Crawl) -> str:
-    """Return what tells crawls of different settings apart."""
-    defining = {"format": FORMAT, **settings.model_dump(mode="json", include=DEFINING)}
-    return hashlib.sha256(json.dumps(defining, sort_keys=True).encode()).hexdigest()[:16]
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest of it tells which read or write it was
         if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
@@ -196,3 +184,9 @@ def _explained(path: Path) -> Iterator[None]:
             raise InputError(f"{path}, the state of a crawl, is damaged: {error}. Remove it and run again: the crawl "
                              "begins anew.") from error  # fmt: skip
         raise
+
+
+def key(settings: Crawl) -> str:
+    """Return what tells crawls of different settings apart."""
+    defining = {"format": FORMAT, **settings.model_dump(mode="json", include=DEFINING)}
+    return hashlib.sha256(json.dumps(defining, sort_keys=True).encode()).hexdigest()[:16]
