@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.engines import Array
-from whitewater.figures import rejected, shapes, style
-from whitewater.figures.predictions import draw_predictions, interval
-from whitewater.figures.shapes import Look
+from whitewater.figures import shapes, style
+from whitewater.figures.shapes import Look, draw_predictions, interval
 from whitewater_apps.taxi.schema import STRAY_MONTH
 
 if TYPE_CHECKING:
@@ -262,8 +261,8 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
 
 
 def data_quality(quality: Mapping[str, Any]) -> Figure:
-    """Draw what was rejected, of the content of `quality.json`; see `whitewater.figures.rejected.data_quality`."""
-    return rejected.data_quality(quality, looks=LOOKS, stray=STRAY_MONTH, units=_UNITS)
+    """Draw what was rejected, of the content of `quality.json`; see `whitewater.figures.shapes.data_quality`."""
+    return shapes.data_quality(quality, looks=LOOKS, stray=STRAY_MONTH, units=_UNITS)
 
 
 @style.styled

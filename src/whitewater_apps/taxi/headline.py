@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from whitewater.figures.predictions import interval
+from whitewater.figures.shapes import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
 from whitewater_apps.taxi.figures import MODELS

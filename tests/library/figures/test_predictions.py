@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from whitewater.figures.predictions import tenths
+from whitewater.figures.shapes import tenths
 
 
 def test_calibration_is_the_mean_observed_in_each_tenth_of_the_predictions() -> None:
