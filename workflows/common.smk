@@ -15,7 +15,7 @@ from whitewater.engines.choose import choose
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import describe_auto, require_device
 from whitewater.errors import WhitewaterError
-from whitewater.io.local_files import files_in
+from whitewater.io.places import files_in
 from whitewater.io.remote import local_path
 from whitewater.workflow import (
     RulesByPath,

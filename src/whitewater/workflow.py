@@ -21,7 +21,7 @@ from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
 from whitewater.config_files import read_source
 from whitewater.errors import InputError
-from whitewater.io.local_files import files_of, state_of
+from whitewater.io.places import files_of, state_of
 from whitewater.io.redaction import without_secrets
 from whitewater.io.store import read_json
 from whitewater.manifest import read_manifest

@@ -28,7 +28,6 @@ from whitewater.errors import InputError, IntegrityError, ResourceError, Whitewa
 from whitewater.io.redaction import redact
 from whitewater.io.remote import Opened, TransferError, open_remote
 from whitewater.io.store import put_in_place, read_json, sha256, write_bytes, write_json
-from whitewater.io.text_files import GZIP
 
 logger = logging.getLogger(__name__)
 
@@ -99,31 +98,29 @@ class Downloads:
         self.folder.mkdir(parents=True, exist_ok=True)
         pins = self.directory / "registry.json"
         known: dict[str, Any] = read_json(pins) if pins.exists() else {}
-        by_name = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}
+        before = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}
         done: dict[str, Input] = {}
         faults: list[WhitewaterError] = []
         trusted = 0
         stopped = threading.Event()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            downloads = [_Download(url, self, by_name.get(local_name(url)), stopped) for url in dict.fromkeys(urls)]
+            downloads = [_Download(url, self, before.get(local_name(url)), stopped) for url in dict.fromkeys(urls)]
             futures = {pool.submit(download.run): download for download in downloads}
             try:
                 for future in as_completed(futures):
-                    download, fault = futures[future], future.exception()
-                    if isinstance(fault, WhitewaterError):
+                    download, file = futures[future], future.result()
+                    if isinstance(file, WhitewaterError):
                         # The others go on: what they bring is there for the next run.
-                        logger.warning("%s", fault)
-                        faults.append(fault)
+                        logger.warning("%s", file)
+                        faults.append(file)
                         continue
-                    done[download.url] = file = future.result()
+                    done[download.url] = file
                     trusted += not any(expected.sha256 for expected in (download.pin, download.registered) if expected)
-                    pinned = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
-                    known[local_name(download.url)] = pinned
+                    known[local_name(download.url)] = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
                     write_json(pins, known)
-            except BaseException:
+            finally:
                 stopped.set()
                 pool.shutdown(cancel_futures=True)
-                raise
         if trusted:
             logger.info("%s: noted SHA-256 of %d new downloads (trust on first use)", pins, trusted)
         if faults:
@@ -172,55 +169,56 @@ class _Download:
         # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
         self.binding = [entry for entry in (self.registered, None if settings.refresh else pin) if entry]
 
-    def run(self) -> Input:
-        if self.path.exists() and self.pin and not self.settings.refresh:
-            return self._cached_input(self.pin)
-        self._transfer()
-        if fault := _fault_of(self.part, name=urlsplit(self.url).path):
+    def run(self) -> Input | WhitewaterError:
+        """Return the file, which is downloaded if need be, or why it cannot be had."""
+        is_here = self.path.exists() and self.pin is not None and not self.settings.refresh
+        try:
+            if is_here:
+                return self._checked(self.path)
+            self._transfer()
+            found = self._checked(self.part)
+            put_in_place(self.part, self.path)
+            self._discard()
+        except WhitewaterError as error:
+            return error
+        return found
+
+    def _checked(self, file: Path) -> Input:
+        """Return a file, or raise what is wrong with it; then a part is not kept."""
+        found = Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
+        if file == self.path and self.pin and self.pin.sha256 != found.sha256:
+            raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
+                                 "Remove it, so that it is downloaded again.")  # fmt: skip
+        if fault := _fault_of(file, name=urlsplit(self.url).path):
             self._discard()
             raise InputError(f"{self.origin} {fault}. It was not kept. Open the address in a browser: a proxy or a "
                              "login page may stand before it.")  # fmt: skip
-        result = self._checked_input(self.part)
         for expected in self.binding:
-            if expected.sha256 not in ("", result.sha256):
+            if expected.sha256 not in ("", found.sha256):
                 self._discard()
-                raise self._replacement(expected, f"it gives SHA-256 {result.sha256} and {result.bytes:,} bytes")
-        if self.pin and self.pin.sha256 != result.sha256:
+                raise self._replacement(expected, f"it gives SHA-256 {found.sha256} and {found.bytes:,} bytes")
+        if self.pin and self.pin.sha256 != found.sha256:
             logger.warning("%s was replaced upstream: %s had SHA-256 %s, now it is %s. The new file is used, because "
-                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, result.sha256)  # fmt: skip
-        put_in_place(self.part, self.path)
-        self._discard()
-        return result
+                           "refresh is set.", self.origin, self.pin.source, self.pin.sha256, found.sha256)  # fmt: skip
+        return found
 
     def _discard(self) -> None:
         self.version.unlink(missing_ok=True)
         self.part.unlink(missing_ok=True)
 
-    def _checked_input(self, file: Path) -> Input:
-        return Input(str(self.path), self.origin, file.stat().st_size, sha256(file))
-
-    def _cached_input(self, pin: Expected) -> Input:
-        result = self._checked_input(self.path)
-        if result.sha256 != pin.sha256:
-            raise IntegrityError(f"{self.path} was changed since it was downloaded from {self.origin}. "
-                                 "Remove it, so that it is downloaded again.")  # fmt: skip
-        if self.registered and self.registered.sha256 not in ("", result.sha256):
-            raise self._replacement(self.registered, f"{self.path} has SHA-256 {result.sha256}")
-        return result
-
     def _transfer(self) -> None:
-        for attempt in range(self.settings.retries + 1):
+        for tries_left in reversed(range(self.settings.retries + 1)):
             try:
                 self._attempt()
+                break
             except TransferError as error:
-                if attempt == self.settings.retries:
-                    raise InputError(f"{self.origin} could not be downloaded in {attempt + 1} tries: {error}. "
+                tries = self.settings.retries + 1 - tries_left
+                if not tries_left:
+                    raise InputError(f"{self.origin} could not be downloaded in {tries} tries: {error}. "
                                      "Run again to go on where it stopped.") from error  # fmt: skip
-                pause = max(error.wait, FIRST_PAUSE * 2**attempt * random.uniform(0.5, 1.0))
-                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, min(pause, LONGEST_PAUSE))
-                self.stopped.wait(min(pause, LONGEST_PAUSE))
-            else:
-                return
+                pause = min(max(error.wait, FIRST_PAUSE * 2 ** (tries - 1) * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
+                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, pause)
+                self.stopped.wait(pause)
 
     def _attempt(self) -> None:
         offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
@@ -244,9 +242,9 @@ class _Download:
     def _copy(self, opened: Opened) -> int:
         """Append what is left to the part; return its size."""
         size, logged = opened.offset, time.monotonic()
-        free = shutil.disk_usage(self.part.parent).free
-        if opened.size is not None and opened.size - size > free:
-            raise ResourceError(f"{self.origin} needs {opened.size - size:,} bytes, but {self.part.parent} has only "
+        free, whole = shutil.disk_usage(self.part.parent).free, opened.size or 0
+        if whole - size > free:
+            raise ResourceError(f"{self.origin} needs {whole - size:,} bytes, but {self.part.parent} has only "
                                 f"{free:,} bytes free. Free space, then run again.")  # fmt: skip
         with self.part.open("ab") as file:
             while data := opened.read(BLOCK):
@@ -256,10 +254,8 @@ class _Download:
                 size += len(data)
                 if time.monotonic() - logged > PROGRESS_SECONDS:
                     logged = time.monotonic()
-                    whole, extra = "", {}
-                    if opened.size is not None:
-                        whole, extra = f" of {opened.size / 1e6:,.0f}", {"progress": size / opened.size}
-                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, whole, extra=extra)
+                    of, extra = (f" of {whole / 1e6:,.0f}", {"progress": size / whole}) if whole else ("", {})
+                    logger.info("%s: %.0f%s MB", self.origin, size / 1e6, of, extra=extra)
         return size
 
     def _replacement(self, expected: Expected, now: str) -> InputError:
@@ -293,16 +289,10 @@ def _fault_of(path: Path, *, name: str) -> str:
     if lower.endswith(".zip") and not zipfile.is_zipfile(path):
         return f"is not a whole zip file: it begins with {head[:4]!r}"
     if lower.endswith((".gz", ".bgz")):
-        if not head.startswith(GZIP):
+        if not head.startswith(b"\x1f\x8b"):
             return f"is not a gzip file: it begins with {head[:20]!r}"
-        head = _decompress(head)
-    if PAGE.match(head):
-        return f"is a page or a message, not data: it begins with {head[:20]!r}"
-    return ""
-
-
-def _decompress(head: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
-    except zlib.error:
-        return b""  # told by the step that reads it, with the place
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, HEAD)
+        except zlib.error:  # told by the step that reads it, with the place
+            return ""
+    return f"is a page or a message, not data: it begins with {head[:20]!r}" if PAGE.match(head) else ""

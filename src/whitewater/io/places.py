@@ -1,15 +1,18 @@
-"""Files that a user names by path, glob or URL: found here or downloaded, and written down with checksums."""
+"""Files that a user names by path, glob or URL: found or downloaded, and what tells one state of them from another."""
 
 from __future__ import annotations
 
+import glob
+import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, IntegrityError, shorten_list
 from whitewater.io.download import Downloads, Input, local_name
-from whitewater.io.local_files import matches, refuse_changes
 from whitewater.io.redaction import redact
 from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
@@ -26,20 +29,24 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     files might be called: for messages. Raises InputError if there is no such file, the glob matches none, or it is a
     directory.
     """
-    here = local_path(place)
-    if here is not None:
-        return _expand_local(here, place, key=key, example=example)
-    if place.startswith(("http://", "https://")) or "*" not in place:
+    if here := local_path(place):
+        found = list(map(str, matches(here)))
+        for name in found:
+            if Path(name).is_dir():
+                raise InputError(f"{place} is a directory. Name its files, such as {name}/{example}.")
+            if not Path(name).is_file():
+                raise InputError(f"{place} does not exist. Check {key}.")
+            if os.fsencode(name).decode("utf-8", "replace") != name:
+                raise InputError(f"{place} matches a file whose name is not UTF-8: {Path(name).name!a}. Rename it.")
+    elif place.startswith(("http://", "https://")) or "*" not in place:
         return [place]
-    try:
-        with bucket_faults(place):
+    else:
+        with _explained(place, key), bucket_faults(place):
             filesystem, path = filesystem_of(place, anonymous=anonymous)
-            matches = [filesystem.unstrip_protocol(match) for match in filesystem.glob(path)]
-    except TransferError as error:
-        raise InputError(f"{redact(place)} cannot be listed: {error}. Check the network and the address.") from error
-    if not matches:
+            found = sorted(filesystem.unstrip_protocol(match) for match in filesystem.glob(path))
+    if not found:
         raise InputError(f"{redact(place)} matches no file. Check {key}.")
-    return sorted(matches)
+    return found
 
 
 def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, example: str = "*") -> dict[str, Input]:
@@ -56,7 +63,10 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
     places = {place if "://" in place else str(Path(place).resolve()): place for place in reversed(ordered)}
     remote = [place for place in places.values() if "://" in place]
     files = dict(zip(remote, downloads.get(remote), strict=True)) if remote else {}
-    files |= _local([place for place in places.values() if "://" not in place], threads=threads, key=key)
+    local = [Path(place) for place in places.values() if "://" not in place]
+    with _explained("", key), refuse_changes(map(str, local)):
+        hashes = digests(local, threads=threads)
+        files |= {str(path): Input(str(path), str(path), path.stat().st_size, hashes[path]) for path in local}
     return {place: files[place] for place in dict.fromkeys(ordered) if place in files}
 
 
@@ -72,45 +82,114 @@ def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: 
     remote = sorted(place for place in places if "://" in place)
     absent = [url for url in remote if not (downloads.folder / local_name(url)).exists()]
     for place in [*sorted(places.difference(remote)), *absent[:TRIED]]:
-        is_remote = "://" in place
-        try:
-            with (
-                open_remote(place, anonymous=anonymous, timeout=SECONDS) if is_remote else Path(place).open("rb")
-            ) as stream:
-                is_empty = not stream.read(1)
-        except TransferError as error:
-            raise InputError(
-                f"{redact(place)} cannot be reached: {error}. Check the network and the address."
-            ) from error
-        except OSError as error:
-            raise InputError(f"{place} cannot be read: {error.strerror}. Check {key}.") from error
-        if is_empty:
-            raise InputError(f"{redact(place)} is empty. Check {key}.")
+        with (
+            _explained(place, key),
+            open_remote(place, anonymous=anonymous, timeout=SECONDS)
+            if "://" in place
+            else Path(place).open("rb") as file,
+        ):
+            if not file.read(1):
+                raise InputError(f"{redact(place)} is empty. Check {key}.")
     return sorted(places)
+
+
+def files_of(names: Iterable[str]) -> list[str]:
+    """Return the files that paths, globs and ``file://`` URLs stand for, each once, sorted.
+
+    Files that are missing, unreadable or remote are left out: the step that reads them says what is wrong.
+    """
+    files: set[str] = set()
+    for name in filter(None, names):
+        with suppress(OSError, RuntimeError, ValueError):  # a name that no file can have, or ~ of no user
+            path = local_path(name)
+            files.update(str(file) for file in (matches(path) if path else ()) if file.is_file())
+    return sorted(files)
+
+
+def files_in(folder: str) -> list[str]:
+    """Return all files of a local folder; none of one that is missing or elsewhere."""
+    path = local_path(folder) if folder else None
+    return [f"{directory}/{name}" for directory, _, names in os.walk(path or "") for name in names]
+
+
+def matches(path: Path) -> list[Path]:
+    """Return the files that a glob matches, sorted, or the path itself if it exists, brackets or not, or is not a glob.
+
+    Hidden files are left out of a glob: they are unfinished ones, ours or a copying program's.
+    """
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    anchor = Path(path.anchor)
+    files = anchor.glob(str(path.relative_to(anchor)))
+    return sorted(file for file in files if not file.is_dir() and not file.name.startswith("."))
+
+
+def state_of(files: Iterable[str], described: str = "") -> str:
+    """Return a digest of the names, sizes and times of files, and of what else ``described`` says."""
+    return hashlib.sha256(repr((described, _states(files))).encode()).hexdigest()
+
+
+@contextmanager
+def refuse_changes(places: Iterable[str]) -> Iterator[None]:
+    """Check that local files, and those in local folders, do not change while they are read.
+
+    Raises IntegrityError if one has another size or time at the end, is gone, or is new.
+    """
+    places = list(places)
+    before = _states(_all_files(places))
+    yield
+    after = _states(_all_files(places))
+    if changed := sorted(file for file in before | after if before.get(file) != after.get(file)):
+        raise IntegrityError(
+            f"{shorten_list(changed)} changed while the step read it. Run again when nothing writes there."
+        )
+
+
+@contextmanager
+def check_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
+    """Check, before and after they are read, that files are what the list of inputs says.
+
+    ``files`` are the ``path``, ``bytes`` and ``sha256`` of each, as `rule` wrote them down.
+
+    Raises IntegrityError if one has another size or SHA-256, or changes meanwhile.
+    """
+    paths = [file["path"] for file in files]
+    with refuse_changes(paths):
+        sizes = {path: size for path, (size, _) in _states(paths).items()}
+        changed = [file["path"] for file in files if sizes.get(file["path"]) != file["bytes"]]
+        if not changed:
+            hashes = digests([Path(path) for path in paths], threads=threads)
+            changed = [file["path"] for file in files if hashes[Path(file["path"])] != file["sha256"]]
+        if changed:
+            raise IntegrityError(f"{shorten_list(changed)} changed since {rule} wrote its checksum down. "
+                                 f"Run again with `snakemake --forcerun {rule}`.")  # fmt: skip
+        yield
+
+
+@contextmanager
+def _explained(place: str, key: str) -> Iterator[None]:
+    """Say which place cannot be reached or read, and where to look."""
+    try:
+        yield
+    except TransferError as error:
+        raise InputError(f"{redact(place)} cannot be reached: {error}. Check the network and the address.") from error
+    except OSError as error:
+        raise InputError(f"{error.filename or place} cannot be read: {error.strerror}. Check {key}.") from error
 
 
 def _by_number(name: str) -> list[tuple[int, str]]:
     return [(int(part) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
 
 
-def _expand_local(path: Path, place: str, *, key: str, example: str) -> list[str]:
-    files = matches(path)
-    if not files:
-        raise InputError(f"{place} matches no file. Check {key}.")
-    for match in files:
-        if match.is_dir():
-            raise InputError(f"{place} is a directory. Name its files, such as {match}/{example}.")
-        if not match.is_file():
-            raise InputError(f"{place} does not exist. Check {key}.")
-        if os.fsencode(match).decode("utf-8", "replace") != str(match):
-            raise InputError(f"{place} matches a file whose name is not UTF-8: {match.name!a}. Rename it.")
-    return list(map(str, files))
+def _states(files: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return size and time of each file that is there."""
+    states = {}
+    for file in files:
+        with suppress(OSError):
+            state = os.stat(file)  # noqa: PTH116, half the time of a path's, and a store has many files
+            states[file] = (state.st_size, state.st_mtime_ns)
+    return states
 
 
-def _local(paths: Sequence[str], *, threads: int, key: str) -> dict[str, Input]:
-    try:
-        with refuse_changes(paths):
-            hashes = digests(list(map(Path, paths)), threads=threads)
-    except OSError as error:
-        raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check {key}.") from error
-    return {path: Input(path, path, Path(path).stat().st_size, hashes[Path(path)]) for path in paths}
+def _all_files(places: Sequence[str]) -> set[str]:
+    return {*files_of(places), *(file for place in places for file in files_in(place))}

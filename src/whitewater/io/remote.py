@@ -8,7 +8,7 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -52,7 +52,6 @@ class Opened:
     """An open file: its bytes from ``offset`` on, its whole size where known, and what tells this version of it."""
 
     take: Callable[[int], bytes]
-    close: Callable[[], None]
     offset: int
     size: int | None
     version: str
@@ -62,7 +61,7 @@ class Opened:
         try:
             return self.take(size)
         except Exception as error:  # each protocol has errors of its own; nothing but the remote side is at work here
-            raise TransferError(_reason(error)) from error
+            raise TransferError(str(error) or type(error).__name__) from error
 
 
 @contextmanager
@@ -81,11 +80,18 @@ def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, v
     Raises TransferError if it is worth trying again, and InputError if the file does not exist, or access is refused.
     """
     if url.startswith(("http://", "https://")):
-        opened = _open_http(url, timeout=timeout, offset=offset, version=version)
-    else:
-        opened = _open_object(url, anonymous=anonymous, offset=offset, version=version)
-    with closing(opened):
-        yield opened
+        with _request(url, timeout=timeout, offset=offset, version=version) as response:
+            yield _open_answer(response, redact(url), offset=offset, version=version)
+        return
+    with bucket_faults(url):
+        filesystem, path = filesystem_of(url, anonymous=anonymous)
+        filesystem.invalidate_cache()
+        size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
+        stream = filesystem.open(path, "rb", block_size=BUCKET_BLOCK)
+    start = offset if version == current and offset <= size else 0
+    with stream:
+        stream.seek(start)
+        yield Opened(stream.read, start, size, current)
 
 
 @cache
@@ -175,68 +181,43 @@ def _status(error: Exception) -> int | None:
     return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
 
 
-def _open_object(url: str, *, anonymous: bool, offset: int, version: str) -> Opened:
-    """Open an object at ``offset`` if what the store says of it has not changed."""
-    with bucket_faults(url):
-        filesystem, path = filesystem_of(url, anonymous=anonymous)
-        filesystem.invalidate_cache()
-        size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
-        stream = filesystem.open(path, "rb", block_size=BUCKET_BLOCK)
-    start = offset if version == current and offset <= size else 0
-    stream.seek(start)
-    return Opened(stream.read, stream.close, start, size, current)
-
-
-def _open_http(url: str, *, timeout: float, offset: int, version: str) -> Opened:
-    """Ask for the rest of the file, on condition that it has not changed."""
+def _request(url: str, *, timeout: float, offset: int, version: str) -> Any:
+    """Ask for the rest of a file, on condition that it has not changed."""
     import requests
 
     # Compressed answers would have another length than the file.
     headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
     if offset and version:
         headers |= {"Range": f"bytes={offset}-", "If-Range": version}
-    try:
-        response = requests.get(url, headers=headers, timeout=timeout, stream=True, verify=_certificates())
-    except (OSError, ValueError) as error:  # requests' own errors are of both kinds
-        raise _no_answer(error, url) from None  # their texts hold the URL with its secrets
-    try:
-        return _open_answer(response, url, offset=offset, version=version)
-    except Exception:
-        response.close()
-        raise
-
-
-def _certificates() -> str | bool:
-    """Return where the machine's certificates are, to which a company's proxy may have added its own."""
+    # Where the machine's certificates are, to which a company's proxy may have added its own.
     paths = ssl.get_default_verify_paths()
-    return os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
+    certificates = os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
+    try:
+        return requests.get(url, headers=headers, timeout=timeout, stream=True, verify=certificates)
+    except (OSError, ValueError) as error:  # requests' own errors are of both kinds
+        raise _no_answer(error, redact(url)) from None  # their texts hold the URL with its secrets
 
 
 def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opened:
-    start, total = _content_range(response.headers.get("Content-Range", ""))
-    status = response.status_code
-    if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+    # ``bytes 5-9/10``, ``bytes 5-9/*`` or ``bytes */10``
+    span, _, total = response.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+    size = int(total) if total.isdecimal() else None
+    if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         # The version is the same, and it has no bytes from ``offset`` on: an earlier run had read them all.
-        return Opened(io.BytesIO().read, response.close, offset, total, version)
-    if status >= HTTPStatus.BAD_REQUEST:
-        raise _refusal(response, redact(url))
+        return Opened(io.BytesIO().read, offset, size, version)
+    if response.status_code >= HTTPStatus.BAD_REQUEST:
+        raise _refusal(response, url)
     validator = response.headers.get("ETag", "")
     if not validator or validator.startswith("W/"):  # a weak one does not promise equal bytes
         validator = response.headers.get("Last-Modified", "")
-    if status != HTTPStatus.PARTIAL_CONTENT:
-        length = response.headers.get("Content-Length")
-        start, total = 0, int(length) if length else None
-    elif start != offset:
-        raise TransferError(f"asked for the bytes from {offset}, the server sent those from {start}")
     # ``read`` would lose what it has when a transfer breaks off.
-    return Opened(response.raw.read1, response.close, start, total, validator)
-
-
-def _content_range(text: str) -> tuple[int | None, int | None]:
-    """Return start and total of ``bytes 5-9/10``, ``bytes 5-9/*`` or ``bytes */10``."""
-    span, _, total = text.removeprefix("bytes ").partition("/")
-    start = span.partition("-")[0]
-    return (int(start) if start.isdecimal() else None), (int(total) if total.isdecimal() else None)
+    read = response.raw.read1
+    if response.status_code != HTTPStatus.PARTIAL_CONTENT:
+        length = response.headers.get("Content-Length")
+        return Opened(read, 0, int(length) if length else None, validator)
+    if (start := span.partition("-")[0]) != str(offset):
+        raise TransferError(f"asked for the bytes from {offset}, the server sent those from {start}")
+    return Opened(read, offset, size, validator)
 
 
 def _refusal(response: Any, url: str) -> Exception:
@@ -268,14 +249,10 @@ def seconds_to_wait(retry_after: str | None) -> float:
 
 def _no_answer(error: BaseException, url: str) -> Exception:
     if isinstance(error, ValueError):  # raised before anything is sent
-        return InputError(f"{redact(url)} is not an address: its host or port cannot be read. Check the address.")
+        return InputError(f"{url} is not an address: its host or port cannot be read. Check the address.")
     while cause := error.__cause__ or error.__context__:
         error = cause
     unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
     if unknown_host or isinstance(error, ssl.SSLCertVerificationError):
-        return InputError(f"{redact(url)} cannot be reached: {error}. Check the address and the network.")
-    return TransferError(_reason(error))
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__
+        return InputError(f"{url} cannot be reached: {error}. Check the address and the network.")
+    return TransferError(str(error) or type(error).__name__)

@@ -118,7 +118,7 @@ def read_files(
     Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
     IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
     """
-    from whitewater.io.local_files import check_fetched
+    from whitewater.io.places import check_fetched
 
     listed, settings = read_json(inputs)["files"], run.settings
     with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):

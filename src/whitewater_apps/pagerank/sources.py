@@ -18,8 +18,7 @@ from urllib.parse import urljoin, urlsplit
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.local_files import refuse_changes
-from whitewater.io.places import find, try_files
+from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.redaction import redact
 from whitewater.io.text_files import open_text
 from whitewater.step import Run

@@ -304,7 +304,7 @@ def test_a_store_that_bio2zarr_wrote_is_read_as_it_is(tmp_path: Path, zarr_forma
 def test_a_store_in_a_bucket_gives_the_same_folder_although_the_network_fails_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whitewater.io.zarr_store.FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("whitewater.io.zarr_arrays.FIRST_PAUSE", 0.001)
     local = write_vcz(tmp_path / "store" / "calls.vcz", CALLS, sites=SITES, chunks=(5, 4))
     on_disk, _ = run_ingest(settings_of("vcz", local), tmp_path / "disk")
     faults = Faults()

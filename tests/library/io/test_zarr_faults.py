@@ -16,7 +16,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 
 from tests.helpers.gcs_emulator import BUCKET, Fault, Faults, emulator, faulty, upload, web_server
 from whitewater.errors import InputError, IntegrityError
-from whitewater.io import zarr_store
+from whitewater.io import zarr_arrays
 from whitewater.io.zarr_arrays import Array, Group, open_group
 
 VALUES = np.random.default_rng(5).integers(-1, 2, (12, 10, 2)).astype("i1")
@@ -27,7 +27,7 @@ RETRIES = 3
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zarr_store, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(zarr_arrays, "FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture(scope="module")
@@ -239,9 +239,9 @@ def test_pauses_grow_and_heed_the_server(gs: Open, faults: Faults, monkeypatch: 
     async def note(seconds: float) -> None:
         pauses.append(seconds)
 
-    monkeypatch.setattr("whitewater.io.zarr_store.asyncio.sleep", note)
-    monkeypatch.setattr(zarr_store, "FIRST_PAUSE", 0.2)
-    monkeypatch.setattr(zarr_store, "LONGEST_PAUSE", 2.0)
+    monkeypatch.setattr("whitewater.io.zarr_arrays.asyncio.sleep", note)
+    monkeypatch.setattr(zarr_arrays, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(zarr_arrays, "LONGEST_PAUSE", 2.0)
     array = genotypes(gs("two.vcz", retries=6))
     faults.plan(CHUNK["two.vcz"], 503)
     with pytest.raises(InputError, match="7 tries"):

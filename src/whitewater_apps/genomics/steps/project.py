@@ -18,7 +18,7 @@ from whitewater.genotypes.pca.matching import Matches, match
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums
 from whitewater.genotypes.shares import Share, SharedGenotypes
 from whitewater.genotypes.sources.opening import named_places, open_source
-from whitewater.io.local_files import refuse_changes
+from whitewater.io.places import refuse_changes
 from whitewater.io.redaction import redact
 from whitewater.script import main
 from whitewater.step import Output, Run

@@ -14,7 +14,7 @@ from whitewater.graphs.edge_files.names import SCHEMA, Merging, merged
 from whitewater.graphs.edge_files.reading import edges_of_files, judge, total
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.graphs.vertex_ids import Ids, places_of
-from whitewater.io.local_files import check_fetched
+from whitewater.io.places import check_fetched
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run

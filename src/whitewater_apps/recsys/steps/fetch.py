@@ -11,8 +11,7 @@ from pathlib import Path
 from whitewater.errors import InputError
 from whitewater.features.log_folder import open_log
 from whitewater.io.download import Downloads
-from whitewater.io.local_files import refuse_changes
-from whitewater.io.places import find
+from whitewater.io.places import find, refuse_changes
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.local_files import refuse_changes
-from whitewater.io.places import find
+from whitewater.io.places import find, refuse_changes
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
