@@ -1,7 +1,8 @@
-"""One error type for each kind of fault. Every message says what, where, and what to do."""
+"""One error type for each kind of fault. Every message says what, where, and what to do, and tells no secret."""
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 class WhitewaterError(Exception):
@@ -50,3 +51,21 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the end of a message that offers the nearest of the known names, or nothing where none is near."""
     near = difflib.get_close_matches(name, list(known), 1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def redact(url: str) -> str:
+    """Return the URL without what may be secret: user, password, and the values in its query."""
+    location, mark, query = url.partition("#")[0].partition("?")
+    scheme, separator, rest = location.partition("://")
+    host, slash, path = rest.partition("/")
+    names = "&".join(f"{pair.partition('=')[0]}=..." for pair in query.split("&") if pair)
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}{mark}{names}"
+
+
+def without_secrets(value: Any) -> Any:
+    """Return settings with every URL in them `redact`, at any depth."""
+    if isinstance(value, str):
+        return redact(value) if "://" in value else value
+    if isinstance(value, dict):
+        return {key: without_secrets(item) for key, item in value.items()}
+    return [without_secrets(item) for item in value] if isinstance(value, list) else value

@@ -8,8 +8,7 @@ from pydantic import ConfigDict
 
 import whitewater
 from whitewater.config.base import Section
-from whitewater.errors import IntegrityError
-from whitewater.io.redaction import without_secrets
+from whitewater.errors import IntegrityError, without_secrets
 from whitewater.io.store import read_json, write_json
 from whitewater.manifest import FORMAT, read_versioned
 from whitewater.step import RECORD_FORMAT, Inputs, Output, Run

@@ -30,7 +30,7 @@ from whitewater.engines import Device, memory
 from whitewater.engines.choose import Engine
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
-from whitewater.io.redaction import without_secrets
+from whitewater.errors import without_secrets
 from whitewater.io.store import digests, size_of, staged, write_json
 from whitewater.versions import versions
 

@@ -20,9 +20,8 @@ from whitewater.application import applications
 from whitewater.code_digest import code_digest
 from whitewater.config.resolve import Source, resolve
 from whitewater.config_files import read_source
-from whitewater.errors import InputError
+from whitewater.errors import InputError, without_secrets
 from whitewater.io.places import files_of, state_of
-from whitewater.io.redaction import without_secrets
 from whitewater.io.store import read_json
 from whitewater.manifest import read_manifest
 from whitewater.script import ONE_THREAD

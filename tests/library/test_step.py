@@ -206,7 +206,7 @@ def test_a_step_on_threads_does_without_dask(tmp_path: Path) -> None:
 
 
 def test_secrets_in_addresses_do_not_reach_the_record(tmp_path: Path) -> None:
-    from whitewater.io.redaction import without_secrets
+    from whitewater.errors import without_secrets
 
     settings = {"paths": ["https://ann:secret@x.org/t.csv?sig=abc"], "scale": 1.0}
     assert without_secrets(settings) == {"paths": ["https://x.org/t.csv?sig=..."], "scale": 1.0}

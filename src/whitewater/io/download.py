@@ -24,8 +24,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError
-from whitewater.io.redaction import redact
+from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError, redact
 from whitewater.io.remote import Opened, TransferError, open_remote
 from whitewater.io.store import put_in_place, read_json, sha256, write_bytes, write_json
 

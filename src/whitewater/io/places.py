@@ -11,9 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from whitewater.errors import InputError, IntegrityError, shorten_list
+from whitewater.errors import InputError, IntegrityError, redact, shorten_list
 from whitewater.io.download import Downloads, Input, local_name
-from whitewater.io.redaction import redact
 from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
 

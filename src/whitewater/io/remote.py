@@ -21,8 +21,7 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from whitewater import __version__
-from whitewater.errors import InputError
-from whitewater.io.redaction import redact
+from whitewater.errors import InputError, redact
 
 # The server of the TLC's pages refuses the agents of curl and Python.
 USER_AGENT = f"whitewater/{__version__}"

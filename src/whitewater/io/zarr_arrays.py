@@ -42,8 +42,7 @@ from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteReque
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr.core.buffer import Buffer, BufferPrototype, cpu, default_buffer_prototype
 
-from whitewater.errors import InputError, IntegrityError, WhitewaterError
-from whitewater.io.redaction import redact
+from whitewater.errors import InputError, IntegrityError, WhitewaterError, redact
 from whitewater.io.remote import WEB, DamageError, RefusedError, TransferError, client_fault, file_system
 
 logger = logging.getLogger(__name__)

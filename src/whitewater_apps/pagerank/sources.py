@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, redact
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
-from whitewater.io.redaction import redact
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.web.html_files import html_files, read_html

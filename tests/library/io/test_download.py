@@ -15,10 +15,9 @@ import pytest
 
 from tests.helpers.real_data import needs_real_data, real_data
 from tests.helpers.web_server import Act, Reply, Request, Site, response, serving
-from whitewater.errors import InputError, IntegrityError, ResourceError
+from whitewater.errors import InputError, IntegrityError, ResourceError, redact
 from whitewater.io import download as module
 from whitewater.io.download import Downloads, Expected, Input, local_name, read_registry
-from whitewater.io.redaction import redact
 
 CONTENT = bytes(range(256)) * 8_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, redact
 from whitewater.genotypes.config import GenotypeSource
 from whitewater.genotypes.sources.plink import open_plink
 from whitewater.genotypes.sources.source import Source
 from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
 from whitewater.genotypes.sources.vcf import open_vcf
-from whitewater.io.redaction import redact
 
 
 def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:

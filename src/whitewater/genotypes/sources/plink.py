@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError, redact
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
 from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, sites
-from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.errors import InputError, shorten_list
+from whitewater.errors import InputError, redact, shorten_list
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, Genotypes, dosages_of
-from whitewater.io.redaction import redact
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from whitewater.engines import memory
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError, IntegrityError, redact
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Encoding, GenotypeFolder, create_genotypes
 from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
 from whitewater.genotypes.sources.source import Source, Tally, only_seen
 from whitewater.io.places import refuse_changes
-from whitewater.io.redaction import redact
 from whitewater.io.remote import local_path
 from whitewater.io.store import digests, size_of, write_json
 from whitewater.script import main

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.errors import InputError
+from whitewater.errors import InputError, redact
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.matching import Matches, match
@@ -19,7 +19,6 @@ from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_var
 from whitewater.genotypes.shares import Share, SharedGenotypes
 from whitewater.genotypes.sources.opening import named_places, open_source
 from whitewater.io.places import refuse_changes
-from whitewater.io.redaction import redact
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project

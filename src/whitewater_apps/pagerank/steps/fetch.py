@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from whitewater.config.base import Section
-from whitewater.errors import InputError
+from whitewater.errors import InputError, without_secrets
 from whitewater.io.download import Downloads
-from whitewater.io.redaction import without_secrets
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
