@@ -12,10 +12,9 @@ import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from whitewater import engines
 from whitewater.application import load
@@ -48,8 +47,7 @@ def main(function: Callable[..., None]) -> NoReturn:
     exit_fast(exit_status(lambda: _run_job(job, module)))
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A path of a step: its name, whether it is written, and whether there are many of it."""
 
     name: str
@@ -102,7 +100,7 @@ def _run_job(job: Any, module: str) -> int:
     log = Path(job.log[0]) if job.log else None
     with logged(log, name=f"{application} {name}", package=module.partition(".")[0]):
         function = load(f"{module}:{name}")
-        known = {path.name for path in parameters(function)}
+        known = [path.name for path in parameters(function)]
         named = {name: value for name, value in job.params.items() if name in known}
         named |= {**dict(job.input.items()), **dict(job.output.items())}
         record = named.pop(RECORD, None)
@@ -119,38 +117,27 @@ def _run_job(job: Any, module: str) -> int:
             refresh=job.config["refresh"],
             report=log and log.with_suffix(".dask.html"),
         )
-        _check_names(function, named, rule=job.rule)
+        _check_names(known, named, rule=job.rule)
         paths = {name: [value] if isinstance(value, str) else list(value) for name, value in named.items()}
-        _execute(run, function, paths, Path(record) if record else None)
+        _execute(run, function, paths, record)
     return 0
 
 
-def _execute(
-    run: Run[Any], function: Callable[..., None], given: Mapping[str, Sequence[str | Path]], record: Path | None
-) -> None:
-    paths = parameters(function)
-    values = {path.name: _value(path, list(map(Path, given[path.name]))) for path in paths}
-    execute(
-        run,
-        function,
-        inputs={path.name: values[path.name] for path in paths if not path.written},
-        outputs={path.name: values[path.name] for path in paths if path.written},
-        record=record,
-    )
+def _execute(run: Run[Any], function: Callable[..., None], given: Mapping[str, Any], record: str | None) -> None:
+    paths: tuple[dict[str, Any], dict[str, Any]] = {}, {}  # those that are read, and those that are written
+    for path in parameters(function):
+        places = list(map(Path, given[path.name]))
+        paths[path.written][path.name] = {each.name: each for each in places} if path.many else places[0]
+    execute(run, function, inputs=paths[0], outputs=paths[1], record=Path(record) if record else None)
 
 
-def _check_names(function: Callable[..., None], named: Mapping[str, Any], *, rule: str) -> None:
-    known = [path.name for path in parameters(function)]
+def _check_names(known: Collection[str], named: Mapping[str, Any], *, rule: str) -> None:
     for name in named:
         if name not in known:
             has = f"its step has {', '.join(known)}{did_you_mean(name, known)}"
             raise ConfigError(f"rule {rule} names a path {name!r}, but {has}")
     if missing := [name for name in known if name not in named]:
         raise ConfigError(f"rule {rule} lacks the path {missing[0]!r}, which its step reads or writes")
-
-
-def _value(path: Parameter, given: list[Path]) -> Path | dict[str, Path]:
-    return {each.name: each for each in given} if path.many else given[0]
 
 
 def _module(path: str) -> str:

@@ -124,7 +124,11 @@ def execute(
                 "seconds": round(time.perf_counter() - clock, 3),
                 "cpu_seconds": round(time.process_time() - processor, 3),
             }
-            written = _describe_outputs({name: paths[name] for name in final}, final, threads=run.threads)
+            hashes = digests([paths[name] for name in final], threads=run.threads)
+            written = {
+                name: {"path": str(path), "bytes": size_of(paths[name]), "sha256": hashes[paths[name]]}
+                for name, path in final.items()
+            }
             write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
 
 
@@ -164,17 +168,9 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
     }
 
 
-def _describe_outputs(written: Mapping[str, Path], final: Mapping[str, Path], *, threads: int) -> dict[str, Any]:
-    hashes = digests(list(written.values()), threads=threads)
-    return {
-        name: {"path": str(final[name]), "bytes": size_of(path), "sha256": hashes[path]}
-        for name, path in written.items()
-    }
-
-
 def _placement(workers: Workers, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
-    hosts, peaks = zip(*workers.call_on_each(_process_peak), strict=True)
+    hosts, peaks = zip(*workers.call_on_each(_peak), strict=True)
     on_device = [each for each in workers.call_on_each(device.peak_memory) if each is not None]
     return {
         "count": len(workers.threads),
@@ -185,5 +181,5 @@ def _placement(workers: Workers, device: Device) -> dict[str, Any]:
     }
 
 
-def _process_peak() -> tuple[str, tuple[int, int]]:
+def _peak() -> tuple[str, tuple[int, int]]:
     return socket.gethostname(), (os.getpid(), memory.peak())
