@@ -38,8 +38,7 @@ class Placement:
 
     def run(self, application: str, step: str, settings: Settings, *, threads: int) -> Run[Settings]:
         """Return a run of a step there, which writes no record."""
-        from whitewater.engines.choose import choose
-        from whitewater.engines.config import Cluster
+        from whitewater.engines.config import Cluster, choose
         from whitewater.step import Run
 
         cluster = Cluster.model_validate_json(self.cluster)

@@ -11,8 +11,7 @@ sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _pac
 
 from whitewater.application import applications, declared, in_project
 from whitewater.config_files import project_files, read_source
-from whitewater.engines.choose import choose
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, choose
 from whitewater.engines.gpu_check import describe_auto, require_device
 from whitewater.errors import WhitewaterError
 from whitewater.io.places import files_in

@@ -76,7 +76,7 @@ def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[
     """
     import dask
 
-    from whitewater.engines.gpu_cluster import DASK_SETTINGS, PrepareMemory, gpu_cluster
+    from whitewater.engines.gpu import DASK_SETTINGS, gpu_cluster, prepare_workers
 
     with dask.config.set(COLLECTIONS):
         if settings.attached:
@@ -102,5 +102,5 @@ def gpu_dask_client(settings: Cluster, *, memory_limit: int | None) -> Iterator[
             ) as cluster,
             Client(cluster) as client,
         ):
-            client.register_plugin(PrepareMemory())
+            prepare_workers(client)
             yield client

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.recsys.features_variant import CATEGORICAL, CONTINUOUS, KEY, THRESHOLD, Work, main
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow

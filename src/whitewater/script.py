@@ -19,8 +19,7 @@ from typing import Any, NamedTuple, NoReturn, get_args
 from whitewater import engines
 from whitewater.application import load
 from whitewater.config.base import Section
-from whitewater.engines.choose import choose
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, choose
 from whitewater.errors import ConfigError, did_you_mean
 from whitewater.log import logged
 from whitewater.process import exit_fast, exit_status, start_fast

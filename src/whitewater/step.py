@@ -27,12 +27,11 @@ from typing import Any, Generic, NewType, TypeVar
 import whitewater
 from whitewater.config.base import Section
 from whitewater.engines import Device, memory
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
+from whitewater.engines.device import versions
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.errors import without_secrets
 from whitewater.io.store import digests, size_of, staged, write_json
-from whitewater.versions import versions
 
 Output = NewType("Output", Path)
 Inputs = NewType("Inputs", dict[str, Path])

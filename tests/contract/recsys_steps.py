@@ -20,7 +20,7 @@ from tests.contract.site import Site, frames_of
 from tests.helpers.recsys_logs import clicks, write_log
 from tests.library.features.test_with_dask import CARRIED, CLOSE, EXACT, cut
 from whitewater.engines import Device
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.features import dataset, loader, transform, with_dask
 from whitewater.features import fit as fitting
 from whitewater.features.config import Feature, Fit

@@ -17,8 +17,7 @@ from tests.contract.strict_device import StrictDevice
 from tests.contract.traffic import Traffic, bytes_of_arrays, counted
 from whitewater.config.base import Section
 from whitewater.engines import Device
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.step import Run
 
 

@@ -37,7 +37,7 @@ from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
 from whitewater.learn import estimators
 
 if TYPE_CHECKING:
-    from whitewater.engines.choose import Engine
+    from whitewater.engines.config import Engine
 
 CPU = Device()
 FLOATS = ("float32", "float64")

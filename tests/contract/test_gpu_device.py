@@ -18,10 +18,8 @@ from tests.contract.device_array import install, record, recording
 from tests.contract.signatures import faults
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.gpu import DASK_SETTINGS, ENVIRONMENT, GpuDevice, gpu_cluster, peak_memory, prepare_memory
 from whitewater.engines.gpu_check import PACKAGES, missing_gpu
-from whitewater.engines.gpu_cluster import DASK_SETTINGS, gpu_cluster
-from whitewater.engines.gpu_memory import ENVIRONMENT, peak_memory, prepare_memory
 from whitewater.engines.start import ClusterRequest, open_cluster
 from whitewater.engines.workers import DaskWorkers, Threads
 from whitewater.errors import ConfigError, DeviceError, ResourceError

@@ -50,7 +50,7 @@ from tests.contract.signatures import Call, faults
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_cluster import DASK_SETTINGS
+from whitewater.engines.gpu import DASK_SETTINGS
 
 pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "published"

@@ -21,7 +21,7 @@ ROWS = 1_000_000
 FIRST_ALLOCATIONS = """
 import numpy
 from whitewater.engines import resolve
-from whitewater.engines.gpu_memory import free_memory, peak_memory
+from whitewater.engines.gpu import free_memory, peak_memory
 
 device = resolve("gpu")
 import cudf, cupy

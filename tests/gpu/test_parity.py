@@ -16,7 +16,7 @@ from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_memory import peak_memory
+from whitewater.engines.gpu import peak_memory
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu

@@ -31,7 +31,7 @@ from tests.contract.published_rows import (
 )
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu_cluster import DASK_SETTINGS
+from whitewater.engines.gpu import DASK_SETTINGS
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("hardware")]
 IN_THIS_PROCESS: dict[str, Any] = {

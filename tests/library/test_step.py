@@ -20,8 +20,7 @@ import pytest
 from tests.library.tiny_application import Clean
 from whitewater.cli.main import main
 from whitewater.engines import Device, cluster, memory, resolve
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest_step import Configured, manifest
 from whitewater.script import Parameter, _parse_flags, _parser, parameters

@@ -8,7 +8,7 @@ import pytest
 
 from whitewater.application import applications, in_project
 from whitewater.cli.config import ENGINES_PAGE, files
-from whitewater.engines.choose import choose
+from whitewater.engines.config import choose
 from whitewater.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]

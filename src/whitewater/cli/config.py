@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from whitewater.application import Application, applications, in_project
 from whitewater.config.root import Common, whole
 from whitewater.config_files import read_configuration
-from whitewater.engines.choose import LOCAL_ON_GPU
+from whitewater.engines.config import LOCAL_ON_GPU
 from whitewater.errors import ConfigError
 
 SCHEMA = Path("config/schema.json")

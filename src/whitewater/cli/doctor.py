@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from whitewater.application import Application, applications, in_project, load
 from whitewater.config_files import read_configuration, read_source
 from whitewater.engines import memory
-from whitewater.engines.choose import Engine, choose
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine, choose
+from whitewater.engines.device import versions
 from whitewater.engines.gpu_check import gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
-from whitewater.versions import versions
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

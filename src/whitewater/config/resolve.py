@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from whitewater.application import applications
 from whitewater.config.base import describe
 from whitewater.config.root import whole
-from whitewater.engines.choose import choose
+from whitewater.engines.config import choose
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
 

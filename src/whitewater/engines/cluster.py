@@ -17,15 +17,12 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 import whitewater
-from whitewater.engines.config import TLS
+from whitewater.engines.config import TLS, Cluster, Engine
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers, workers_of
 from whitewater.errors import ConfigError, InputError, ResourceError, WhitewaterError, shorten_list
 
 if TYPE_CHECKING:
     from distributed import Client, Security
-
-    from whitewater.engines.choose import Engine
-    from whitewater.engines.config import Cluster
 
 logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"

@@ -1,11 +1,19 @@
-"""Where the tasks of a step run: in its process, in worker processes, or on a Dask cluster that runs already."""
+"""Which engine runs the tasks of a step, and where: its process, others, or a Dask cluster that runs already."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self, cast
 
 from pydantic import Field, model_validator
 
 from whitewater.config.base import Section
+from whitewater.errors import ConfigError
 
+Engine = Literal["dask", "local"]
+LOCAL_ON_GPU = "engine is 'local', which runs on the CPU only: with device=gpu, set engine to auto or dask."
+PROCESSES_ON_GPU = (
+    "cluster.kind is 'processes', but one GPU is used by one process, the step's own. Set cluster.kind to auto; for "
+    "one process a GPU start a cluster, `whitewater cluster start --device gpu`, and set cluster.scheduler_file."
+)
 TLS = ("tls_ca_file", "tls_cert", "tls_key")
 
 
@@ -64,3 +72,23 @@ class Cluster(Section):
         if self.tls and (not self.attached or (self.address and not self.address.startswith("tls://"))):
             raise ValueError("files of TLS are for a cluster at a tls:// address, or of a scheduler_file")
         return self
+
+
+def choose(config: Mapping[str, Any], device: str) -> Engine:
+    """Return the engine for a device, from the root keys ``engine`` and ``cluster`` of a complete configuration.
+
+    ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process.
+
+    Raises ConfigError if the engine or the cluster is refused on the device, or the engine is local where a scheduler
+    is named.
+    """
+    engine, cluster = config["engine"], Cluster(**config["cluster"])
+    if engine == "local" and device == "gpu":
+        raise ConfigError(LOCAL_ON_GPU)
+    if engine == "local" and cluster.attached:
+        raise ConfigError("engine is 'local', but cluster names a scheduler: set engine to auto or dask to use it.")
+    if device == "gpu" and cluster.kind == "processes":
+        raise ConfigError(PROCESSES_ON_GPU)
+    if engine == "auto":
+        return "dask" if device == "gpu" or cluster.attached else "local"
+    return cast(Engine, engine)

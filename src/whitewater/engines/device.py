@@ -6,17 +6,16 @@ import platform
 import socket
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import metadata
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy.typing as npt
 
 from whitewater.engines import memory
-from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from whitewater.engines.choose import Engine
-    from whitewater.engines.config import Cluster
+    from whitewater.engines.config import Cluster, Engine
     from whitewater.engines.workers import Workers
 
 Array = npt.NDArray[Any]
@@ -92,4 +91,16 @@ class Device:
 
     def peak_memory(self) -> int | None:
         """Return the peak of the device's own memory in bytes, or None where it is the host's."""
+        return None
+
+
+def versions(*distributions: str) -> dict[str, str | None]:
+    """Return the version of each distribution, or None where it is not installed."""
+    return {name: _version(name) for name in distributions}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
         return None

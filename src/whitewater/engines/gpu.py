@@ -1,29 +1,37 @@
-"""The GPU: CuPy, cuDF and cuML, on one NVIDIA GPU in each process."""
+"""The GPU: CuPy, cuDF and cuML, on one NVIDIA GPU in each process, with one pool of memory for all of them."""
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from whitewater.engines import gpu_memory
-from whitewater.engines.choose import PROCESSES_ON_GPU
-from whitewater.engines.cluster import cpu_workers
-from whitewater.engines.device import Array, Device
+from whitewater.engines.cluster import attach, cpu_workers
+from whitewater.engines.config import PROCESSES_ON_GPU, Cluster, Engine
+from whitewater.engines.device import Array, Device, versions
 from whitewater.engines.gpu_check import cuda_version, problem_of_gpu
+from whitewater.engines.workers import DaskWorkers, Workers, workers_of
 from whitewater.errors import ConfigError, DeviceError
-from whitewater.versions import versions
 
 if TYPE_CHECKING:
-    from whitewater.engines.choose import Engine
-    from whitewater.engines.config import Cluster
-    from whitewater.engines.workers import Workers
+    from distributed import Client
+    from rmm.mr import StatisticsResourceAdaptor
 
 logger = logging.getLogger(__name__)
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
+# Read when cuDF and numba.cuda are imported. cuDF moves columns to the host when the pool is exhausted; Numba does not
+# wait for the stream of each array of CuPy that a kernel is given, as both use the same stream.
+ENVIRONMENT = {"CUDF_SPILL": "on", "NUMBA_CUDA_ARRAY_INTERFACE_SYNC": "0"}
+_LOCK = Lock()
+# Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
+DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
+# Workers that advertise this resource say how many tasks may use their GPU at once.
+GPU_RESOURCE = "GPU"
 REMEDY = (
     "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
     "checks both), or set device=cpu."
@@ -53,7 +61,7 @@ class GpuDevice(Device):
         if not attached:
             if problem := problem_of_gpu():
                 raise DeviceError(f"device gpu: {problem} {REMEDY}")
-            gpu_memory.prepare_memory()
+            prepare_memory()
         return cls()
 
     @property
@@ -76,15 +84,13 @@ class GpuDevice(Device):
         return device_array
 
     def free_memory(self) -> int:
-        return gpu_memory.free_memory()
+        return free_memory()
 
     @contextmanager
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "dask", large: bool = False
     ) -> Iterator[Workers]:
         if settings.attached:
-            from whitewater.engines.gpu_cluster import gpu_cluster
-
             with gpu_cluster(settings) as cluster:
                 yield cluster
             return
@@ -131,4 +137,94 @@ class GpuDevice(Device):
         return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        return gpu_memory.peak_memory()
+        return peak_memory()
+
+
+@contextmanager
+def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
+    """Connect to a cluster whose workers have GPUs, and prepare their memory.
+
+    Raises DeviceError if a worker cannot compute on a GPU, with the reason.
+    """
+    import dask
+
+    with dask.config.set(DASK_SETTINGS), attach(settings) as client:
+        problems: dict[str, str | None] = client.run(problem_of_gpu)
+        if lacking := [f"{address} ({problem})" for address, problem in problems.items() if problem]:
+            raise DeviceError(
+                f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
+                "`whitewater cluster start --device gpu` or `dask cuda worker`, or set device=cpu."
+            )
+        prepare_workers(client)
+        counts_tasks = all(GPU_RESOURCE in worker["resources"] for worker in workers_of(client).values())
+        yield DaskWorkers(client, resources={GPU_RESOURCE: 1} if counts_tasks else {})
+
+
+def prepare_workers(client: Client) -> None:
+    """Let the workers of a cluster prepare the memory of their GPUs; those that start later, too."""
+    from distributed import WorkerPlugin
+
+    class PrepareMemory(WorkerPlugin):
+        name = "whitewater-prepare-memory"
+        idempotent = True
+
+        def setup(self, worker: Any) -> None:
+            prepare_memory()
+
+    client.register_plugin(PrepareMemory())
+
+
+def prepare_memory() -> None:
+    """Let CUDA's asynchronous pool, through RMM, allocate for CuPy and cuDF, and count what it gives; once a process.
+
+    To be called before the first allocation. A pool that was set before, by ``dask cuda worker --rmm-async``, stays.
+    """
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    with _LOCK:
+        if _statistics() is not None:
+            return
+        import cupy
+        import rmm.mr
+        from rmm.allocators.cupy import rmm_cupy_allocator
+
+        resource = rmm.mr.get_current_device_resource()
+        if isinstance(resource, rmm.mr.CudaMemoryResource):
+            resource = rmm.mr.CudaAsyncMemoryResource()
+        rmm.mr.set_current_device_resource(rmm.mr.StatisticsResourceAdaptor(resource))
+        cupy.cuda.set_allocator(rmm_cupy_allocator)
+
+
+def free_memory() -> int:
+    """Return the bytes of the GPU that this process may still take.
+
+    To what the driver calls free comes what the pool keeps for later allocations: it gives nothing back by itself, so
+    that it holds at least the most bytes that it ever gave out, less those that are in use.
+    """
+    import cupy
+
+    free, _ = cupy.cuda.runtime.memGetInfo()
+    counting = _statistics()
+    pooled = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
+    return int(free + pooled)
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes that this process held on its GPU at once, or None where `prepare_memory` was not called.
+
+    Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context.
+    """
+    counting = _statistics()
+    return int(counting.allocation_counts.peak_bytes) if counting else None
+
+
+def _statistics() -> StatisticsResourceAdaptor | None:
+    """Return RMM's resource that counts; rmm.statistics knows the topmost only, above which cuDF puts its own."""
+    import rmm.mr
+
+    resource = rmm.mr.get_current_device_resource()
+    while not isinstance(resource, rmm.mr.StatisticsResourceAdaptor):
+        if not isinstance(resource, rmm.mr.UpstreamResourceAdaptor):
+            return None
+        resource = resource.get_upstream()
+    return resource

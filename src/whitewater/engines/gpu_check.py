@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from importlib.util import find_spec
 
+from whitewater.engines.device import versions
 from whitewater.errors import DeviceError
-from whitewater.versions import versions
 
 # What our modules for GPUs import; one that is missing is reported before the work, not in the middle of it.
 PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")

@@ -63,9 +63,9 @@ def serve(request: ClusterRequest) -> None:
     with open_cluster(request) as cluster, Client(cluster) as client:
         client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
         if request.device == "gpu":
-            from whitewater.engines.gpu_cluster import PrepareMemory
+            from whitewater.engines.gpu import prepare_workers
 
-            client.register_plugin(PrepareMemory())
+            prepare_workers(client)
         client.run(os.getpid)  # all answer
         write_json(request.file, _describe(request, client))
         try:
@@ -101,7 +101,7 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
     else:
         from dask_cuda import LocalCUDACluster
 
-        from whitewater.engines.gpu_memory import ENVIRONMENT
+        from whitewater.engines.gpu import ENVIRONMENT
 
         kind = LocalCUDACluster
         os.environ.update(ENVIRONMENT)  # which workers import cuDF with

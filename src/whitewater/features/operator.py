@@ -27,7 +27,7 @@ from whitewater.errors import ConfigError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.engines.choose import Engine
+    from whitewater.engines.config import Engine
     from whitewater.engines.device import Device
     from whitewater.features.columns.column import Block
     from whitewater.features.schema import Field

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.engines import Device
-from whitewater.engines.choose import choose
+from whitewater.engines.config import choose
 from whitewater.errors import ConfigError
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
@@ -34,7 +34,7 @@ from whitewater.step import Run
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from whitewater.engines.choose import Engine
+    from whitewater.engines.config import Engine
 
 
 class Workflow:

@@ -15,7 +15,7 @@ from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
 
 if TYPE_CHECKING:
-    from whitewater.engines.choose import Engine
+    from whitewater.engines.config import Engine
     from whitewater.engines.workers import Workers
 
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from whitewater.engines import Array, Device
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.engines.workers import Workers
 from whitewater.learn.sample import Sample, together
 from whitewater.learn.sample import draw as draw_smallest

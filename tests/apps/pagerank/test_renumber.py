@@ -25,8 +25,7 @@ from hypothesis import strategies as st
 from tests.helpers.graphs import write_edges
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.graphs.build import with_kernels as edge_plan
 from whitewater.graphs.edges_folder import EdgesWriter, finish_edges

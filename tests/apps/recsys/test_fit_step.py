@@ -14,8 +14,7 @@ import pytest
 
 from tests.helpers.recsys_logs import clicks, write_log
 from whitewater.engines import resolve
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features import dataset
 from whitewater.features import transform as transforming

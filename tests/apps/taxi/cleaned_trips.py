@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import Device
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.engines.workers import thread_workers
 from whitewater.learn.config import Forest
 from whitewater.learn.sample import Sample

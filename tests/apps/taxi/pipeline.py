@@ -10,8 +10,7 @@ import pandas as pd
 
 from tests.guarantees.running import listed
 from whitewater.engines import Device
-from whitewater.engines.choose import Engine
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.engines.workers import Workers, thread_workers
 from whitewater.io.store import read_json, write_json
 from whitewater.step import Output, Outputs, Run

@@ -13,7 +13,7 @@ from tests.helpers.oracle import sql
 from tests.helpers.raw_files import TRIP, write_csv, write_parquet, write_zones, yellow_frame
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device, resolve
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.steps.clean import clean

@@ -20,7 +20,7 @@ from tests.helpers.oracle import sql
 from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 # Every kind of rule.

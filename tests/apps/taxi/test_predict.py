@@ -9,7 +9,7 @@ import pytest
 
 from tests.apps.taxi.cleaned_trips import run_model, trips, write, write_parts, zones
 from whitewater.engines import resolve
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.errors import InputError
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import load

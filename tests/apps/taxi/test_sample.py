@@ -13,7 +13,7 @@ import xxhash
 
 from tests.apps.taxi import cleaned_trips
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.errors import InputError
 from whitewater_apps.taxi.features import FeatureSet
 from whitewater_apps.taxi.trip_files import row_groups

@@ -17,7 +17,7 @@ from tests.apps.taxi.pipeline import run_taxi
 from tests.helpers.raw_files import TRIP, write_csv, write_parquet, yellow_frame
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.errors import ConfigError
 from whitewater.tables import raw_files
 from whitewater_apps.taxi.config import Standardize

@@ -2,7 +2,7 @@
 
 import pytest
 
-from whitewater.engines.choose import Engine, choose
+from whitewater.engines.config import Engine, choose
 from whitewater.errors import ConfigError
 
 ATTACHED = {"address": "tcp://127.0.0.1:8786"}

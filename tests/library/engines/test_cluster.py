@@ -14,9 +14,8 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
-from whitewater.engines.choose import Engine
 from whitewater.engines.cluster import attach, cpu_workers
-from whitewater.engines.config import Cluster
+from whitewater.engines.config import Cluster, Engine
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 

@@ -12,7 +12,7 @@ import pytest
 from tests.guarantees.running import listed
 from tests.library.tables.test_raw_files import SOURCE
 from whitewater.engines import Device
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.errors import InputError, IntegrityError
 from whitewater.io.store import write_json
 from whitewater.step import Run

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from whitewater.engines import Array, Device
-from whitewater.engines.choose import Engine
+from whitewater.engines.config import Engine
 from whitewater.errors import InputError
 from whitewater.io.store import remove_unfinished, write_json
 from whitewater.script import main
