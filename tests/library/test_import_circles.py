@@ -16,8 +16,8 @@ LAYERS = (
     {"figures", "learn", "tables"},
     {"features", "genotypes", "graphs", "text", "web"},
 )
-# They put the configuration of a project together, of all engines and applications, above what their folder is for.
-ABOVE_THEIR_FOLDER = {"whitewater.config.root", "whitewater.config.resolve"}
+# It puts the configuration of a project together, of all engines and applications, above what its folder is for.
+ABOVE_ITS_FOLDER = {"whitewater.config.resolve"}
 
 
 def imported(path: Path, modules: set[str]) -> Iterator[str]:
@@ -58,7 +58,7 @@ def unit(module: str) -> str:
     """Return the folder of the library that a module is in, or the module where it is in none."""
     parts = module.split(".")
     is_in_folder = parts[0] == "whitewater" and len(parts) > 1 and (SOURCE / "whitewater" / parts[1]).is_dir()
-    return parts[1] if is_in_folder and module not in ABOVE_THEIR_FOLDER else module
+    return parts[1] if is_in_folder and module not in ABOVE_ITS_FOLDER else module
 
 
 def test_folders_of_the_library_are_in_layers(modules: dict[str, set[str]]) -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater.manifest import FORMAT, is_of_last_run, read_manifest
-from whitewater.manifest_step import Configured, manifest
+from whitewater.manifest import FORMAT, Configured, is_of_last_run, manifest, read_manifest
 from whitewater.step import Inputs, Output, Run
 
 REFUSALS = [

@@ -22,7 +22,7 @@ from whitewater.cli.main import main
 from whitewater.engines import Device, cluster, memory, resolve
 from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.manifest_step import Configured, manifest
+from whitewater.manifest import Configured, manifest
 from whitewater.script import Parameter, _parse_flags, _parser, parameters
 from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 

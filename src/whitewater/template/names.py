@@ -13,7 +13,7 @@ from functools import cached_property
 from importlib.util import find_spec
 
 from whitewater.application import Application, declared
-from whitewater.config.root import Common
+from whitewater.config.resolve import Common
 from whitewater.errors import ConfigError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")

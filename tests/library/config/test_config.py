@@ -11,8 +11,7 @@ from whitewater.application import applications, in_project
 from whitewater.cli import config as document
 from whitewater.config import resolve as resolving
 from whitewater.config.base import Section
-from whitewater.config.resolve import Source
-from whitewater.config.root import whole
+from whitewater.config.resolve import Source, whole
 from whitewater.engines.gpu_check import require_device
 from whitewater.errors import ConfigError, DeviceError
 from whitewater.tables.config import Range

@@ -1,6 +1,6 @@
 """Step `manifest`: what was made from what, where and how."""
 
-from whitewater.manifest_step import manifest
+from whitewater.manifest import manifest
 from whitewater.script import main
 
 if __name__ == "__main__":
