@@ -61,7 +61,10 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
         yield dict(paths)
         with _explain_errors(outputs):
             for name, path in paths.items():
-                _check(path, final=outputs[name])
+                if not path.exists():
+                    raise IntegrityError(f"The step ended without writing {outputs[name]}. Report this as a bug.")
+                if not (_files(path) if path.is_dir() else path.stat().st_size):
+                    raise IntegrityError(f"The step wrote {outputs[name]} empty. Report this as a bug.")
                 _synchronize(path)
             _commit(paths, outputs, owner=owner, token=token)
 
@@ -78,11 +81,13 @@ def sha256(path: Path) -> str:
 
 def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
     """Return the `sha256` of each path; files, those in directories too, are read by ``threads`` threads."""
-    files = {path: _files(path) if path.is_dir() else [path] for path in paths}
-    every = [file for group in files.values() for file in group]
+    files = [file for path in paths for file in (_files(path) if path.is_dir() else [path])]
     with ThreadPoolExecutor(threads) as pool:
-        hashes = dict(zip(every, pool.map(_digest, every), strict=True))
-    return {path: _combine(path, files[path], hashes) if path.is_dir() else hashes[path] for path in paths}
+        hashes = dict(zip(files, pool.map(_digest, files), strict=True))
+    for path in filter(Path.is_dir, paths):
+        listing = "".join(f"{hashes[file]}  ./{file.relative_to(path).as_posix()}\n" for file in _files(path))
+        hashes[path] = hashlib.sha256(listing.encode()).hexdigest()
+    return {path: hashes[path] for path in paths}
 
 
 def size_of(path: Path) -> int:
@@ -194,35 +199,29 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
             # The owner's lock spans it all, so no other run sees a life file that is not locked yet.
             with owner.open("a+b", buffering=0) as register:
                 fcntl.flock(register, fcntl.LOCK_EX)
-                sign = stack.enter_context(_life_file(owner, token).open("xb"))
-                fcntl.flock(sign, fcntl.LOCK_EX)
-                for dead in _dead_runs(owner, token):
-                    _remove_traces(owner, dead, outputs)
+                for life in sorted(owner.parent.glob(f"{owner.name}.*")):
+                    with suppress(BlockingIOError, FileNotFoundError), life.open("r+b") as sign:
+                        # The kernel has released the lock of a process that is gone.
+                        fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        _remove_traces(life, outputs)
+                own = owner.with_name(f"{owner.name}.{token}")
+                fcntl.flock(stack.enter_context(own.open("xb")), fcntl.LOCK_EX)
                 register.truncate(0)
                 register.write(token.encode())
         try:
             yield
         finally:
-            _remove_traces(owner, token, outputs)
+            _remove_traces(own, outputs)
 
 
-def _dead_runs(owner: Path, token: str) -> set[str]:
-    """Return the tokens of earlier runs whose process is gone: the kernel has released their lock."""
-    tokens = set()
-    for life in set(owner.parent.glob(f"{owner.name}.*")) - {_life_file(owner, token)}:
-        with suppress(BlockingIOError, FileNotFoundError), life.open("r+b") as sign:
-            fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            tokens.add(life.name.removeprefix(f"{owner.name}."))
-    return tokens
-
-
-def _remove_traces(owner: Path, token: str, outputs: Mapping[str, Path]) -> None:
+def _remove_traces(life: Path, outputs: Mapping[str, Path]) -> None:
     """Remove what a run left; where that fails, its life file stays, so that the next run tries again."""
-    traces = [path(final, token) for final in outputs.values() for path in (_staging, _replaced)]
+    token = life.name.rpartition(".")[2]
     with suppress(OSError):
-        for path in traces:
-            _remove(path)
-        _remove(_life_file(owner, token))
+        for final in outputs.values():
+            _remove(_staging(final, token))
+            _remove(_replaced(final, token))
+        _remove(life)
 
 
 def _commit(paths: Mapping[str, Path], outputs: Mapping[str, Path], *, owner: Path, token: str) -> None:
@@ -234,23 +233,12 @@ def _commit(paths: Mapping[str, Path], outputs: Mapping[str, Path], *, owner: Pa
                 "Wait for the newer run to end."
             )
         for name, path in paths.items():
-            _rename(path, outputs[name], token)
-
-
-def _rename(path: Path, final: Path, token: str) -> None:
-    replaced = _replaced(final, token)
-    if final.is_dir() and not final.is_symlink():
-        final.rename(replaced)
-    path.replace(final)
-    _fsync(final.parent)
-    _remove(replaced)
-
-
-def _check(path: Path, *, final: Path) -> None:
-    if not path.exists():
-        raise IntegrityError(f"The step ended without writing {final}. Report this as a bug.")
-    if (path.is_dir() and not _files(path)) or (path.is_file() and not path.stat().st_size):
-        raise IntegrityError(f"The step wrote {final} empty. Report this as a bug.")
+            final, replaced = outputs[name], _replaced(outputs[name], token)
+            if final.is_dir() and not final.is_symlink():
+                final.rename(replaced)
+            path.replace(final)
+            _fsync(final.parent)
+            _remove(replaced)
 
 
 @contextmanager
@@ -282,10 +270,6 @@ def _staging(final: Path, token: str) -> Path:
     return final.with_name(f".{final.name}.{token}.part{final.suffix}")
 
 
-def _life_file(owner: Path, token: str) -> Path:
-    return owner.with_name(f"{owner.name}.{token}")
-
-
 def _replaced(final: Path, token: str) -> Path:
     return final.with_name(f".{final.name}.{token}.replaced")
 
@@ -302,11 +286,6 @@ def _files(directory: Path) -> list[Path]:
 def _digest(path: Path) -> str:
     with path.open("rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _combine(directory: Path, files: Sequence[Path], hashes: Mapping[Path, str]) -> str:
-    listing = "".join(f"{hashes[file]}  ./{file.relative_to(directory).as_posix()}\n" for file in files)
-    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def _synchronize(path: Path) -> None:
