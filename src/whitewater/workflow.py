@@ -157,7 +157,9 @@ def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[st
     """
 
     def files(wildcards: Wildcards) -> list[str]:
-        return [path for path in files_of(names()) if _can_be_input(path)]
+        # Snakemake can hold text without braces, which would be wildcards.
+        texts = (path for path in files_of(names()) if os.fsencode(path).decode("utf-8", "replace") == path)
+        return [path for path in texts if not {"{", "}"} & set(path)]
 
     return files
 
@@ -168,14 +170,4 @@ def state(names: Callable[[], Iterable[str]], *sections: Any) -> Callable[[Wildc
     The step that reads the files has it, and so does the next one. Where the reading fails, later results are still
     there, and without it Snakemake would take them for finished.
     """
-
-    def digest(wildcards: Wildcards) -> str:
-        return state_of(files_of(names()), json.dumps(sections, sort_keys=True))
-
-    return digest
-
-
-def _can_be_input(path: str) -> bool:
-    """Return whether Snakemake can hold a path: text without braces, which would be wildcards."""
-    is_text = os.fsencode(path).decode("utf-8", "replace") == path
-    return is_text and not {"{", "}"} & set(path)
+    return lambda wildcards: state_of(files_of(names()), json.dumps(sections, sort_keys=True))

@@ -42,17 +42,19 @@ SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 ANSWER_SECONDS = 20
 # What installs the command of each way to deploy software.
 DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
-TLS_FIX = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried, what was found, and the remedy where it failed."""
+    """One thing that was tried, and what was found. It has failed where there is a remedy, if ``status`` says no more."""
 
     name: str
-    status: Literal["ok", "warn", "fail", "skip"]
     found: str
     fix: str = ""
+    status: Literal["", "ok", "warn", "fail", "skip"] = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "status", self.status or ("fail" if self.fix else "ok"))
 
 
 def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -> list[Check]:
@@ -64,7 +66,7 @@ def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -
     options = read_profile(profile) if profile else {}
     cluster = Cluster.model_validate(config["cluster"])
     return [
-        Check("Python", "ok", f"{platform.python_version()} ({sys.executable})"),
+        Check("Python", f"{platform.python_version()} ({sys.executable})"),
         check_packages(root / "envs" / f"{device}.lock"),
         check_cores(),
         check_memory(),
@@ -88,11 +90,11 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
     try:
         sources = load(application.check)(application.settings.model_validate(section), Downloads(downloads))
     except ImportError as error:
-        return Check(name, "fail", str(error), f"Install what it needs: pip install 'whitewater[{application.name}]'")
+        return Check(name, str(error), f"Install what it needs: pip install 'whitewater[{application.name}]'")
     except WhitewaterError as error:
         fix = f"Correct the section `{application.name}` of the configuration, or bring what it names."
-        return Check(name, "fail", str(error), fix)
-    return Check(name, "ok", sources) if sources else Check(name, "skip", "simulated, nothing is read")
+        return Check(name, str(error), fix)
+    return Check(name, sources) if sources else Check(name, "simulated, nothing is read", status="skip")
 
 
 def check_packages(lock: Path) -> Check:
@@ -110,17 +112,17 @@ def check_packages(lock: Path) -> Check:
         needed = {package.name for package in declared.get("", ())}
         command = f"pip install '.[{','.join(filter(None, declared))}]'"
     else:
-        return Check("packages", "fail", "Whitewater is not installed", "In a checkout: pip install --editable .")
+        return Check("packages", "Whitewater is not installed", "In a checkout: pip install --editable .")
     wrong = {
         f"{each.name}{each.specifier} ({version or 'missing'})": version is None and each.name in needed
         for each in requirements
         if (version := _installed(each.name)) is None or not each.specifier.contains(version, prereleases=True)
     }
     if not wrong:
-        return Check(name, "ok", f"{len(requirements)} packages, each of a version that is asked for")
-    fix = f"`make run` installs them; in an environment of your own: {command}"
+        return Check(name, f"{len(requirements)} packages, each of a version that is asked for")
     found = shorten_list(sorted(wrong, key=lambda package: not wrong[package]))
-    return Check(name, "fail" if any(wrong.values()) else "warn", found, fix)
+    fix = f"`make run` installs them; in an environment of your own: {command}"
+    return Check(name, found, fix, "fail" if any(wrong.values()) else "warn")
 
 
 def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requirement]]:
@@ -158,29 +160,24 @@ def check_cores() -> Check:
 
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     granted = dask.system.cpu_count()
-    if granted < allowed:
-        fix = f"Give Snakemake no more than the quota: --cores {granted}"
-        return Check("cores", "warn", f"{allowed}, but the control group's quota is {granted}", fix)
-    return Check("cores", "ok", str(allowed))
+    if granted >= allowed:
+        return Check("cores", str(allowed))
+    fix = f"Give Snakemake no more than the quota: --cores {granted}"
+    return Check("cores", f"{allowed}, but the control group's quota is {granted}", fix, "warn")
 
 
 def check_memory() -> Check:
     """Compare the memory that is free, to the system and in the control group, with what a run needs."""
     free = memory.available()
-    found = f"{free / 1e9:.1f} GB available"
-    if free >= LEAST_MEMORY:
-        return Check("memory", "ok", found)
-    return Check("memory", "fail", found, f"End other programs; a run needs {LEAST_MEMORY / 1e9:g} GB.")
+    fix = f"End other programs; a run needs {LEAST_MEMORY / 1e9:g} GB."
+    return Check("memory", f"{free / 1e9:.1f} GB available", fix if free < LEAST_MEMORY else "")
 
 
 def check_disk(root: Path) -> Check:
     """Compare the free space where results go with what a run needs."""
     place = _nearest(root / "results")
-    free = shutil.disk_usage(place).free
-    found = f"{free / 1e9:.1f} GB free at {place}"
-    if free >= LEAST_DISK:
-        return Check("disk", "ok", found)
-    return Check("disk", "fail", found, "Free some space, or make results/ a link to a larger disk.")
+    free, fix = shutil.disk_usage(place).free, "Free some space, or make results/ a link to a larger disk."
+    return Check("disk", f"{free / 1e9:.1f} GB free at {place}", fix if free < LEAST_DISK else "")
 
 
 def check_write_access(folder: Path) -> Check:
@@ -193,9 +190,8 @@ def check_write_access(folder: Path) -> Check:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        fix = f"Make {place} a folder that you may write to and that has space."
-        return Check(name, "fail", f"{place}: {error.strerror}", fix)
-    return Check(name, "ok", f"wrote, flushed and removed a file in {place}")
+        return Check(name, f"{place}: {error.strerror}", f"Make {place} a folder that you may write to, with space.")
+    return Check(name, f"wrote, flushed and removed a file in {place}")
 
 
 def _nearest(path: Path) -> Path:
@@ -207,27 +203,30 @@ def check_gpu(*, needed: bool) -> Check:
     """Start the NVIDIA driver and list its devices."""
     problem = missing_gpu()
     if problem is None:
-        return Check("GPU and driver", "ok", ", ".join(gpu_names()))
+        return Check("GPU and driver", ", ".join(gpu_names()))
     if not needed:
-        return Check("GPU and driver", "skip", "absent, and not needed here")
+        return Check("GPU and driver", "absent, and not needed here", status="skip")
     fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
-    return Check("GPU and driver", "fail", problem, fix)
+    return Check("GPU and driver", problem, fix)
 
 
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
+    found = ", ".join(tls.values())
+    fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
     for name, file in tls.items():
         try:
             Path(file).read_bytes()
         except OSError as error:
-            return Check("files of TLS", "fail", f"cluster.{name}, {file}: {error.strerror}", TLS_FIX)
+            return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
     try:
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
     except ssl.SSLError as error:
-        found = f"{', '.join(tls.values())}: {error.reason or error}"
-        return Check("files of TLS", "fail", f"not the certificates and key of a cluster, {found}", TLS_FIX)
-    return Check("files of TLS", "ok", ", ".join(tls.values()))
+        return Check(
+            "files of TLS", f"not the certificates and key of a cluster, {found}: {error.reason or error}", fix
+        )
+    return Check("files of TLS", found)
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
@@ -240,18 +239,17 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
             with attach(settings) as client:
                 workers = len(workers_of(client))
         except WhitewaterError as error:
-            fix = "Start it, or empty cluster.address and cluster.scheduler_file."
-            return Check("scheduler", "fail", str(error), fix)
-        return Check("scheduler", "ok", f"{settings.address or settings.scheduler_file}, workers: {workers}")
+            return Check("scheduler", str(error), "Start it, or empty cluster.address and cluster.scheduler_file.")
+        return Check("scheduler", f"{settings.address or settings.scheduler_file}, workers: {workers}")
     if engine == "local" and settings.kind == "threads" and not (settings.performance_report or settings.dashboard):
-        return Check("scheduler port", "skip", "not needed for cluster.kind=threads")
+        return Check("scheduler port", "not needed for cluster.kind=threads", status="skip")
     try:
         with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname(), 5):
             port = server.getsockname()[1]
     except OSError as error:
         fix = "Let local programs listen on 127.0.0.1, or set cluster.kind to threads."
-        return Check("scheduler port", "fail", f"127.0.0.1: {error}", fix)
-    return Check("scheduler port", "ok", f"listened and connected on 127.0.0.1:{port}")
+        return Check("scheduler port", f"127.0.0.1: {error}", fix)
+    return Check("scheduler port", f"listened and connected on 127.0.0.1:{port}")
 
 
 # What a profile of Snakemake asks of this machine
@@ -275,11 +273,9 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
     """Try what a profile asks for."""
     if runs_elsewhere(options):
         package = f"snakemake-executor-plugin-{options['executor']}"
-        if find_spec(package.replace("-", "_")):
-            yield Check("executor plugin", "ok", package)
-        else:
-            fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
-            yield Check("executor plugin", "fail", f"{package} is not installed", fix)
+        fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
+        is_here = find_spec(package.replace("-", "_"))
+        yield Check("executor plugin", package if is_here else f"{package} is not installed", "" if is_here else fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     methods = options.get("software-deployment-method", options.get("sdm", []))
@@ -293,7 +289,7 @@ def check_slurm(*, device: str, cores: int) -> Check:
     """Ask SLURM for partitions that are up, with nodes of as many cores as a job may ask for, and on a GPU run GPUs."""
     if missing := [name for name in SLURM_COMMANDS if shutil.which(name) is None]:
         fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
-        return Check("SLURM", "fail", f"not on the PATH: {', '.join(missing)}", fix)
+        return Check("SLURM", f"not on the PATH: {', '.join(missing)}", fix)
     try:
         partitions = subprocess.run(
             ["sinfo", "--noheader", "--format=%P %a %D %c %G"],
@@ -302,28 +298,28 @@ def check_slurm(*, device: str, cores: int) -> Check:
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
         problem = text.strip().rpartition("\n")[2]
-        return Check("SLURM", "fail", problem, "See whether its controller runs: scontrol ping")
+        return Check("SLURM", problem, "See whether its controller runs: scontrol ping")
     up = [fields for fields in map(str.split, partitions.splitlines()) if fields[1] == "up"]
     if not up:
-        return Check("SLURM", "fail", "no partition is up", "See why: sinfo --list-reasons")
+        return Check("SLURM", "no partition is up", "See why: sinfo --list-reasons")
     if device == "gpu" and not any("gpu" in fields[4] for fields in up):
         fix = "Ask for a partition that has some, `default-resources: slurm_partition=...`, or set device to cpu."
-        return Check("SLURM", "fail", "no partition that is up has GPUs", fix)
+        return Check("SLURM", "no partition that is up has GPUs", fix)
     if cores > (most := max(int(fields[3].rstrip("+")) for fields in up)):
         fix = f"Set cores and max-threads of the profile to {most}."
-        return Check("SLURM", "fail", f"jobs may ask for {cores} cores, and no node has more than {most}", fix)
-    return Check("SLURM", "ok", ", ".join(f"{name}: {nodes} nodes" for name, _, nodes, *_ in up))
+        return Check("SLURM", f"jobs may ask for {cores} cores, and no node has more than {most}", fix)
+    return Check("SLURM", ", ".join(f"{name}: {nodes} nodes" for name, _, nodes, *_ in up))
 
 
 def check_command(name: str, *, fix: str) -> Check:
     """Start a command that the profile asks for."""
     path = shutil.which(name)
     if path is None:
-        return Check(name, "fail", "not on the PATH", fix)
+        return Check(name, "not on the PATH", fix)
     process = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     if process.returncode:
-        return Check(name, "fail", f"{path} --version fails: {process.stderr.strip()}", fix)
-    return Check(name, "ok", process.stdout.strip())
+        return Check(name, f"{path} --version fails: {process.stderr.strip()}", fix)
+    return Check(name, process.stdout.strip())
 
 
 def main(arguments: list[str]) -> int:
@@ -336,7 +332,7 @@ def main(arguments: list[str]) -> int:
         profile = options.workflow_profile or next((path for path in [Path("profiles/default")] if path.exists()), None)
         checks = run(read_configuration(root, options.configfile, device=options.device), root=root, profile=profile)
     except ConfigError as error:
-        checks = [Check("configuration", "fail", str(error), "Correct these keys; docs/configuration.md lists all.")]
+        checks = [Check("configuration", str(error), "Correct these keys; docs/configuration.md lists all.")]
     if options.json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
     else:
