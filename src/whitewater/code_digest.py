@@ -14,15 +14,15 @@ import ast
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from whitewater.errors import ConfigError
 
 LIBRARY = Path(__file__).parents[1]
-SETTINGS = "config"
+SETTINGS = ".config"
 # The part of a package that runs when a module in it is imported.
 AS_PACKAGE = "<package>"
 # The fields of a statement that hold statements, or what holds statements.
@@ -47,19 +47,18 @@ def reached(module: str, folder: Path = LIBRARY) -> dict[tuple[str, str], Part]:
     waiting = [(module, "", folder)]
     while waiting:
         name, definition, importer = waiting.pop()
-        if (name, definition) in seen or not (source := _source(name, importer)):
-            continue
-        part = seen[name, definition] = source.part(definition)
-        waiting += [(*unit, source.folder) for unit in part.imports]
+        if (name, definition) not in seen and (place := _source_path(name, importer)):
+            source = _parsed(name, *place)
+            part = seen[name, definition] = source.part(definition)
+            waiting += [(*unit, source.folder) for unit in part.imports]
     return seen
 
 
-@dataclass
-class Part:
+class Part(NamedTuple):
     """A module or, of a module of settings, one definition: its digest, and the modules and definitions it imports."""
 
     digest: str
-    imports: list[tuple[str, str]] = field(default_factory=list)
+    imports: list[tuple[str, str]]
 
 
 @dataclass
@@ -75,7 +74,7 @@ class Source:
         lazy = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in body)
         self.body = _without_what_is_not_run(body, lazy=lazy)
         self.parts: dict[str, Part] = {}
-        if self._is_settings(self.name):
+        if self.name.endswith(SETTINGS):
             self.body = [_Undescribed().visit(node) for node in self.body]
         else:  # it is asked for whole, and its statements take much memory
             self.parts[""] = self.parts[AS_PACKAGE] = self._of(self.body)
@@ -92,8 +91,10 @@ class Source:
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
         imports = [(module, name) for node in _imports(body) for module, name, _ in self._units(node)]
+        parts = self.name.split(".")
+        packages = [(".".join(parts[:length]), AS_PACKAGE) for length in range(1, len(parts))]  # which run first
         code = "\n".join(map(ast.dump, body))
-        return Part(hashlib.sha256(code.encode()).hexdigest(), [*imports, *self._packages()])
+        return Part(hashlib.sha256(code.encode()).hexdigest(), [*imports, *packages])
 
     def _definition(self, name: str) -> Part:
         """Return a definition, with the statements that define nothing.
@@ -111,9 +112,8 @@ class Source:
         if imports:
             units = [unit for each in imports for unit in self._units(each) if _imported_as(unit[2]) == name]
             return Part(repr([alias.name for _, _, alias in units]), [(module, each) for module, each, _ in units])
-        part = self._of(body)
-        part.imports += [(self.name, each) for each in sorted(_used(body) & set(defined) - {name, ""})]
-        return part
+        digest, needed = self._of(body)
+        return Part(digest, [*needed, *((self.name, each) for each in sorted(_used(body) & set(defined) - {name, ""}))])
 
     def _units(self, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.alias]]:
         """Yield the modules, and the definitions of settings, that an import brings, with what stands for each."""
@@ -127,21 +127,7 @@ class Source:
             if _source_path(f"{module}.{alias.name}", self.folder):
                 yield f"{module}.{alias.name}", "", alias
             else:
-                yield module, alias.name if self._is_settings(module) else "", alias
-
-    def _packages(self) -> list[tuple[str, str]]:
-        """Return the packages that hold the module: their ``__init__`` runs first."""
-        parts = self.name.split(".")
-        return [(".".join(parts[:length]), AS_PACKAGE) for length in range(1, len(parts))]
-
-    @staticmethod
-    def _is_settings(module: str) -> bool:
-        return module.rpartition(".")[2] == SETTINGS
-
-
-def _source(module: str, folder: Path) -> Source | None:
-    location = _source_path(module, folder)
-    return _parsed(module, *location) if location else None
+                yield module, alias.name if module.endswith(SETTINGS) else "", alias
 
 
 @cache

@@ -46,7 +46,7 @@ DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried, and what was found. It has failed where there is a remedy, if ``status`` says no more."""
+    """One thing that was tried, and what was found. It has failed where there is a remedy, unless it says otherwise."""
 
     name: str
     found: str
