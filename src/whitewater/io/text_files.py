@@ -62,11 +62,8 @@ def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterat
         raise InputError(f"{name} cannot be unpacked ({error}). Unpack it, or pack it again.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         form = "zip" if member else "gzip"
-        what = (
-            f"{form} file that is cut off (truncated)"
-            if isinstance(error, EOFError)
-            else f"damaged {form} file ({error})"
-        )
+        is_cut = isinstance(error, EOFError)
+        what = f"{form} file that is cut off (truncated)" if is_cut else f"damaged {form} file ({error})"
         raise InputError(f"{name} is a {what}. Check the file. If its source is whole, fetch it again.") from error
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}. Check its path, or fetch it again.") from error
@@ -100,7 +97,7 @@ def line_blocks(
     with open_text(path, origin, member=member) as stream:
         stream.seek(start)
         length = (sys.maxsize if stop is None else stop) - start
-        for piece in _ahead(_pieces(stream, length, block or BLOCK_BYTES)):
+        for piece in _ahead(stream, length, block or BLOCK_BYTES):
             end = piece.rfind(b"\n") + 1
             if end:
                 yield b"".join([*carried, piece[:end]])
@@ -113,17 +110,12 @@ def line_blocks(
         yield b"".join([*carried, b"\n"])
 
 
-def _pieces(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
-    while piece := stream.read(min(block, length)):
-        length -= len(piece)
-        yield piece
-
-
-def _ahead(pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(next, pieces, b"")
+        following = pool.submit(stream.read, min(block, length))
         while piece := following.result():
-            following = pool.submit(next, pieces, b"")
+            length -= len(piece)
+            following = pool.submit(stream.read, min(block, length))
             yield piece
 
 
