@@ -77,13 +77,8 @@ def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array],
 
     model = treelite.Model.deserialize_bytes(serialized)
     on_gpu = device.name == "gpu"
-    evaluate = estimators_gpu.forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
-
-    def predict(rows: Array) -> Array:
-        flat: Array = evaluate(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
-        return flat
-
-    return predict
+    predict = estimators_gpu.forest_predictions(model) if on_gpu else partial(treelite.gtil.predict, model, nthread=1)
+    return lambda rows: predict(rows.astype(model.input_type)).reshape(-1).astype(np.float64)
 
 
 def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) -> Any:

@@ -26,8 +26,7 @@ def forest_predictions(model: Any) -> Callable[[Array], Array]:
     """Return the predictions of a forest of treelite."""
     import nvforest
 
-    predict: Callable[[Array], Array] = nvforest.load_from_treelite_model(model, device="gpu").predict
-    return predict
+    return nvforest.load_from_treelite_model(model, device="gpu").predict
 
 
 def umap(**options: Any) -> Any:

@@ -66,6 +66,4 @@ class Features:
 
     def tree(self, features: Array, device: Device) -> Array:
         """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""
-        xp = device.xp
-        result: Array = xp.where(xp.isnan(features), NULL_LEVEL, features).astype(xp.float32)
-        return result
+        return device.xp.where(device.xp.isnan(features), NULL_LEVEL, features).astype(device.xp.float32)

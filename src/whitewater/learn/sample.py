@@ -72,27 +72,16 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
         logger.info("%s: few rows can be learned from, so they are read again with a wider threshold", what)
 
 
-@dataclass(frozen=True)
-class TimeSplit:
-    """The sampled rows before a moment (microseconds), to learn from, and those from it on."""
+def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]:
+    """Return the rows to learn from, and the latest ones, to test on; both in the order of the hash.
 
-    moment: int
-    training: Sample
-    held_out: Sample
-
-    @property
-    def rows(self) -> int:
-        """Number of rows in both parts."""
-        return len(self.training) + len(self.held_out)
-
-
-def split_by_time(sample: Sample, test_fraction: float) -> TimeSplit:
-    """Hold out the latest rows; rows of one moment stay together, and both parts stay in the order of the hash."""
+    Rows of one moment stay together.
+    """
     if not len(sample):
-        return TimeSplit(0, sample, sample)
+        return sample, sample
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
-    moment = int(np.sort(sample.time)[position])
-    return TimeSplit(moment, sample.take(sample.time < moment), sample.take(sample.time >= moment))
+    is_late = sample.time >= np.sort(sample.time)[position]
+    return sample.take(~is_late), sample.take(is_late)
 
 
 def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:

@@ -4,22 +4,16 @@ The slow way of a grid search is to hand an estimator to a generic one: each of 
 its own copy of the data, and scores its predictions on the host. Here the rows are placed once on each worker; a task
 picks its fold there, fits, predicts and scores with arrays of its device, and three numbers come back.
 
-Files are JSON and treelite, each with its SHA-256, so that reading one runs no code of its own:
-
-=========================== ============================================================================
-file                        content
-=========================== ============================================================================
-of the format               format, version, what a model is of, its groups, and the SHA-256 of the others
-`<group>/ridge.json`        columns, their coefficients, intercept
-`<group>/forest.treelite`   random forest as treelite serializes it
-=========================== ============================================================================
+Reading a stored model runs no code of its own: `<group>/ridge.json` has the columns, their coefficients and the
+intercept; `<group>/forest.treelite` is the forest as treelite serializes it. The file of the format says what the
+model is of, and has the SHA-256 of the others.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
@@ -27,7 +21,7 @@ from operator import itemgetter
 from pathlib import Path
 from statistics import fmean
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,12 +31,14 @@ from whitewater.io.folder import Format, write_file
 from whitewater.io.store import json_bytes
 from whitewater.learn.config import Search
 from whitewater.learn.estimators import forest_as_treelite, forest_from_treelite, random_forest, ridge
-from whitewater.learn.evaluate import Scores, evaluate, scores
 from whitewater.learn.features import Features
-from whitewater.learn.sample import TimeSplit
+from whitewater.learn.sample import Sample
 from whitewater.step import Run
 
 HOUR = 3_600_000_000  # microseconds
+CONFIDENCE = 0.95
+# Variance below which a target is constant but for rounding.
+NO_SPREAD = 1e-20
 # The baseline: the mean of the hour.
 REFERENCE = "hour_mean"
 # Loading a forest takes seconds, and memory of the device: a process loads it once, however many tasks and threads.
@@ -53,8 +49,6 @@ _CONSTANT = 1e-9
 Group = TypeVar("Group", bound=str)
 # Features, target and time of the rows that a worker holds.
 Rows = tuple[Array, Array, Array]
-
-
 # A model of the grid, "ridge" or "forest", and its parameters.
 Candidate = tuple[str, dict[str, Any]]
 
@@ -68,8 +62,7 @@ class LinearModel:
 
     def predict(self, features: Array, forms: Features, device: Device) -> Array:
         """Return predictions as float64 (rows,) for float64 (rows, features)."""
-        predictions: Array = forms.linear(features, device) @ device.to_device(np.array(self.coefficients))
-        return predictions + self.intercept
+        return forms.linear(features, device) @ device.to_device(np.array(self.coefficients)) + self.intercept
 
 
 @dataclass(frozen=True)
@@ -91,9 +84,9 @@ class Models:
 class Trained:
     """The models of a group, their predictions of its held-out rows, float64 (rows,) on the host, and their metrics.
 
-    ``metrics`` hold ``search``, the scores of all candidates and the best ones; ``held_out``, see
-    `whitewater.learn.evaluate.evaluate`; ``effects``, what a standard deviation of each column adds to the ridge's
-    prediction; and ``importances``, the share of each feature in what the forest's splits explain.
+    ``metrics`` hold ``search``, the scores of all candidates and the best ones; ``held_out``, see `evaluate`;
+    ``effects``, what a standard deviation of each column adds to the ridge's prediction; and ``importances``, the share
+    of each feature in what the forest's splits explain.
     """
 
     models: Models
@@ -102,22 +95,30 @@ class Trained:
 
 
 def fit_groups(
-    splits: Mapping[Group, TimeSplit], run: Run[Search], *, forms: Features, workers: Workers
+    splits: Mapping[Group, tuple[Sample, Sample]], run: Run[Search], *, forms: Features, workers: Workers
 ) -> dict[Group, Trained]:
     """Choose the models of each group by cross-validation, fit them on its training rows, test them on those held out.
 
-    The rows are placed on the workers once.
+    ``splits`` are the rows of each group to learn from, in random order, and those held out. They are placed on the
+    workers once. The most expensive tasks come first, so that no worker is left with one at the end.
     """
     placed: dict[Group, tuple[Any, ...]] = {
         group: tuple(
             workers.place(tuple(map(run.local_device.to_device, (part.features, part.target, part.time))))
-            for part in (split.training, split.held_out)
+            for part in split
         )
         for group, split in splits.items()
     }
     options: dict[str, Any] = {"forms": forms, "settings": run.settings, "device": run.device}
-    results = search({group: training for group, (training, _) in placed.items()}, workers=workers, **options)
-    tasks = [(results[group], *parts) for group, parts in placed.items()]
+    candidates, folds = [*enumerate(grid(run.settings))], range(run.settings.folds)
+    keys = [(number, fold, group) for number, _ in reversed(candidates) for fold in folds for group in placed]
+    searched = [(candidates[number][1], fold, placed[group][0]) for number, fold, group in keys]
+    scored = workers.map(partial(score_fold, **options), searched, label="search", ordered=True)
+    found = dict(zip(keys, scored, strict=True))
+    tasks = [
+        ([summarize(each, [found[number, fold, group] for fold in folds]) for number, each in candidates], *parts)
+        for group, parts in placed.items()
+    ]
     return dict(zip(placed, workers.map(partial(train, **options), tasks, label="train", ordered=True), strict=True))
 
 
@@ -128,25 +129,6 @@ def grid(settings: Search) -> list[Candidate]:
         *(("ridge", {"alpha": alpha}) for alpha in sorted(settings.ridge_alphas, reverse=True)),
         *(("forest", {"trees": count, "depth": depth}) for depth, count in product(depths, trees)),
     ]
-
-
-def search(
-    training: Mapping[Group, Rows], *, forms: Features, settings: Search, device: Device, workers: Workers
-) -> dict[Group, list[dict[str, Any]]]:
-    """Return each candidate of the grid with its scores on each fold and over all, for each group of rows.
-
-    ``training`` are the rows of each group, in random order, or what stands for them in a task. The most expensive
-    tasks come first, so that no worker is left with one at the end.
-    """
-    candidates, folds = [*enumerate(grid(settings))], range(settings.folds)
-    keys = [(number, fold, group) for number, _ in reversed(candidates) for fold in folds for group in training]
-    tasks = [(candidates[number][1], fold, training[group]) for number, fold, group in keys]
-    work = partial(score_fold, forms=forms, settings=settings, device=device)
-    found = dict(zip(keys, workers.map(work, tasks, label="search", ordered=True), strict=True))
-    return {
-        group: [summarize(each, [found[number, fold, group] for fold in folds]) for number, each in candidates]
-        for group in training
-    }
 
 
 def summarize(candidate: Candidate, folds: Sequence[Scores]) -> dict[str, Any]:
@@ -251,13 +233,74 @@ def hour_mean(target: Array, time: Array, later_time: Array, device: Device) -> 
 
     Times are int64 microseconds.
     """
+    xp, hours = device.xp, time // HOUR % 24
+    rows, total = (xp.bincount(hours, weights=weights, minlength=24) for weights in (None, target))
+    return xp.where(rows > 0, total / xp.maximum(rows, 1), target.mean())[later_time // HOUR % 24]
+
+
+class Scores(NamedTuple):
+    """The mean squared error, R2, which is None where the observed do not vary, and the mean absolute error."""
+
+    squared_error: float
+    r2: float | None
+    mae: float
+
+
+def scores(observed: Array, predicted: Array) -> Scores:
+    """Return how far predictions are from what was observed, both (rows,)."""
+    squared_error = float(((observed - predicted) ** 2).mean())
+    spread = float(((observed - observed.mean()) ** 2).mean())
+    r2 = 1 - squared_error / spread if spread > NO_SPREAD else None
+    return Scores(squared_error, r2, float(abs(observed - predicted).mean()))
+
+
+def evaluate(
+    observed: Array, predictions: Mapping[str, Array], *, reference: str, replicates: int, seed: int, device: Device
+) -> dict[str, Any]:
+    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over a reference.
+
+    Intervals are percentiles of a bootstrap of rows: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap",
+    1993, chapter 13. All models are scored on the same resamples, so that of a difference is paired.
+
+    ``observed`` and the predictions by name of model, ``reference`` among them, are float64 (rows,) on the device.
+    ``replicates`` resamples are behind each interval; they are drawn on the host, the same for each device. Of each
+    model come ``r2`` and ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and
+    ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``: None where the observed
+    do not vary.
+    """
     xp = device.xp
-    hours = time // HOUR % 24
-    rows = xp.bincount(hours, minlength=24)
-    total = xp.bincount(hours, weights=target, minlength=24)
-    means = xp.where(rows > 0, total / xp.maximum(rows, 1), target.mean())
-    prediction: Array = means[later_time // HOUR % 24]
-    return prediction
+    # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
+    centered = observed - observed.mean()
+    errors = [observed - prediction for prediction in predictions.values()]
+    moments = xp.stack([centered, centered**2, *(error**2 for error in errors), *map(xp.abs, errors)], axis=1)
+    weights = _weights(len(observed), replicates, seed, device)
+    # Row 0 is the sample itself, the others are its resamples.
+    means = np.stack([device.to_host(each @ moments) for each in weights]) / len(observed)
+    spread = means[:, 1] - means[:, 0] ** 2
+    spread = np.where(spread > NO_SPREAD, spread, np.nan)
+    squared, absolute = means[:, 2:].T.reshape(2, len(errors), -1)
+    r2, mae = (dict(zip(predictions, each, strict=True)) for each in (1 - squared / spread, absolute))
+    report = {name: {"r2": _interval(r2[name]), "mae": _interval(mae[name])} for name in predictions}
+    for name, gains in report.items():
+        if name != reference:
+            gains["r2_gain"] = _interval(r2[name] - r2[reference])
+            gains["mae_gain"] = _interval(mae[reference] - mae[name])
+    return report
+
+
+def _weights(rows: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
+    """Yield how often each row counts, float64 (rows,): once, and then as often as each replicate draws it."""
+    yield device.xp.ones(rows)
+    for replicate in range(replicates):
+        drawn = np.random.default_rng([seed, replicate]).integers(0, rows, rows)
+        yield device.to_device(np.bincount(drawn, minlength=rows).astype(np.float64))
+
+
+def _interval(values: Array) -> dict[str, float | None]:
+    value, resampled = values[0], values[1:]
+    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    numbers = {"value": value, "low": low, "high": high}
+    return {name: float(number) if np.isfinite(number) else None for name, number in numbers.items()}
 
 
 def save(

@@ -54,24 +54,12 @@ class Lines(NamedTuple):
 def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock) -> Lines:
     r"""Parse whole lines of comma-separated text without a header.
 
-    Parameters
-    ----------
-    data
-        Lines that end with ``\n`` or ``\r\n``, each a record: a quoted field does not go on in the next line. Empty
-        lines are not rows.
-    names
-        All fields of a line, in order.
-    kinds
-        The fields wanted, and what each becomes: float64, ``timestamp[us]``, or text in a dictionary. An empty field is
-        null. Blanks around numbers are ignored.
-    clock
-        How times are read; those of a form of their own take longer.
+    Lines end with ``\n`` or ``\r\n``; each is a record: a quoted field does not go on in the next line. Empty lines are
+    not rows. ``names`` are all fields of a line, in order. ``kinds`` are those that are wanted, and what each becomes:
+    float64, ``timestamp[us]``, or text in a dictionary. An empty field is null; blanks around numbers are ignored.
 
-    Returns
-    -------
-    Lines
-        Malformed are lines with another number of fields, with unsound quotes, or with a field that is not of its kind.
-        Bytes that are not UTF-8 are replaced.
+    Malformed are lines with another number of fields, with unsound quotes, or with a field that is not of its kind.
+    Bytes that are not UTF-8 are replaced.
     """
     text = data if data.isascii() else data.decode("utf-8", "replace").encode()
     text = text if text.endswith(b"\n") else text + b"\n"
@@ -97,34 +85,22 @@ def _parse(
     if not clock.form:
         with suppress(ValueError):
             table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
-            if all(map(_is_finite, table.columns)):
+            sums = [pc.sum(table[name], min_count=0).as_py() for name, kind in kinds.items() if kind == "number"]
+            # Else there is "nan" or "inf", or a number beyond the doubles, or a sum that is.
+            if all(map(math.isfinite, sums)):
                 return table, faults
     as_text = {name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()}
     return parse_sound(text, names, as_text, delimiter=",", quoted=True)
 
 
-def _is_finite(column: pa.ChunkedArray) -> bool:
-    """Return whether there is neither "nan" nor "inf", nor a number beyond the doubles, nor a sum that is."""
-    return not pa.types.is_floating(column.type) or math.isfinite(pc.sum(column, min_count=0).as_py())
-
-
 def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock) -> pa.ChunkedArray | pa.Array:
     """Return a column as one of a kind, nulls as nulls.
 
-    Parameters
-    ----------
-    column
-        Numbers, decimals, booleans, timestamps, dates, text (plain or in a dictionary), or Arrow's null type.
-    kind
-        ``number`` gives integers or floats, as they are stored, and float64 of all else; NaN stays. ``timestamp`` gives
-        ``timestamp[us]``, nanoseconds floored. ``text`` gives text in a dictionary, numbers as pyarrow writes them.
-    clock
-        How times are read.
+    A column holds numbers, decimals, booleans, timestamps, dates, text (plain or in a dictionary), or Arrow's nulls.
+    ``number`` gives integers or floats, as they are stored, and float64 of all else; NaN stays. ``timestamp`` gives
+    ``timestamp[us]``, nanoseconds floored. ``text`` gives text in a dictionary, numbers as pyarrow writes them.
 
-    Raises
-    ------
-    ValueError, pyarrow.ArrowException
-        If a value, or the type, cannot become the kind.
+    Raises ValueError or pyarrow.ArrowException if a value, or the type, cannot become the kind.
     """
     if kind == "text":
         return column if column.type == TEXT else column.cast(pa.string()).dictionary_encode()
@@ -136,10 +112,9 @@ def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock)
         values, is_readable = _read(column, kind, clock)
         refused = column.filter(pc.invert(is_readable))
         if len(refused):
-            time = (
-                f"a time of the form {clock.form}" if clock.form else "a time such as 2019-03-01 08:00:00, without zone"
-            )
-            raise ValueError(f"{refused[0].as_py().strip()!r} is not {'a number' if kind == 'number' else time}")
+            form = f"of the form {clock.form}" if clock.form else "such as 2019-03-01 08:00:00, without zone"
+            expected = "a number" if kind == "number" else f"a time {form}"
+            raise ValueError(f"{refused[0].as_py().strip()!r} is not {expected}")
         return values
     return _times(column, clock) if kind == "timestamp" else _numbers(column)
 
@@ -168,7 +143,11 @@ def _read(
         # Numbers of any size but those beyond the doubles.
         values = pc.if_else(pc.is_finite(values), values, None)
     elif clock.form:
-        values = _times(_of_form(texts, clock.form), clock)
+        import pandas as pd
+
+        # Arrow's own parser takes February 31 for March 3.
+        times = pd.to_datetime(texts.to_pandas(), format=clock.form, errors="coerce", utc="%z" in clock.form)
+        values = _times(pa.Array.from_pandas(times), clock)
     else:
         values = pc.utf8_slice_codeunits(_matching(texts, _TIMESTAMP_TEXT), 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
     return values, pc.equal(values.is_valid(), texts.is_valid())
@@ -176,13 +155,6 @@ def _read(
 
 def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
     return pc.if_else(pc.match_substring_regex(texts, pattern), texts, None)
-
-
-def _of_form(texts: pa.ChunkedArray, form: str) -> pa.Array:
-    """Return texts as times, null where they are of another form; Arrow's own parser takes February 31 for March 3."""
-    import pandas as pd
-
-    return pa.Array.from_pandas(pd.to_datetime(texts.to_pandas(), format=form, errors="coerce", utc="%z" in form))
 
 
 def _times(values: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:

@@ -36,12 +36,11 @@ class Range(Section):
     @classmethod
     def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
         """Leave out a default bound, which config/taxi.yaml also states, whose side has another one."""
-        yielding = {
-            bound
-            for bound, value in default.items()
-            if given.get(SAME_SIDE[bound]) is not None and given.get(bound, value) == value
+        return {
+            bound: value
+            for bound, value in {**default, **given}.items()
+            if given.get(SAME_SIDE.get(bound, "")) is None or value != default.get(bound)
         }
-        return {bound: value for bound, value in {**default, **given}.items() if bound not in yielding}
 
     @model_validator(mode="after")
     def _some_value_is_within(self) -> Self:

@@ -67,8 +67,7 @@ class Rule:
     """Reject the rows whose ``quantity``, a column or a value computed from columns, meets a test.
 
     ``test`` is a comparison from Python's module `operator`, with the number ``operand``; or ``in`` or ``not in``, with
-    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test. Each engine
-    applies rules to its own frames: `whitewater.tables.with_polars` and `whitewater.tables.with_dask`.
+    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test.
     """
 
     reason: str
@@ -76,27 +75,27 @@ class Rule:
     test: Callable[[Any, Any], Any] | Literal["missing", "in", "not in"]
     operand: Any = None
 
+    def is_broken_by(self, value: Any, *, is_null: str, is_in: str) -> Any:
+        """Return whether each value of a column breaks the rule, or null; an engine's columns have two such methods."""
+        if self.test == "missing":
+            return getattr(value, is_null)()
+        if self.test == "in":
+            return getattr(value, is_in)(self.operand)
+        if self.test == "not in":
+            return ~(getattr(value, is_in)(self.operand) | getattr(value, is_null)())
+        return self.test(value, self.operand)
+
 
 @dataclass(frozen=True)
 class Source:
     """Where the raw files of a table come from, and what they may call its columns.
 
-    Parameters
-    ----------
-    aliases
-        Raw name, stripped and in lower case, to column of the table; None for what the table leaves out.
-    kinds
-        What each column is read as. A ``code`` is read as a number where the file stores it as one, and else as text.
-    required
-        Columns that every file has.
-    of
-        What such a file is, and whose: ``("a file of taxi trips with fares", "TLC")``.
-    rows
-        What rows are called, such as trips.
-    setting
-        The setting that names the files.
-    clock
-        How times are read.
+    ``aliases`` lead from a raw name, stripped and in lower case, to the column of the table, or to None for what the
+    table leaves out. ``kinds`` tell what each column is read as: a ``code`` is a number where the file stores it as
+    one, and else text. ``required`` columns are in every file.
+
+    Errors say ``of`` what such a file is, and whose: ``("a file of taxi trips with fares", "TLC")``; what its ``rows``
+    are called, such as trips; and which ``setting`` names the files. ``clock`` tells how times are read.
     """
 
     aliases: Mapping[str, str | None]

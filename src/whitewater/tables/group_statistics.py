@@ -25,8 +25,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.errors import InputError
-
 # Values are from 0 to below this.
 LIMIT = 2.0**20
 # Units of each integer in 1, as a power of two.
@@ -42,12 +40,6 @@ COLUMNS = ("bin", "bin_width", *ADDED)
 TOO_LARGE = (
     f"{{count}} values are negative, infinite, or {LIMIT:,.0f} or more. Leave them out, or give them in another unit."
 )
-
-
-def check(count: int, refusal: str) -> None:
-    """Raise InputError if values are out of bounds; ``{count}`` in the message becomes how many."""
-    if count:
-        raise InputError(refusal.format(count=f"{count:,}"))
 
 
 def integers(values: Any, to_integer: Callable[[Any], Any]) -> dict[str, Any]:

@@ -32,27 +32,23 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     array([ 3803688792395291579, 11468921228449061269], dtype=uint64)
     """
     lanes = [column.astype(xp.uint64) for column in columns]
-    stripes = len(lanes) // _LANES * _LANES
+    striped = len(lanes) // _LANES * _LANES
     start: Array = xp.full(len(lanes[0]), seed % 2**64, xp.uint64)
-    state = (_stripes(lanes[:stripes], start) if stripes else start + _PRIME_5) + np.uint64(8 * len(lanes))
-    for lane in lanes[stripes:]:
+    state = start + _PRIME_5
+    if striped:
+        # By fours: 32 bytes at a time, one lane to each of four accumulators.
+        accumulators = [start + _PRIME_1 + _PRIME_2, start + _PRIME_2, start, start - _PRIME_1]
+        for position, lane in enumerate(lanes[:striped]):
+            accumulators[position % _LANES] = _round(accumulators[position % _LANES] + lane * _PRIME_2)
+        state = sum(map(_rotate, accumulators, _ROTATIONS), start=xp.zeros_like(start))
+        for accumulator in accumulators:
+            state = (state ^ _round(accumulator * _PRIME_2)) * _PRIME_1 + _PRIME_4
+    state += np.uint64(8 * len(lanes))
+    for lane in lanes[striped:]:
         state = _rotate(state ^ _round(lane * _PRIME_2), 27) * _PRIME_1 + _PRIME_4
     state = (state ^ state >> np.uint64(33)) * _PRIME_2
     state = (state ^ state >> np.uint64(29)) * _PRIME_3
-    hashed: Array = state ^ state >> np.uint64(32)
-    return hashed
-
-
-def _stripes(lanes: list[Array], start: Array) -> Array:
-    """Consume lanes by fours: 32 bytes at a time, one lane to each of four accumulators."""
-    accumulators = [start + _PRIME_1 + _PRIME_2, start + _PRIME_2, start, start - _PRIME_1]
-    for position, lane in enumerate(lanes):
-        accumulators[position % _LANES] = _round(accumulators[position % _LANES] + lane * _PRIME_2)
-    first, *others = map(_rotate, accumulators, _ROTATIONS)
-    state = sum(others, start=first)
-    for accumulator in accumulators:
-        state = (state ^ _round(accumulator * _PRIME_2)) * _PRIME_1 + _PRIME_4
-    return state
+    return state ^ state >> np.uint64(32)
 
 
 def _round(state: Array) -> Array:
@@ -60,5 +56,4 @@ def _round(state: Array) -> Array:
 
 
 def _rotate(values: Array, bits: int) -> Array:
-    rotated: Array = values << np.uint64(bits) | values >> np.uint64(64 - bits)
-    return rotated
+    return values << np.uint64(bits) | values >> np.uint64(64 - bits)

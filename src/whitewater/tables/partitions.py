@@ -33,8 +33,8 @@ class Part:
 class Partition:
     """Parts that are read together, in their order.
 
-    ``repeats`` is a NumPy file, made by `whitewater.tables.duplicates`, with the positions of the rows that repeat an
-    earlier one; None if duplicates were not searched for.
+    ``repeats`` is a NumPy file with the positions of the rows that repeat an earlier one, see
+    `whitewater.tables.with_polars.mark_duplicates`; None if duplicates were not searched for.
     """
 
     parts: tuple[Part, ...]

@@ -19,10 +19,8 @@ from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Rule, Source
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, read_files
+from whitewater.tables.raw_files import MALFORMED, CheckedBlocks, Counts, Unit, read_files
 
-# The reason of bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
-MALFORMED = "malformed_line"
 # The only file of a data set without rows.
 EMPTY_PART = "part-none.parquet"
 
@@ -46,15 +44,15 @@ def split_files(
         from whitewater.tables import with_dask
 
         checked = partial(with_dask.checked_blocks, backend=run.device.frames)
+    # Bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
     reasons = (MALFORMED, *(rule.reason for rule in rules))
     blocks = partial(checked, schema=schema, rules=rules, rows=run.settings.block_rows)
     split = partial(_split_unit, blocks=blocks, kept=kept, quarantine=quarantine, reasons=reasons)
     kept.mkdir()
     quarantine.mkdir()
-    files, by_file = read_files(run, inputs, source, split)
     described = []
-    for file, counts in zip(files, by_file, strict=True):
-        masks = Counter({mask or 0: rows for (mask,), rows in counts.groups.items()}) + Counter({1: counts.malformed})
+    for file, counts in read_files(run, inputs, source, split):
+        masks = Counter({1 if mask == MALFORMED else mask: rows for mask, rows in counts.items()})
         summary = count_reasons(masks, reasons)
         rejected = summary["rows_in"] - summary["rows_out"]
         described.append({"path": file.name, **summary, "quarantined": rejected})
@@ -65,9 +63,9 @@ def split_files(
 
 def _split_unit(
     unit: Unit, *, blocks: Callable[[Unit], CheckedBlocks], kept: Path, quarantine: Path, reasons: Sequence[str]
-) -> UnitCounts:
+) -> Counts:
     """Write the rows of a unit; count them by the mask of their reasons."""
-    counts, origin = UnitCounts(), unit.file.name
+    counts, origin = Counts(), unit.file.name
     for piece, (rows, rule_mask, malformed) in enumerate(blocks(unit)):
         name, mask = f"{unit.stem(piece)}.parquet", rule_mask << 1  # bit 0 is for malformed lines
         if len(sound := rows.filter(pa.array(mask == 0))):
@@ -77,9 +75,8 @@ def _split_unit(
             write_rejected(rejected, mask[mask > 0], origins, path, reasons=reasons)
         if malformed:
             write_malformed(pa.array(malformed), quarantine / f"malformed-{name}", schema=rows.schema, origin=origin)
-        values, numbers = np.unique(mask, return_counts=True)
-        groups = {(int(value),): int(number) for value, number in zip(values, numbers, strict=True)}
-        counts += UnitCounts(len(malformed), next(iter(malformed), None), Counter(groups))
+            counts[MALFORMED] += len(malformed)
+        counts.update(mask.tolist())
     return counts
 
 

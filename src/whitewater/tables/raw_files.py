@@ -7,10 +7,10 @@ import csv
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ from whitewater.step import Run
 from whitewater.tables.casts import Clock, Lines, cast_column, is_plain, parse_lines
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Era, Source
-from whitewater.tables.partitions import ranges_of
+from whitewater.tables.partitions import ranges_of, write_table
 
 Form = Literal["parquet", "text", "gzip", "zip"]
 PARQUET = b"PAR1"
@@ -37,6 +37,9 @@ HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 SHOWN = 80
 _BUFFER_BYTES = 1 << 20
+# How many rows there are of each kind, such as a service and month, and of `MALFORMED` lines, which cannot be parsed.
+Counts = Counter[Any]
+MALFORMED = "malformed_line"
 # Rows, an int64 mask of the rules that each of them breaks (rows,), and lines that cannot be parsed.
 CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 
@@ -89,28 +92,9 @@ class Unit:
         return "-".join(f"{number:04d}" for number in (*self.place, piece))
 
 
-@dataclass(frozen=True)
-class UnitCounts:
-    """How many lines of a unit are malformed, the first of these, and the other rows by some integers or None."""
-
-    malformed: int = 0
-    example: str | None = None
-    groups: Counter[tuple[int | None, ...]] = field(default_factory=Counter)
-
-    def __add__(self, other: UnitCounts) -> UnitCounts:
-        """Return the counts of both; the first malformed line is that of this one, if it has one."""
-        example = other.example if self.example is None else self.example
-        return UnitCounts(self.malformed + other.malformed, example, self.groups + other.groups)
-
-    @property
-    def rows(self) -> int:
-        """All rows, malformed ones included."""
-        return self.malformed + self.groups.total()
-
-
 def read_files(
-    run: Run[RawFiles], inputs: Path, source: Source, read: Callable[[Unit], UnitCounts]
-) -> tuple[list[RawFile], list[UnitCounts]]:
+    run: Run[RawFiles], inputs: Path, source: Source, read: Callable[[Unit], Counts]
+) -> list[tuple[RawFile, Counts]]:
     """Let ``read`` do what it does with each unit of an application's raw files; return the files and their counts.
 
     ``inputs`` is the list of files that step `fetch` wrote.
@@ -123,21 +107,21 @@ def read_files(
     listed, settings = read_json(inputs)["files"], run.settings
     with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
         files = open_all([Path(each["path"]) for each in listed], source)
-        every, by_file = units(files, rows=settings.block_rows), [UnitCounts() for _ in files]
+        every, counted = units(files, rows=settings.block_rows), [(file, Counts()) for file in files]
         with run.workers() as workers:
             for unit, counts in zip(every, workers.map(read, every, label=run.step, ordered=True), strict=True):
-                by_file[unit.place[0]] += counts
+                counted[unit.place[0]][1].update(counts)
     limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
     _refuse(
         [
-            f"{file.name}: {counts.malformed} of {counts.rows} lines cannot be parsed, more than {key} ({limit:g}) "
-            f"allows. The first: {_fault_of(counts.example, file)}. Correct the file, or raise the limit to send such "
-            "lines to quarantine."
-            for file, counts in zip(files, by_file, strict=True)
-            if counts.example is not None and counts.malformed > limit * counts.rows
+            f"{file.name}: {counts[MALFORMED]} of {counts.total()} lines cannot be parsed, more than {key} ({limit:g}) "
+            f"allows. The first: {_first_fault(file, settings.block_rows)}. Correct the file, or raise the limit to "
+            "send such lines to quarantine."
+            for file, counts in counted
+            if counts[MALFORMED] > limit * counts.total()
         ]
     )
-    return files, by_file
+    return counted
 
 
 def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
@@ -159,10 +143,8 @@ def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
 
 def _refuse(faults: Sequence[str]) -> None:
     """Raise InputError with the faults of files, if there are any."""
-    if len(faults) > 1:
-        raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults]))
     if faults:
-        raise InputError(faults[0])
+        raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults] if len(faults) > 1 else faults))
 
 
 def open_raw(path: Path, source: Source) -> list[RawFile]:
@@ -204,16 +186,43 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
     """
     file = unit.file
     if file.form == "parquet":
-        for table in _tables(unit, rows):
-            yield Lines(table, ())
+        yield from (Lines(table, ()) for table in _tables(unit, rows))
         return
     size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
         yield parse_lines(text, file.fields, file.era.raw_kinds, clock=file.clock)
 
 
-def _fault_of(line: str, file: RawFile) -> str:
+def write_unit(
+    unit: Unit,
+    *,
+    folder: Path,
+    schema: pa.Schema,
+    frames: Callable[[Unit], Iterable[tuple[Any, tuple[str, ...]]]],
+    write: Callable[[Any, Path, pa.Schema], None],
+    count: Callable[[Any], Counts],
+) -> Counts:
+    """Write a unit of a raw file, which an engine reads as ``frames``, as parts with those columns that it has.
+
+    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
+    """
+    counts = Counts()
+    for piece, (frame, malformed) in enumerate(frames(unit)):
+        name = f"{unit.stem(piece)}.parquet"
+        if malformed:
+            write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")
+            counts[MALFORMED] += len(malformed)
+        if len(frame):
+            present = pa.schema([field for field in schema if field.name in frame.columns])
+            write(frame, folder / f"part-{name}", present)
+            counts.update(count(frame))
+    return counts
+
+
+def _first_fault(file: RawFile, rows: int) -> str:
     """Say why a line could not be parsed: by its number of fields, or by the first field that is not of its kind."""
+    blocks = (block for unit in units([file], rows=rows) for block in arrow_blocks(unit, rows=rows))
+    line = next(line for block in blocks for line in block.malformed)
     shown = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
     try:
         fields = next(csv.reader([line], strict=True))
@@ -262,16 +271,15 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
-    plain = True
+    types = {name: schema.field(name).type for name in era.raw_kinds}
     for name, kind in era.raw_kinds.items():
-        type_ = schema.field(name).type
-        # cuDF takes the columns that pandas wrote as its index out of the others.
-        plain = plain and is_plain(type_, kind) and name not in index
         try:
             # No values: what is wrong is the type.
-            cast_column(pa.nulls(0, type_), kind, clock=source.clock)
+            cast_column(pa.nulls(0, types[name]), kind, clock=source.clock)
         except (ValueError, pa.ArrowException) as error:
             raise InputError(f"{path}: column {name!r}: {error}. Write it as {source.of[1]} does.") from error
+    # cuDF takes the columns that pandas wrote as its index out of the others.
+    plain = all(is_plain(types[name], kind) and name not in index for name, kind in era.raw_kinds.items())
     if not footer.num_rows:
         raise _without_rows(str(path), source)
     group_rows = tuple(footer.row_group(each).num_rows for each in range(footer.num_row_groups))

@@ -22,9 +22,9 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
 from whitewater.tables.eras import Codes, Era, Rule
-from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, check, integers, merge
+from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
-from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
@@ -42,45 +42,35 @@ def backend_module(backend: str) -> ModuleType:
     if backend == "cudf":
         import cudf
 
-        frames: ModuleType = cudf
-        return frames
+        return cudf
     return pd
 
 
-def write_unit(
-    unit: Unit,
-    *,
-    folder: Path,
-    rows: int,
-    schema: pa.Schema,
-    codes: Mapping[str, Codes],
-    count: Callable[[Frame], Counter[tuple[int | None, ...]]],
-    backend: str,
-) -> UnitCounts:
-    """Write a unit of a raw file as parts of about ``rows`` rows at most, in a schema; see `in_schema`.
+def frames(
+    unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: str
+) -> Iterator[tuple[Frame, tuple[str, ...]]]:
+    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the lines that cannot be parsed.
 
-    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
     A GPU takes all row groups of a unit at once.
     """
-    counts = UnitCounts()
-    for piece, (raw, malformed) in enumerate(_pieces(unit, rows, backend)):
-        name = f"{unit.stem(piece)}.parquet"
-        if malformed:
-            write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")
-        frame = in_schema(raw, unit.file.era, codes)
-        if len(frame):
-            present = pa.schema([field for field in schema if field.name in frame.columns])
-            write_frame(frame, folder / f"part-{name}", present)
-        counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
-    return counts
+    era, kinds = unit.file.era, unit.file.era.raw_kinds
+    if backend != "cudf" or not unit.file.plain:
+        for table, malformed in arrow_blocks(unit, rows=rows):
+            yield in_schema(from_arrow(table, backend), era, codes), malformed
+        return
+    groups = range(unit.start, unit.stop or len(unit.file.group_rows))
+    try:
+        raw = read_parquet(unit.file.path, list(kinds), row_groups=groups, backend=backend)
+    except RuntimeError as error:  # libcudf has one error for everything
+        raise InputError(f"{unit.file.name} cannot be read: {error}. Get it again, or leave it out.") from error
+    texts = {name: "category" for name, kind in kinds.items() if kind == "text"}
+    yield in_schema(raw.astype(texts), era, codes), ()
 
 
 def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int, backend: str) -> CheckedBlocks:
     """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for raw, malformed in arrow_blocks(unit, rows=rows):
-        frame = in_schema(from_arrow(raw, backend), unit.file.era, {})
-        mask = to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy()
-        yield to_arrow(frame, schema), mask, malformed
+    for frame, malformed in frames(unit, rows=rows, codes={}, backend=backend):
+        yield to_arrow(frame, schema), to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy(), malformed
 
 
 def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
@@ -119,21 +109,6 @@ def _recode(texts: Series, codes: Codes) -> Series:
     return texts.cat.codes.map(not_null)
 
 
-def _pieces(unit: Unit, rows: int, backend: str) -> Iterator[tuple[Frame, tuple[str, ...]]]:
-    """Yield the raw columns of a unit, texts as categories, with the lines among them that cannot be parsed."""
-    if backend == "cudf" and unit.file.plain:
-        kinds = unit.file.era.raw_kinds
-        groups = range(unit.start, unit.stop or len(unit.file.group_rows))
-        try:
-            frame = read_parquet(unit.file.path, list(kinds), row_groups=groups, backend=backend)
-        except RuntimeError as error:  # libcudf has one error for everything
-            raise InputError(f"{unit.file.name} cannot be read: {error}. Get it again, or leave it out.") from error
-        yield frame.astype({name: "category" for name, kind in kinds.items() if kind == "text"}), ()
-        return
-    for table, malformed in arrow_blocks(unit, rows=rows):
-        yield from_arrow(table, backend), malformed
-
-
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
     """Return the rows of partitions with the columns of a schema, which are null where a part lacks them.
 
@@ -143,8 +118,7 @@ def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
     meta = read_partition(Partition(()), schema=schema, backend=backend)
     # Dask knows no frame without partitions.
     some = partitions or [Partition(())]
-    rows: dd.DataFrame = dd.from_map(read_partition, some, schema=schema, backend=backend, meta=meta)
-    return rows
+    return dd.from_map(read_partition, some, schema=schema, backend=backend, meta=meta)
 
 
 def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
@@ -168,18 +142,8 @@ def _complete(frame: Frame, schema: pa.Schema) -> Frame:
 def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
     """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
     # A comparison with a null is False in pandas and null in cuDF. Filled, it is False in both: a null breaks no rule.
-    return sum(_breaks(rule, quantity).fillna(False).astype("int64") * (1 << bit) for bit, rule in enumerate(rules))
-
-
-def _breaks(rule: Rule, quantity: Callable[[str], Series]) -> Series:
-    value = quantity(rule.quantity)
-    if rule.test == "missing":
-        return value.isna()
-    if rule.test == "in":
-        return value.isin(rule.operand)
-    if rule.test == "not in":
-        return value.notna() & ~value.isin(rule.operand)
-    return rule.test(value, rule.operand)
+    broken = (rule.is_broken_by(quantity(rule.quantity), is_null="isna", is_in="isin") for rule in rules)
+    return sum(each.fillna(False).astype("int64") * (1 << bit) for bit, each in enumerate(broken))
 
 
 def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
@@ -230,9 +194,7 @@ def read_parquet(
 ) -> Frame:
     """Return columns of a Parquet file, or of some of its row groups; Hive's directories do not become columns."""
     if backend == "cudf":
-        import cudf
-
-        return cudf.read_parquet(
+        return backend_module(backend).read_parquet(
             path,
             columns=columns,
             row_groups=None if row_groups is None else list(row_groups),
@@ -254,8 +216,7 @@ def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
         # As an integer, a missing time would be an ordinary number.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
-    values: Array = column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
-    return values
+    return column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
 
 
 def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:
@@ -267,8 +228,7 @@ def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, 
     while len(parts) > MERGE_WIDTH:
         starts = range(0, len(parts), MERGE_WIDTH)
         parts = [delayed(merge)(parts[start : start + MERGE_WIDTH], keys) for start in starts]
-    merged: Delayed = delayed(merge)(parts, keys)
-    return merged
+    return delayed(merge)(parts, keys)
 
 
 def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
@@ -279,7 +239,8 @@ def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: 
     Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
     """
     values = rows[value]
-    check(int(((values < 0) | (values >= LIMIT)).fillna(False).sum()), refusal)
+    if number := int(((values < 0) | (values >= LIMIT)).fillna(False).sum()):
+        raise InputError(refusal.format(count=f"{number:,}"))
     present = (values >= 0).fillna(False)
     known = values.where(present, 0.0)
     whole = (known * BINS).astype("int64")

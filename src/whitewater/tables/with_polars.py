@@ -4,56 +4,53 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import polars.selectors as cs
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
-from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, check, integers
+from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, integers
 from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.raw_files import CheckedBlocks, Unit, UnitCounts, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
-# Up to so many distinct texts, null included, comparisons find the codes in a fifth of the time that a look-up takes.
-FEW_TEXTS = 8
+# What is in memory at once while duplicates are searched for.
+HASHES, ROWS = 2**24, 2**20
+HASH, PLACE = "hash of the row", "place of the row"
 
 
-def write_unit(
-    unit: Unit,
-    *,
-    folder: Path,
-    rows: int,
-    schema: pa.Schema,
-    codes: Mapping[str, Codes],
-    count: Callable[[pl.DataFrame], Counter[tuple[int | None, ...]]],
-) -> UnitCounts:
-    """Write a unit of a raw file as parts of about ``rows`` rows at most, in a schema; see `in_schema`.
-
-    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
-    """
-    counts = UnitCounts()
-    for piece, (raw, malformed) in enumerate(pieces(unit, rows)):
-        name = f"{unit.stem(piece)}.parquet"
-        if malformed:
-            write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")
-        frame = collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name)
-        if len(frame):
-            present = pa.schema([schema.field(column) for column in frame.columns])
-            write_table(frame.to_arrow().cast(present), folder / f"part-{name}")
-        counts += UnitCounts(len(malformed), next(iter(malformed), None), count(frame))
-    return counts
+def frames(
+    unit: Unit, *, rows: int, schema: pa.Schema, codes: Mapping[str, Codes]
+) -> Iterator[tuple[pl.DataFrame, tuple[str, ...]]]:
+    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the lines that cannot be parsed."""
+    for raw, malformed in pieces(unit, rows):
+        yield collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name), malformed
 
 
 def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int) -> CheckedBlocks:
     """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for raw, malformed in arrow_blocks(unit, rows=rows):
-        frame = in_schema(pl.DataFrame(pl.from_arrow(raw)).lazy(), unit.file.era, schema, {})
-        block = frame.with_columns(rule_mask=rule_mask(rules, pl.col)).collect()
-        yield block.select(schema.names).to_arrow().cast(schema), block["rule_mask"].to_numpy(), malformed
+    for frame, malformed in frames(unit, rows=rows, schema=schema, codes={}):
+        yield to_arrow(frame, schema), frame.select(rule_mask(rules, pl.col)).to_series().to_numpy(), malformed
+
+
+def to_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
+    """Return the columns of a schema as a table of Arrow."""
+    return frame.select(schema.names).to_arrow().cast(schema)
+
+
+def write_frame(frame: pl.DataFrame, path: Path, schema: pa.Schema) -> None:
+    """Write the columns of a schema as a Parquet file."""
+    write_table(to_arrow(frame, schema), path)
 
 
 def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
@@ -91,7 +88,8 @@ def _value(column: RawColumn, codes: Codes | None) -> pl.Expr:
     if codes is None:
         return value
     if column.kind == "text":
-        value = _recode(value, codes.code_of)
+        recode = partial(_recode, codes=codes)
+        value = value.map_batches(recode, return_dtype=pl.Int64, is_elementwise=True)
     return value if codes.null is None else pl.when(value != codes.null).then(value)
 
 
@@ -101,21 +99,11 @@ def _is_code(name: str, codes: Codes) -> pl.Expr:
     return is_code.fill_null(codes.nullable)
 
 
-def _recode(column: pl.Expr, code_of: Callable[[str | None], int | None]) -> pl.Expr:
-    """Return the int64 codes of a column of texts; each distinct text is looked up once."""
-
-    def to_codes(texts: pl.Series) -> pl.Series:
-        # With null, because Polars leaves texts as they are if there is nothing to replace.
-        code_of_text = {text: code_of(text) for text in (None, *texts.unique().to_list())}
-        if len(code_of_text) > FEW_TEXTS:
-            return texts.replace_strict(code_of_text, return_dtype=pl.Int64)
-        text = pl.lit(texts)
-        codes: pl.Expr = pl.when(text.is_null()).then(pl.lit(code_of_text.pop(None), pl.Int64))
-        for word, code in code_of_text.items():
-            codes = pl.when(text == word).then(pl.lit(code, pl.Int64)).otherwise(codes)
-        return pl.select(codes).to_series()
-
-    return column.map_batches(to_codes, return_dtype=pl.Int64, is_elementwise=True)
+def _recode(texts: pl.Series, *, codes: Codes) -> pl.Series:
+    """Return the int64 codes of texts; each distinct text is looked up once."""
+    words = texts.unique().drop_nulls().cast(pl.String)
+    code_of_word = pl.Series([codes.code_of(word) for word in words], dtype=pl.Int64)
+    return code_of_word.gather(texts.cast(pl.Enum(words)).to_physical())
 
 
 def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
@@ -154,15 +142,7 @@ def breaks_no_rule(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
 
 
 def _breaks(rule: Rule, quantity: Quantity) -> pl.Expr:
-    value = quantity(rule.quantity)
-    if rule.test == "missing":
-        return value.is_null()
-    if rule.test == "in":
-        return value.is_in(rule.operand)
-    if rule.test == "not in":
-        return ~value.is_in(rule.operand)
-    meets_test: pl.Expr = rule.test(value, rule.operand)
-    return meets_test
+    return rule.is_broken_by(quantity(rule.quantity), is_null="is_null", is_in="is_in")
 
 
 def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
@@ -204,6 +184,80 @@ def sums_by_bin(
     out_of_bounds = rows.select(((values < 0) | (values >= LIMIT)).sum())
     # One query, so that the rows are read once.
     *frames, count = pl.collect_all([*queries, out_of_bounds], engine="streaming")
-    check(count.item(), refusal)
+    if number := count.item():
+        raise InputError(refusal.format(count=f"{number:,}"))
     tables = (frame.to_arrow(compat_level=pl.CompatLevel.oldest()) for frame in frames)
     return [as_sums(table, key) for table, key in zip(tables, keys, strict=True)]
+
+
+def mark_duplicates(
+    partitions: Sequence[Partition], schema: pa.Schema, *, hashed: Sequence[str], folder: Path, workers: Workers
+) -> list[Partition]:
+    """Return partitions that name, in files in a folder, where each has rows that repeat an earlier one of their file.
+
+    Rows repeat each other when they have the same bits in every column of the schema, nulls included; the first one
+    counts as none. ``hashed`` are columns that all parts have and that are seldom equal. Rows of the same hash of these
+    are compared in all columns. Hashes and such rows lie on disk; memory holds about `HASHES` hashes, or `ROWS` rows.
+    """
+    if not partitions:
+        return []
+    numbered = [*enumerate(partitions)]
+    each = [folder / f"{number}.npy" for number, _ in numbered]
+    list(workers.map(partial(_write_hashes, columns=hashed, folder=folder), numbered, label="hashes"))
+    np.save(folder / "repeated.npy", _repeated([np.load(path, mmap_mode="r") for path in each]))
+    list(workers.map(partial(_write_candidates, schema=schema, folder=folder), numbered, label="candidates"))
+    for places in _later_rows(folder):
+        for number in np.unique(places >> 32):
+            rows = places[places >> 32 == number] & 0xFFFFFFFF
+            np.save(each[number], np.append(np.load(each[number]), rows))
+    return [replace(partition, repeats=path) for partition, path in zip(partitions, each, strict=True)]
+
+
+def _write_hashes(task: tuple[int, Partition], *, columns: Sequence[str], folder: Path) -> None:
+    """Write a uint64 of the file and some columns of each row, the same for equal ones."""
+    number, partition = task
+    rows = scan(partition, pa.schema([])).select("file", *columns).collect()
+    np.save(folder / f"{number}.npy", rows.hash_rows().to_numpy())
+
+
+def _repeated(hashes: Sequence[Array]) -> Array:
+    """Return the hashes that are there more than once, ascending."""
+    pieces = np.uint64(sum(map(len, hashes)) // HASHES + 1)
+    repeated = []
+    for piece in range(int(pieces)):
+        near = np.sort(np.concatenate([each[each % pieces == piece] for each in hashes]))
+        repeated.append(np.unique(near[1:][near[1:] == near[:-1]]))
+    return np.sort(np.concatenate(repeated))
+
+
+def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder: Path) -> None:
+    """Write the rows whose hash is repeated, of equal ones the first; those after it are known to be duplicates."""
+    number, partition = task
+    path = folder / f"{number}.npy"
+    hashes, repeated = np.load(path), np.load(folder / "repeated.npy", mmap_mode="r")
+    rows = np.flatnonzero(np.searchsorted(repeated, hashes) < np.searchsorted(repeated, hashes, side="right"))
+    frame = scan(partition, schema).select("file", *schema.names).collect()[rows]
+    table = frame.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
+    first = _first_places(table.append_column(PLACE, pa.array(rows)))
+    np.save(path, np.setdiff1d(rows, first))
+    places = pa.array(number << 32 | first)
+    candidates = table.take(pa.array(np.searchsorted(rows, first))).append_column(PLACE, places)
+    keyed = candidates.append_column(HASH, pa.array(hashes[first])).sort_by(HASH)
+    pq.write_table(keyed, folder / f"{number}.parquet", row_group_size=ROWS // 16)
+
+
+def _later_rows(folder: Path) -> Iterator[Array]:
+    """Yield the places, partition << 32 | row, of candidates that are equal to one at an earlier place."""
+    files = sorted(folder.glob("*.parquet"))
+    hashes = np.sort(pq.read_table(files, columns=[HASH])[HASH].to_numpy())
+    bounds = [*np.unique(hashes[::ROWS]), None]
+    for low, high in pairwise(bounds):
+        below = [] if high is None else [(HASH, "<", high)]
+        near = pq.read_table(files, filters=[(HASH, ">=", low), *below]).drop_columns([HASH])
+        yield np.setdiff1d(near[PLACE].to_numpy(), _first_places(near))
+
+
+def _first_places(table: pa.Table) -> Array:
+    """Return the least place of each set of rows that are equal in all other columns, ascending."""
+    columns = [name for name in table.column_names if name != PLACE]
+    return np.sort(table.group_by(columns).aggregate([(PLACE, "min")])[f"{PLACE}_min"].to_numpy())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from whitewater.engines import Array, Device
 from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import Partition
-from whitewater.tables.raw_files import Unit, UnitCounts
+from whitewater.tables.raw_files import Counts, Unit
 from whitewater_apps.taxi.partitions import DataSets, Tally
 from whitewater_apps.taxi.tip_tables import TipSums
 from whitewater_apps.taxi.trip_files import RowGroup
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class Operations(Protocol):
     """The functions that both modules, ``with_polars`` and ``with_dask``, provide."""
 
-    def standardize(self, *, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+    def standardize(self, *, folder: Path, rows: int) -> Callable[[Unit], Counts]:
         """Return what writes a unit of a raw file as parts of about ``rows`` rows at most, and counts its rows.
 
-        Files are named as in `whitewater.tables.with_polars.write_unit`. They have those columns of
+        Files are named as in `whitewater.tables.raw_files.write_unit`. They have those columns of
         `STANDARDIZED_SCHEMA` that their era has. Counts are by service and month of pickup.
         """
 

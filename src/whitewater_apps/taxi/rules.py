@@ -8,7 +8,7 @@ from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.tables.eras import Rule
-from whitewater.tables.quarantine import MALFORMED
+from whitewater.tables.raw_files import MALFORMED
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.partitions import month_number
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH

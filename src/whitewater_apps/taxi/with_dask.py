@@ -18,7 +18,7 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import Partition, columns_present
-from whitewater.tables.raw_files import Unit, UnitCounts
+from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
@@ -37,10 +37,11 @@ from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUS
 from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
 
 
-def standardize(*, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+def standardize(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
     """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
-    write = partial(tables.write_unit, schema=STANDARDIZED_SCHEMA, codes=CODES, count=_count_months)
-    return partial(write, folder=folder, rows=rows, backend=dask.config.get("dataframe.backend"))
+    frames = partial(tables.frames, rows=rows, codes=CODES, backend=dask.config.get("dataframe.backend"))
+    write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
+    return partial(write, folder=folder, frames=frames)
 
 
 def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:

@@ -15,8 +15,8 @@ from whitewater.engines.workers import Workers
 from whitewater.tables import with_polars as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import merge
-from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.raw_files import Unit, UnitCounts
+from whitewater.tables.partitions import Partition
+from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater_apps.taxi.partitions import (
     FIRST_YEAR,
     LAST_YEAR,
@@ -35,10 +35,11 @@ from whitewater_apps.taxi.trip_files import RowGroup
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def standardize(*, folder: Path, rows: int) -> Callable[[Unit], UnitCounts]:
+def standardize(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
     """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
-    write = partial(tables.write_unit, schema=STANDARDIZED_SCHEMA, codes=CODES, count=_count_months)
-    return partial(write, folder=folder, rows=rows)
+    frames = partial(tables.frames, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
+    write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
+    return partial(write, folder=folder, frames=frames)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
@@ -67,10 +68,10 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
     name = partition.name
     for service_month in tally.service_months(kept=True):
         rows = kept.filter(_is_of(*service_month)).select(TRIP_SCHEMA.names).collect()
-        write_table(rows.to_arrow().cast(TRIP_SCHEMA), into.trips / directory(*service_month) / name)
+        tables.write_frame(rows, into.trips / directory(*service_month) / name, TRIP_SCHEMA)
     for service_month in tally.service_months(kept=False):
         rows = rejected.filter(_is_of(*service_month)).collect()
-        table = rows.select(TRIP_SCHEMA.names).to_arrow().cast(TRIP_SCHEMA)
+        table = tables.to_arrow(rows, TRIP_SCHEMA)
         into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
     return tally
 

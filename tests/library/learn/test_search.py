@@ -12,9 +12,20 @@ from tests.library.learn.rows import FORMS, sample_of
 from whitewater.engines import Array, resolve
 from whitewater.engines.workers import thread_workers
 from whitewater.learn.config import Forest, Search
-from whitewater.learn.evaluate import Scores, evaluate
 from whitewater.learn.sample import Sample, split_by_time
-from whitewater.learn.trained import HOUR, REFERENCE, choose, grid, hour_mean, score_fold, search, summarize
+from whitewater.learn.trained import (
+    HOUR,
+    REFERENCE,
+    Scores,
+    choose,
+    evaluate,
+    fit_groups,
+    grid,
+    hour_mean,
+    score_fold,
+    summarize,
+)
+from whitewater.step import Run
 
 DEVICE = resolve("cpu")
 SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
@@ -23,20 +34,19 @@ SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 
 class TestSplit:
     def test_held_out_trips_are_the_latest(self) -> None:
         sample = sample_of()
-        split = split_by_time(sample, 0.2)
-        assert split.training.time.max() < split.moment <= split.held_out.time.min()
-        assert len(split.held_out) == pytest.approx(0.2 * len(sample), abs=2)
-        assert split.rows == len(sample)
+        training, held_out = split_by_time(sample, 0.2)
+        assert training.time.max() < held_out.time.min()
+        assert len(held_out) == pytest.approx(0.2 * len(sample), abs=2)
+        assert len(training) + len(held_out) == len(sample)
 
     def test_trips_of_one_moment_stay_together(self) -> None:
         sample = sample_of()
         hours = Sample(sample.hashes, sample.time // 86_400_000_000, sample.target, sample.features, sample.eligible)
-        split = split_by_time(hours, 0.5)
-        assert not set(split.training.time) & set(split.held_out.time)
+        training, held_out = split_by_time(hours, 0.5)
+        assert not set(training.time) & set(held_out.time)
 
     def test_both_parts_stay_in_the_order_of_the_hash(self) -> None:
-        split = split_by_time(sample_of(), 0.2)
-        for part in (split.training, split.held_out):
+        for part in split_by_time(sample_of(), 0.2):
             assert (np.diff(part.hashes.astype(object)) >= 0).all()
 
 
@@ -60,13 +70,12 @@ class TestSearch:
         assert [-score.mae for score in found] == pytest.approx(expected["test_neg_mean_absolute_error"], rel=1e-9)
 
     def test_the_grid_is_searched_whole_and_the_best_candidates_are_chosen(self) -> None:
-        sample = sample_of()
-        training = {"bikes": (sample.features, sample.target, sample.time)}
+        run = Run("rides", "model", DEVICE, SETTINGS)
         with thread_workers(2) as workers:
-            found = search(training, forms=FORMS, settings=SETTINGS, device=DEVICE, workers=workers)["bikes"]
+            trained = fit_groups({"bikes": split_by_time(sample_of(), 0.2)}, run, forms=FORMS, workers=workers)["bikes"]
+        found, best = trained.metrics["search"]["candidates"], trained.metrics["search"]["best"]
         assert [(each["model"], len(each["folds"])) for each in found] == [("ridge", 5)] * 2 + [("forest", 5)] * 2
-        assert choose(found, "ridge") == {"alpha": 1.0}
-        assert choose(found, "forest") == {"trees": 5, "depth": 6}
+        assert best == {"ridge": {"alpha": 1.0}, "forest": {"trees": 5, "depth": 6}}
 
     def test_of_equal_candidates_the_most_regular_is_chosen(self) -> None:
         equal = [summarize(each, [Scores(0.2, None, 0.1)] * 5) for each in grid(SETTINGS)]

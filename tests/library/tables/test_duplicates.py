@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.engines.workers import Workers, thread_workers
-from whitewater.tables import duplicates
-from whitewater.tables.duplicates import mark_duplicates
+from whitewater.tables import with_polars
 from whitewater.tables.partitions import Part, Partition, group_parts
+from whitewater.tables.with_polars import mark_duplicates
 
 SCHEMA = pa.schema({"time": pa.timestamp("us"), "fare": pa.float64(), "zone": pa.int16(), "flag": pa.int8()})
 KEY = ("time", "fare")
@@ -65,8 +65,8 @@ def found(partitions: Sequence[Partition], folder: Path, workers: Workers) -> li
 def test_they_are_those_of_pandas_for_any_partitioning(
     tmp_path: Path, rows: int, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(duplicates, "HASHES", 100)
-    monkeypatch.setattr(duplicates, "ROWS", 16)
+    monkeypatch.setattr(with_polars, "HASHES", 100)
+    monkeypatch.setattr(with_polars, "ROWS", 16)
     parts = write_parts(tmp_path, rows_a_part=40)
     right = expected(parts)
     assert 100 < sum(right) < 500

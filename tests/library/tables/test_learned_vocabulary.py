@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from whitewater.tables import with_dask, with_polars
 from whitewater.tables.casts import Clock
 from whitewater.tables.eras import Source
-from whitewater.tables.raw_files import open_all, units
+from whitewater.tables.raw_files import open_all, units, write_unit
 
 SCHEMA = pa.schema({"station": pa.string(), "minutes": pa.float64(), "issues": pa.int32()})
 SOURCE = Source(
@@ -26,14 +26,15 @@ def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> 
     (tmp_path / "log.csv").write_text("\n".join(["station,minutes", *rows, ",7", "1000.00,8"]) + "\n")
     files = open_all([tmp_path / "log.csv"], SOURCE)
     [unit] = units(files, rows=20_000)
-    written: dict[str, Callable[..., Any]] = {
-        "polars": with_polars.write_unit,
-        "dask": partial(with_dask.write_unit, backend="pandas"),
+    read_and_write: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
+        "polars": (partial(with_polars.frames, schema=SCHEMA), with_polars.write_frame),
+        "dask": (partial(with_dask.frames, backend="pandas"), with_dask.write_frame),
     }
-    for name, write in written.items():
+    for name, (read, write) in read_and_write.items():
         (tmp_path / name).mkdir()
-        write(unit, folder=tmp_path / name, rows=20_000, schema=SCHEMA, codes={}, count=lambda _: Counter())
-    polars, dask = (tmp_path / name / "part-0000-0000-0000.parquet" for name in written)
+        frames = partial(read, rows=20_000, codes={})
+        write_unit(unit, folder=tmp_path / name, schema=SCHEMA, frames=frames, write=write, count=lambda _: Counter())
+    polars, dask = (tmp_path / name / "part-0000-0000-0000.parquet" for name in read_and_write)
     assert polars.read_bytes() == dask.read_bytes()
     assert pq.read_table(polars).schema == SCHEMA
     assert pq.read_table(polars)["station"].to_pylist() == [*(row.split(",")[0] for row in rows), None, "1000.00"]

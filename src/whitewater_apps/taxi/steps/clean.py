@@ -48,7 +48,7 @@ def clean(
     partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
-            from whitewater.tables.duplicates import mark_duplicates
+            from whitewater.tables.with_polars import mark_duplicates
 
             partitions = mark_duplicates(
                 partitions, STANDARDIZED_SCHEMA, hashed=REQUIRED, folder=Path(folder), workers=workers

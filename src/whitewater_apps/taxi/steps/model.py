@@ -23,9 +23,8 @@ import numpy as np
 
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
-from whitewater.learn.evaluate import CONFIDENCE
-from whitewater.learn.sample import TimeSplit, split_by_time
-from whitewater.learn.trained import Trained, fit_groups, grid
+from whitewater.learn.sample import Sample, split_by_time
+from whitewater.learn.trained import CONFIDENCE, Trained, fit_groups, grid
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.artifact import TARGET, TipModel, save
@@ -40,6 +39,8 @@ logger = logging.getLogger(__name__)
 _BYTES_A_ROW = 150
 MINIMUM_TRIPS = 200
 MINIMUM_HELD_OUT = 20
+# The trips to learn from, and those held out.
+Split = tuple[Sample, Sample]
 
 
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
@@ -53,28 +54,29 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
         logger.info("at most %d trips of each service are used: %s", limit, RULE)
         draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
         for service in services(groups):
-            split = split_by_time(draw_from(service, workers=workers), run.settings.test_fraction)
-            logger.info("%s: %d of %d eligible trips are used", service, split.rows, split.training.eligible)
-            splits[service] = split
-        reasons = {service: _reason_to_skip(split, run.settings) for service, split in splits.items()}
+            sample = draw_from(service, workers=workers)
+            logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
+            splits[service] = split_by_time(sample, run.settings.test_fraction)
+        reasons = {service: _reason_to_skip(*split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         trained = fit_groups(ready, run, forms=which, workers=workers)
     model.mkdir()
     save(TipModel(which, {service: each.models for service, each in trained.items()}), model)
     metrics: dict[str, dict[str, Any]] = {}
-    for service, split in splits.items():
-        sample = {"rule": RULE, "limit": limit, "eligible": split.training.eligible, "used": split.rows}
-        metrics[service] = {"sample": sample, "status": "fitted" if service in trained else "skipped"}
+    used = {service: len(training) + len(held_out) for service, (training, held_out) in splits.items()}
+    for service, (training, held_out) in splits.items():
+        drawn = {"rule": RULE, "limit": limit, "eligible": training.eligible, "used": used[service]}
+        metrics[service] = {"sample": drawn, "status": "fitted" if service in trained else "skipped"}
         if service in trained:
-            held_out_from = str(np.datetime64(split.moment, "us"))
-            trips_of = {"training_trips": len(split.training), "held_out_trips": len(split.held_out)}
+            held_out_from = str(np.datetime64(int(held_out.time.min()), "us"))
+            trips_of = {"training_trips": len(training), "held_out_trips": len(held_out)}
             metrics[service] |= {"split": {"held_out_from": held_out_from, **trips_of}, **trained[service].metrics}
         else:
             metrics[service]["reason"] = reasons[service]
             logger.warning("%s: no model: %s", service, reasons[service])
     write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
     _write_predictions(model / "predictions.parquet", splits, trained)
-    run.note(trips={service: split.rows for service, split in splits.items()}, fitted=list(ready))
+    run.note(trips=used, fitted=list(ready))
 
 
 def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
@@ -100,7 +102,7 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
     )
 
 
-def _write_predictions(path: Path, splits: Mapping[Service, TimeSplit], trained: Mapping[Service, Trained]) -> None:
+def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
     """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -109,7 +111,7 @@ def _write_predictions(path: Path, splits: Mapping[Service, TimeSplit], trained:
     schema = pa.schema({**types, **dict.fromkeys(("observed", "ridge", "forest"), pa.float64())})
     tables = [schema.empty_table()]
     for service, each in trained.items():
-        held_out = splits[service].held_out
+        _, held_out = splits[service]
         order = np.argsort(held_out.time, kind="stable")
         predicted = each.predictions["ridge"], each.predictions["forest"]
         columns = (held_out.time.view("datetime64[us]"), held_out.target, *predicted)
@@ -117,16 +119,14 @@ def _write_predictions(path: Path, splits: Mapping[Service, TimeSplit], trained:
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 
 
-def _reason_to_skip(split: TimeSplit, settings: Model) -> str | None:
+def _reason_to_skip(training: Sample, held_out: Sample, settings: Model) -> str | None:
     """Say why a service has too few trips to fit and test a model, or return None."""
-    least = max(MINIMUM_TRIPS // 2, 2 * settings.folds)
-    if split.rows < MINIMUM_TRIPS:
-        return f"{split.rows} trips with a recorded tip, fewer than {MINIMUM_TRIPS}"
-    if len(split.training) < least:
-        return f"{len(split.training)} trips before those held out, fewer than {least}"
-    if len(split.held_out) < MINIMUM_HELD_OUT:
-        return f"{len(split.held_out)} trips held out, fewer than {MINIMUM_HELD_OUT}"
-    return None
+    bounds = (
+        ("trips with a recorded tip", len(training) + len(held_out), MINIMUM_TRIPS),
+        ("trips before those held out", len(training), max(MINIMUM_TRIPS // 2, 2 * settings.folds)),
+        ("trips held out", len(held_out), MINIMUM_HELD_OUT),
+    )
+    return next((f"{trips} {what}, fewer than {least}" for what, trips, least in bounds if trips < least), None)
 
 
 if __name__ == "__main__":

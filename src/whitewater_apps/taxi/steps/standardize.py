@@ -8,7 +8,7 @@ from pathlib import Path
 from whitewater.io.store import read_json, remove_unfinished, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater.tables.raw_files import RawFile, UnitCounts, read_files
+from whitewater.tables.raw_files import MALFORMED, Counts, RawFile, read_files
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.partitions import UNKNOWN_MONTH, month_name
@@ -26,15 +26,15 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     standardized.mkdir()
     write = operations(run.engine).standardize(folder=standardized, rows=run.settings.block_rows)
-    files, by_file = read_files(run, inputs, source, write)
+    counted = read_files(run, inputs, source, write)
     remove_unfinished(standardized)
     origins = {each["path"]: each["origin"] for each in read_json(inputs)["files"]}
     catalog = []
-    for number, (file, counts) in enumerate(zip(files, by_file, strict=True)):
-        logger.info("%s: %s, %d columns, %d rows", file.name, _service(file), len(file.era.columns), counts.rows)
+    for number, (file, counts) in enumerate(counted):
+        logger.info("%s: %s, %d columns, %d rows", file.name, _service(file), len(file.era.columns), counts.total())
         catalog.append(_describe(number, file, counts, origins[str(file.path)]))
     write_json(standardized / "files.json", catalog)
-    run.note(rows=sum(counts.rows for counts in by_file), files=len(files))
+    run.note(rows=sum(counts.total() for _, counts in counted), files=len(counted))
 
 
 def _service(file: RawFile) -> str:
@@ -42,10 +42,10 @@ def _service(file: RawFile) -> str:
     return "by row" if service is None else SERVICES[service]
 
 
-def _describe(number: int, file: RawFile, counts: UnitCounts, origin: str) -> dict[str, object]:
+def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[str, object]:
     months: dict[str, Counter[str]] = {}
     other_dates = 0
-    for (service, month), rows in counts.groups.items():
+    for (service, month), rows in ((key, rows) for key, rows in counts.items() if key != MALFORMED):
         if name := month_name(month or UNKNOWN_MONTH):
             # A service that could not be read is counted as the first; its rows are rejected as unreadable.
             months.setdefault(SERVICES[service or 0], Counter())[name] += rows
@@ -59,8 +59,8 @@ def _describe(number: int, file: RawFile, counts: UnitCounts, origin: str) -> di
         "service": _service(file),
         "columns": {name: column.raw_name for name, column in file.era.columns.items()},
         "columns_not_carried": list(file.era.not_carried),
-        "rows": counts.rows,
-        "malformed": counts.malformed,
+        "rows": counts.total(),
+        "malformed": counts[MALFORMED],
         "months": months,
         "other_dates": other_dates,
     }
