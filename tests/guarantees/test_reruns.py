@@ -56,7 +56,7 @@ def again(clone: Clone) -> set[str]:
         ("whitewater_apps/taxi/steps/tips.py", code, {"tips", "plot", "manifest"}),
         ("whitewater_apps/taxi/steps/plot.py", code, {"plot", "manifest"}),
         ("whitewater/learn/trained.py", code, {"model", "plot", "manifest"}),
-        ("whitewater/learn/evaluate.py", code, {"model", "plot", "manifest"}),
+        ("whitewater/learn/estimators.py", code, {"model", "plot", "manifest"}),
         ("whitewater_apps/taxi/headline.py", code, set()),
         ("whitewater_apps/genomics/steps/pca.py", code, set()),
         ("whitewater/figures/style.py", code, {"plot", "manifest"}),
