@@ -99,13 +99,13 @@ CROSSINGS = {"renumber": (1, 1), "rank networkx": (1, 1.64), "rank of_library": 
 CODE, FRAMES, OF_CPU = (
     [*device_code(ROOT / "graphs", APPLICATIONS / "pagerank"), ROOT / "graphs" / "build" / "with_dask.py"],
     (),
-    (),
+    ("add_up", "_sum_of_run", "_term"),
 )
 BESIDE = {
     # A folder whose vertices have names has a table of them; one without edges has vertices only.
     "return None", "return NumberedEdges(known, 0, iter(()))",
     # The edges of the CPU.
-    "return problem.edges",
+    "return edges",
     # `test_graph_library` has stand-ins, for several GPUs, too.
     'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)',
     "return ranks_of_all_gpus(", "return _groups_by_size(*groups)",

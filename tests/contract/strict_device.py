@@ -33,7 +33,7 @@ from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
-from whitewater.graphs.pagerank.in_edges_cpu import CpuInEdges
+from whitewater.graphs.pagerank.in_edges import CpuInEdges
 from whitewater.learn import estimators
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ RECORDED_BY = {
     **dict.fromkeys(("engines.gpu", "engines.gpu_check", "engines.start"), "test_gpu_device"),
     **dict.fromkeys(("features.with_dask", "tables.with_dask"), "test_gpu_source"),
     **dict.fromkeys(("genotypes.kernels_gpu", "graphs.pagerank.in_edges_gpu"), "test_kernels"),
-    **dict.fromkeys(("graphs.library_dask", "graphs.library_gpu"), "test_graph_library"),
+    "graphs.library_gpu": "test_graph_library",
     "learn.estimators_gpu": "test_steps",
 }
 TABLE = pa.table(

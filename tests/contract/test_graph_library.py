@@ -21,8 +21,13 @@ from whitewater.engines import Array, Device, gpu
 from whitewater.errors import ResourceError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges
-from whitewater.graphs.library_dask import groups_beyond_one_gpu, groups_of_all_gpus, ranks_of_all_gpus
-from whitewater.graphs.library_gpu import cugraph_groups, cugraph_ranks
+from whitewater.graphs.library_gpu import (
+    cugraph_groups,
+    cugraph_ranks,
+    groups_beyond_one_gpu,
+    groups_of_all_gpus,
+    ranks_of_all_gpus,
+)
 from whitewater.graphs.pagerank import solving
 from whitewater_apps.pagerank.config import Communities
 from whitewater_apps.pagerank.steps.communities import find_groups, modularity, numbered_by_size

@@ -14,7 +14,7 @@ from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.graphs import edges_folder
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.graph_folder import GraphFolder, GraphWriter, open_graph
+from whitewater.graphs.graph_folder import GraphFolder, write_graph
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank.steps.rank import rank as pagerank
@@ -41,11 +41,10 @@ class Graph:
         """Write a folder of the graph."""
         order = np.lexsort((self.edges[:, 0], self.edges[:, 1]))
         ids = np.arange(self.vertices) if self.ids is None else self.ids
-        with GraphWriter(path, ids=ids, weighted=self.weights is not None) as writer:
-            counts = np.bincount(self.edges[:, 1], minlength=self.vertices)
-            writer.append(0, counts, self.edges[order, 0], None if self.weights is None else self.weights[order])
-            writer.finish(names=None if self.names is None else pa.array(self.names))
-        return open_graph(path)
+        counts = np.bincount(self.edges[:, 1], minlength=self.vertices)
+        rows = (0, counts, self.edges[order, 0], None if self.weights is None else self.weights[order])
+        names = None if self.names is None else pa.array(self.names)
+        return write_graph(path, ids=ids, rows=[rows], weighted=self.weights is not None, names=names)
 
 
 def write_edges(

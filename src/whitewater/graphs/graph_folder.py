@@ -16,12 +16,13 @@ file                what it holds; n vertices, m edges
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import dataclass
+from io import BufferedWriter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ from whitewater.errors import IntegrityError
 from whitewater.io.folder import Format
 
 Index = Literal["int32", "int64"]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
 # Minimum edges per range: a smaller one would cost more to hand out than to work on.
 RANGE_EDGES = 256 << 10
@@ -42,9 +45,9 @@ class Edges:
     """In-edges of consecutive targets: memory-mapped, in the host's memory, or on a device."""
 
     # int64 (targets + 1,): target t has edges ``offsets[t]`` to before ``offsets[t + 1]``, counted from ``offsets[0]``
-    offsets: npt.NDArray[np.int64]
+    offsets: Integers
     sources: npt.NDArray[Any]  # int32 or int64 (edges,): vertex numbers, ascending within a target
-    weights: npt.NDArray[np.float64] | None = None  # float64 (edges,), or None if all are 1
+    weights: Floats | None = None  # float64 (edges,), or None if all are 1
 
     @property
     def target_count(self) -> int:
@@ -63,50 +66,32 @@ class Edges:
         weights = None if self.weights is None else self.weights[first:last]
         return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
 
+    def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
+        """Cut the targets into ranges ``(start, stop)`` with about the same number of edges.
 
-@dataclass(frozen=True)
+        A target with more edges than that makes a larger range of its own.
+        """
+        edges = int(self.offsets[-1] - self.offsets[0])
+        count = max(1, min(at_most, edges // RANGE_EDGES))
+        cuts = np.searchsorted(self.offsets, self.offsets[0] + np.arange(1, count) * edges // count).tolist()
+        return list(pairwise(sorted({0, *cuts, self.target_count})))
+
+
 class GraphFolder:
-    """An open graph folder: how many vertices and edges, whether edges have weights, and whether vertices have names.
+    """An open graph folder: how many vertices and edges, and its arrays, mapped read-only; see `Format.array`."""
 
-    Its arrays are mapped read-only when they are first accessed; see `Format.array` for what is raised.
-    """
+    def __init__(self, path: Path, *, vertices: int, edges: int, weighted: bool, named: bool, index: Index) -> None:
+        def mapped(name: str, size: int, dtype: str) -> npt.NDArray[Any]:
+            return np.asarray(FORMAT.array(path / f"{name}.npy", (size,), dtype))
 
-    path: Path
-    vertices: int
-    edges: int
-    weighted: bool
-    named: bool
-    index: Index
-
-    @cached_property
-    def ids(self) -> npt.NDArray[np.int64]:
-        """The ids, int64 (vertices,), ascending."""
-        return self._open("ids", self.vertices, "int64")
-
-    @cached_property
-    def indptr(self) -> npt.NDArray[np.int64]:
-        """Where the in-edges of each vertex begin, and where those of the last one end, int64 (vertices + 1,)."""
-        return self._open("indptr", self.vertices + 1, "int64")
-
-    @cached_property
-    def sources(self) -> npt.NDArray[Any]:
-        """The numbers of the sources, int32 or int64 (edges,)."""
-        return self._open("sources", self.edges, self.index)
-
-    @cached_property
-    def weights(self) -> npt.NDArray[np.float64] | None:
-        """The weights, float64 (edges,), or None if the graph has none."""
-        return self._open("weights", self.edges, "float64") if self.weighted else None
-
-    @cached_property
-    def out_degree(self) -> npt.NDArray[np.int64]:
-        """The number of out-edges of each vertex, int64 (vertices,)."""
-        return self._open("out_degree", self.vertices, "int64")
-
-    @cached_property
-    def out_weight(self) -> npt.NDArray[np.float64] | None:
-        """The sum of the weights of each vertex's out-edges, float64 (vertices,), or None if the graph has none."""
-        return self._open("out_weight", self.vertices, "float64") if self.weighted else None
+        self.path, self.vertices, self.edges, self.weighted, self.named = path, vertices, edges, weighted, named
+        # What they hold is told at the top; weights are None if the graph has none.
+        self.ids: Integers = mapped("ids", vertices, "int64")
+        self.indptr: Integers = mapped("indptr", vertices + 1, "int64")
+        self.sources = mapped("sources", edges, index)
+        self.weights: Floats | None = mapped("weights", edges, "float64") if weighted else None
+        self.out_degree: Integers = mapped("out_degree", vertices, "int64")
+        self.out_weight: Floats | None = mapped("out_weight", vertices, "float64") if weighted else None
 
     def in_edges(self, *, weighted: bool = True) -> Edges:
         """Return the in-edges of all vertices, mapped; with ``weighted=False``, each counts as 1."""
@@ -118,101 +103,78 @@ class GraphFolder:
             return None
         return FORMAT.table(self.path / "names.parquet", ["name"], rows=self.vertices)["name"]
 
-    def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
-        """Cut the vertices into ranges ``(start, stop)`` with about the same number of in-edges.
-
-        They depend on the graph only. A vertex with more in-edges than that makes a larger range of its own.
-        """
-        count = max(1, min(at_most, self.edges // RANGE_EDGES))
-        edge_cuts = np.arange(1, count) * self.edges // count
-        vertex_cuts = np.searchsorted(self.indptr, edge_cuts).tolist()
-        return list(pairwise(sorted({0, *vertex_cuts, self.vertices})))
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path only: each process maps the arrays itself."""
         return open_graph, (self.path.resolve(),)
 
-    def _open(self, name: str, size: int, dtype: str) -> npt.NDArray[Any]:
-        return np.asarray(FORMAT.array(self.path / f"{name}.npy", (size,), dtype))
-
 
 def open_graph(path: Path) -> GraphFolder:
-    """Open a graph folder. Raises InputError if it is not one, or of another format."""
+    """Open a graph folder.
+
+    Raises InputError if it is not one, or of another format, and as `Format.array` if an array was lost or changed.
+    """
     return FORMAT.read(path, GraphFolder)
 
 
-class GraphWriter:
-    """Writes a graph folder: the vertices first, then their in-edges in ascending order of target, then the rest.
+def write_graph(
+    path: Path,
+    *,
+    ids: Integers,
+    rows: Iterable[tuple[int, npt.NDArray[Any], npt.NDArray[Any], Floats | None]],
+    weighted: bool,
+    names: pa.ChunkedArray | pa.Array | None = None,
+) -> GraphFolder:
+    """Write a graph folder, with three values per vertex in memory, and no edges; open it.
 
-    It keeps three values per vertex in memory, and no edges. The ids, int64 (vertices,), are unique and ascending.
+    ``ids``, int64 (vertices,), are unique and ascending. ``rows`` are in-edges in ascending order of target: the number
+    of their first target; how many it and the next ones have, integers (some vertices,), of which the last one's may
+    continue in what follows; the numbers of their sources, integers (edges,), ascending within a target; and their
+    weights, float64 (edges,), where ``weighted``.
+
+    Raises IntegrityError if there are not as many sources as the counts add up to.
     """
+    path.mkdir(parents=True, exist_ok=True)
+    in_degree, out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+    out_weight, edges, index = np.zeros(len(ids) if weighted else 0), 0, index_type(len(ids))
+    with ExitStack() as stack:
+        dtypes = {"sources": index, "weights": "float64"} if weighted else {"sources": index}
+        files = {stack.enter_context((path / f"{name}.npy").open("wb")): dtype for name, dtype in dtypes.items()}
+        _write_headers(files, edges)
+        for first, counts, sources, weights in rows:
+            in_degree[first : first + len(counts)] += counts
+            edges += len(sources)
+            np.add.at(out_degree, sources, 1)
+            if weights is not None:
+                np.add.at(out_weight, sources, weights)
+            for (file, dtype), values in zip(files.items(), (sources, weights), strict=False):
+                file.write(np.ascontiguousarray(values, dtype).data)
+        _write_headers(files, edges)
+    if edges != in_degree.sum():
+        raise IntegrityError(
+            f"{path}: {edges} sources are given, but there are {in_degree.sum()} edges. Report this as a bug."
+        )
+    indptr = np.concatenate([[0], np.cumsum(in_degree)])
+    arrays = {
+        "ids": ids,
+        "indptr": indptr,
+        "out_degree": out_degree,
+        **({"out_weight": out_weight} if weighted else {}),
+    }
+    for name, array in arrays.items():
+        np.save(path / f"{name}.npy", array)
+    if names is not None:
+        pq.write_table(pa.table({"name": names}), path / "names.parquet", compression="zstd")
+    described = {"vertices": len(ids), "edges": edges, "weighted": weighted, "named": names is not None, "index": index}
+    FORMAT.write(path, described)
+    return open_graph(path)
 
-    def __init__(self, path: Path, *, ids: npt.NDArray[np.int64], weighted: bool) -> None:
-        path.mkdir(parents=True, exist_ok=True)
-        # In- and out-edges of each vertex written so far, int64 (vertices,), and the total weight of the latter.
-        self.in_degree, self.out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
-        self._out_weight = np.zeros(len(ids) if weighted else 0)
-        self._path, self._weighted, self._index, self._edges = path, weighted, index_type(len(ids)), 0
-        self._dtypes = {"sources": self._index, "weights": "float64"} if weighted else {"sources": self._index}
-        self._exit_stack = ExitStack()
-        np.save(path / "ids.npy", ids)
 
-    def __enter__(self) -> Self:
-        self._files = [self._exit_stack.enter_context((self._path / f"{name}.npy").open("wb")) for name in self._dtypes]
-        self._write_headers()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._exit_stack.close()
-
-    def append(
-        self, first: int, counts: npt.NDArray[Any], sources: npt.NDArray[Any], weights: npt.NDArray[np.float64] | None
-    ) -> None:
-        """Write the in-edges of vertices ``first``, ``first`` + 1, ..., after those of all lower vertices.
-
-        ``counts``, integers (some vertices,), are how many each has; those of the last vertex may continue in the next
-        call. ``sources``, integers (edges,), are vertex numbers, ascending within a target; ``weights`` are float64
-        (edges,).
-        """
-        self.in_degree[first : first + len(counts)] += counts
-        self._edges += len(sources)
-        np.add.at(self.out_degree, sources, 1)
-        if weights is not None:
-            np.add.at(self._out_weight, sources, weights)
-        for file, dtype, values in zip(self._files, self._dtypes.values(), (sources, weights), strict=False):
-            file.write(np.ascontiguousarray(values, dtype).data)
-
-    def finish(self, *, names: pa.ChunkedArray | pa.Array | None = None) -> GraphFolder:
-        """Write the remaining files; `graph.json`, which makes the folder a graph, comes last.
-
-        Raises IntegrityError if there are not as many sources as the counts add up to, or as many names as vertices.
-        """
-        vertices, edges = len(self.in_degree), int(self.in_degree.sum())
-        name_count = vertices if names is None else len(names)
-        if edges != self._edges or name_count != vertices:
-            raise IntegrityError(
-                f"{self._path}: {self._edges} sources and {name_count} names are given, but there are {edges} edges "
-                f"and {vertices} vertices. Report this as a bug."
-            )
-        self._write_headers()
-        if self._weighted:
-            np.save(self._path / "out_weight.npy", self._out_weight)
-        np.save(self._path / "indptr.npy", np.concatenate([[0], np.cumsum(self.in_degree)]))
-        np.save(self._path / "out_degree.npy", self.out_degree)
-        if names is not None:
-            pq.write_table(pa.table({"name": names}), self._path / "names.parquet", compression="zstd")
-        self._exit_stack.close()
-        graph = GraphFolder(self._path, vertices, self._edges, self._weighted, names is not None, self._index)
-        FORMAT.write(self._path, {name: value for name, value in asdict(graph).items() if name != "path"})
-        return graph
-
-    def _write_headers(self) -> None:
-        """Write the headers of the edge arrays; NumPy pads them, so that they can be rewritten with the final shape."""
-        for file, dtype in zip(self._files, self._dtypes.values(), strict=True):
-            file.seek(0)
-            header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False,
-                      "shape": (self._edges,)}  # fmt: skip
-            np.lib.format.write_array_header_1_0(file, header)
+def _write_headers(files: Mapping[BufferedWriter, str], edges: int) -> None:
+    """Write the headers of the edge arrays; NumPy pads them, so that they can be rewritten with the final shape."""
+    for file, dtype in files.items():
+        file.seek(0)
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (edges,)}
+        np.lib.format.write_array_header_1_0(file, header)
 
 
 def index_type(vertices: int) -> Index:

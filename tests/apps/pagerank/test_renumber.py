@@ -297,7 +297,7 @@ def test_a_graph_without_edges_has_its_vertices(tmp_path: Path, ids: list[int]) 
     write_edges(tmp_path / "edges", [], [], vertices=pa.table({"vertex": pa.array(ids, pa.int64())}))
     graph = graph_of(tmp_path / "edges")
     assert graph.ids.tolist() == ids
-    assert (graph.edges, graph.indptr.tolist(), graph.ranges()) == (0, [0] * (len(ids) + 1), [(0, len(ids))])
+    assert (graph.edges, graph.indptr.tolist(), graph.in_edges().ranges()) == (0, [0] * (len(ids) + 1), [(0, len(ids))])
 
 
 def test_a_graph_without_vertices_is_refused(tmp_path: Path) -> None:

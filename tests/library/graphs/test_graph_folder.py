@@ -12,18 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.graphs.graph_folder import RANGE_EDGES, GraphFolder, GraphWriter, index_type, open_graph
+from whitewater.graphs.graph_folder import RANGE_EDGES, Edges, index_type, open_graph, write_graph
 
 IDS = np.array([-4, 0, 9], np.int64)
 
 
 def written(path: Path, *, weighted: bool = True) -> Path:
     """Write edges 1 -> 0, 2 -> 0, 0 -> 2 and 2 -> 2; those of the first vertex in two calls."""
-    with GraphWriter(path, ids=IDS, weighted=weighted) as writer:
-        for first, counts, sources, weights in ((0, [1], [1], [0.5]), (0, [1, 0, 2], [2, 0, 2], [2.0, 3.0, 4.0])):
-            writer.append(first, np.array(counts), np.array(sources), np.array(weights) if weighted else None)
-        writer.finish(names=pa.array(["a", None, "c"]))
-    return path
+    rows = [
+        (0, np.array(counts), np.array(sources), np.array(weights) if weighted else None)
+        for counts, sources, weights in (([1], [1], [0.5]), ([1, 0, 2], [2, 0, 2], [2.0, 3.0, 4.0]))
+    ]
+    return write_graph(path, ids=IDS, rows=rows, weighted=weighted, names=pa.array(["a", None, "c"])).path
 
 
 def test_a_graph_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -54,8 +54,7 @@ def test_arrays_cannot_be_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "other", "absent"])
 def test_a_damaged_array_is_refused_by_name(tmp_path: Path, damage: str) -> None:
-    graph = open_graph(written(tmp_path / "graph"))
-    path = graph.path / "sources.npy"
+    path = written(tmp_path / "graph") / "sources.npy"
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-1])
     elif damage == "other":
@@ -63,7 +62,7 @@ def test_a_damaged_array_is_refused_by_name(tmp_path: Path, damage: str) -> None
     else:
         path.unlink()
     with pytest.raises((InputError, IntegrityError), match=r"sources\.npy .*Run the step renumber again"):
-        graph.sources  # noqa: B018
+        open_graph(path.parent)
 
 
 def test_names_that_are_damaged_or_too_few_are_refused(tmp_path: Path) -> None:
@@ -78,10 +77,9 @@ def test_names_that_are_damaged_or_too_few_are_refused(tmp_path: Path) -> None:
 
 
 def test_counts_that_are_not_those_of_the_sources_are_refused(tmp_path: Path) -> None:
-    with GraphWriter(tmp_path / "graph", ids=IDS, weighted=False) as writer:
-        writer.append(0, np.array([2]), np.array([1]), None)
-        with pytest.raises(IntegrityError, match="1 sources and 3 names are given, but there are 2 edges"):
-            writer.finish()
+    rows = (0, np.array([2]), np.array([1]), None)
+    with pytest.raises(IntegrityError, match="1 sources are given, but there are 2 edges"):
+        write_graph(tmp_path / "graph", ids=IDS, rows=[rows], weighted=False)
     assert not (tmp_path / "graph" / "graph.json").exists()
 
 
@@ -89,15 +87,12 @@ def test_counts_that_are_not_those_of_the_sources_are_refused(tmp_path: Path) ->
 @given(degrees=st.lists(st.integers(0, 4 * RANGE_EDGES), min_size=1, max_size=60), at_most=st.integers(1, 80))
 def test_ranges_cover_the_vertices_once_and_share_the_edges(degrees: list[int], at_most: int) -> None:
     indptr = np.cumsum([0, *degrees])
-    graph = GraphFolder(Path(), len(degrees), int(indptr[-1]), weighted=False, named=False, index="int32")
-    # What a cached property returns is found under its name.
-    graph.__dict__["indptr"] = indptr
-    ranges = graph.ranges(at_most=at_most)
+    ranges = Edges(indptr, np.empty(0, np.int32)).ranges(at_most=at_most)
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
     assert ranges[-1][1] == len(degrees)
     assert all(start < stop for start, stop in ranges)
-    share = max(graph.edges / at_most, RANGE_EDGES)
-    assert len(ranges) <= max(1, min(at_most, graph.edges // RANGE_EDGES))
+    share = max(indptr[-1] / at_most, RANGE_EDGES)
+    assert len(ranges) <= max(1, min(at_most, indptr[-1] // RANGE_EDGES))
     assert all(indptr[stop] - indptr[start] <= 2 * share + max(degrees) for start, stop in ranges)
 
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from whitewater.engines import Device
+from whitewater.graphs import graph_folder
 from whitewater.graphs.graph_folder import Edges
-from whitewater.graphs.pagerank import in_edges_cpu
 from whitewater.graphs.pagerank.in_edges import prepare_in_edges
 
 
@@ -92,7 +92,7 @@ def test_ranges_and_threads_give_the_same_bits(counts: list[int], data: st.DataO
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_large_graphs_are_divided_among_threads(monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr(in_edges_cpu, "_PART_EDGES", 1000)
+    monkeypatch.setattr(graph_folder, "RANGE_EDGES", 1000)
     counts = np.random.default_rng(4).zipf(1.6, 5000).clip(max=20_000) - 1
     edges = edges_of(counts, 3000, weighted=True, seed=5)
     shares = np.random.default_rng(6).random(3000)

@@ -21,7 +21,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.graphs.graph_folder import Edges, GraphWriter, open_graph
+from whitewater.graphs.graph_folder import Edges, open_graph, write_graph
 from whitewater.graphs.pagerank import solving
 from whitewater.graphs.pagerank.in_edges import prepare_in_edges
 from whitewater.graphs.pagerank.power_iteration import ROUNDING
@@ -211,9 +211,8 @@ def test_edges_that_memory_cannot_hold_stream_from_the_disk(tmp_path: Path) -> N
     # Vertex v has edges from v to v + 599, of 20,000 vertices, each wrapped around: 48 MB of sources.
     targets = np.arange(20_000)
     sources = np.sort((targets[:, None] + np.arange(600)) % 20_000, axis=1)
-    with GraphWriter(tmp_path / "graph", ids=targets, weighted=False) as writer:
-        writer.append(0, np.full(20_000, 600), sources.ravel(), None)
-        writer.finish()
+    rows = (0, np.full(20_000, 600), sources.ravel(), None)
+    write_graph(tmp_path / "graph", ids=targets, rows=[rows], weighted=False)
     streamed = limited(few.path, tmp_path / "graph", tmp_path / "streamed", 36_000_000)
     assert streamed.returncode == 0, streamed.stderr
     copied = limited(few.path, tmp_path / "graph", tmp_path / "copied", 36_000_000, "copied")

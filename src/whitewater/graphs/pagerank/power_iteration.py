@@ -26,11 +26,10 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import ModuleType
 
-from whitewater.engines import Array
+from whitewater.engines import Array, Device
 from whitewater.graphs.config import Pagerank
 
 logger = logging.getLogger(__name__)
@@ -55,68 +54,48 @@ class Iteration:
     dangling_rank: float
 
 
-@dataclass(frozen=True)
-class Vectors:
-    """Constant vectors on one device, and the arithmetic of an iteration, in slices of a size that suits the device.
-
-    ``strength``, float64 (vertices,), is the sum of the weights of the out-edges, infinite where there are none, so
-    that dangling vertices give a share of 0. ``restart``, float64, is *p*: (vertices,), or (1,) if it is uniform.
-    """
-
-    strength: Array
-    restart: Array
-    xp: ModuleType
-    slice_rows: int
-
-    def slices(self) -> Iterator[slice]:
-        """Yield the slices; totals are added up slice by slice, so that they do not depend on the workers."""
-        for start in range(0, len(self.strength), self.slice_rows):
-            yield slice(start, min(start + self.slice_rows, len(self.strength)))
-
-    def share_out(self, ranks: Array, shares: Array) -> float:
-        """Fill ``shares`` with what each vertex gives to an edge of weight 1; return the rank of dangling vertices."""
-        dangling_ranks = []
-        for part in self.slices():
-            strength = self.strength[part]
-            self.xp.divide(ranks[part], strength, out=shares[part])
-            # Multiplying takes a fifth of the time of selecting, a branch that processors mispredict half the time.
-            dangling_ranks.append((ranks[part] * self.xp.isinf(strength)).sum())
-        return math.fsum(map(float, dangling_ranks))
-
-    def advance(self, sums: Array, ranks: Array, *, damping: float, restart_rank: float) -> float:
-        """Turn ``sums``, as `Pull` left them, into the ranks that follow ``ranks``, in place; return the L1 change."""
-        changes = []
-        for part in self.slices():
-            next_ranks = sums[part]
-            next_ranks *= damping
-            next_ranks += restart_rank * (self.restart[part] if len(self.restart) > 1 else self.restart)
-            changes.append(self.xp.abs(next_ranks - ranks[part]).sum())
-        return math.fsum(map(float, changes))
-
-
 def power_iteration(
-    pull: Pull, vectors: Vectors, settings: Pagerank, start: Array | None = None
+    pull: Pull, settings: Pagerank, device: Device, *, strength: Array, restart: Array, start: Array | None = None
 ) -> tuple[Array, list[Iteration]]:
     """Iterate to the tolerance, or a number of times, as the definition says.
 
-    The initial ranks are ``start``, or *p*; the array ``start`` is overwritten.
+    Parameters
+    ----------
+    strength
+        The sum of the weights of the out-edges, float64 (vertices,), infinite where there are none, so that dangling
+        vertices give a share of 0; on the device, as all vectors.
+    restart
+        *p*, float64 (vertices,), or (1,) if it is uniform.
+    start
+        The initial ranks, else *p*; the array is overwritten.
 
     Returns
     -------
     tuple
         The ranks, float64 (vertices,), and a record of each iteration.
     """
-    fixed_count, damping = settings.definition == "graphalytics", settings.damping
-    xp, size = vectors.xp, len(vectors.strength)
-    ranks = xp.broadcast_to(vectors.restart, (size,)).copy() if start is None else start
+    fixed_count, damping, xp, size = settings.definition == "graphalytics", settings.damping, device.xp, len(strength)
+    # Of a size that suits the device. Totals are added up slice by slice, so that they do not depend on the workers.
+    slices = [slice(first, first + device.slice_rows) for first in range(0, size, device.slice_rows)]
+    ranks = xp.broadcast_to(restart, (size,)).copy() if start is None else start
     shares, sums = xp.empty_like(ranks), xp.empty_like(ranks)
     iterations: list[Iteration] = []
     logged_at = time.monotonic()
     while len(iterations) < (settings.iterations if fixed_count else settings.maximum_iterations):
-        dangling = vectors.share_out(ranks, shares)
+        dangling_ranks, changes = [], []
+        for part in slices:
+            xp.divide(ranks[part], strength[part], out=shares[part])
+            # Multiplying takes a fifth of the time of selecting, a branch that processors mispredict half the time.
+            dangling_ranks.append((ranks[part] * xp.isinf(strength[part])).sum())
+        dangling = math.fsum(map(float, dangling_ranks))
         pull(shares, sums)
-        lost = 0.0 if settings.definition == "gap" else dangling
-        change = vectors.advance(sums, ranks, damping=damping, restart_rank=damping * lost + (1 - damping))
+        restart_rank = damping * (0.0 if settings.definition == "gap" else dangling) + (1 - damping)
+        for part in slices:
+            next_ranks = sums[part]
+            next_ranks *= damping
+            next_ranks += restart_rank * (restart[part] if len(restart) > 1 else restart)
+            changes.append(xp.abs(next_ranks - ranks[part]).sum())
+        change = math.fsum(map(float, changes))
         bound = (damping * change + ROUNDING) / (1 - damping)
         iterations.append(Iteration(len(iterations) + 1, change, bound, dangling))
         ranks, sums = sums, ranks

@@ -15,7 +15,7 @@ from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
-from whitewater.graphs.pagerank.power_iteration import Iteration, Vectors, power_iteration
+from whitewater.graphs.pagerank.power_iteration import Iteration, power_iteration
 from whitewater.step import Run
 
 if TYPE_CHECKING:
@@ -53,11 +53,6 @@ class Problem:
         """Whether iteration starts from cuGraph's ranks, if they fit into memory."""
         allowed = self.settings.library and self.settings.definition == "networkx"
         return self.device.name == "gpu" and allowed and self.folder.edges >= SMALL_EDGES
-
-    def vectors(self, device: Device) -> Vectors:
-        """Return the vectors that stay constant during power iteration, on a device."""
-        restart = np.array([1 / self.folder.vertices]) if self.personalization is None else self.personalization
-        return Vectors(device.to_device(self.strength()), device.to_device(restart), device.xp, device.slice_rows)
 
     def strength(self) -> npt.NDArray[np.float64]:
         """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
@@ -109,7 +104,11 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
     ranks = device.to_device(start) if start is not None else _cugraph_ranks(problem, edges)
     from_cugraph = ranks is not None
     in_edges = prepare_in_edges(device, edges, threads=problem.threads)
-    ranks, iterations = power_iteration(in_edges.pull, problem.vectors(device), problem.settings, ranks)
+    restart = np.array([1 / problem.folder.vertices]) if problem.personalization is None else problem.personalization
+    ranks, iterations = power_iteration(
+        in_edges.pull, problem.settings, device, start=ranks,
+        strength=device.to_device(problem.strength()), restart=device.to_device(restart),
+    )  # fmt: skip
     return Solution(device.to_host(ranks), iterations, from_cugraph)
 
 
@@ -117,7 +116,7 @@ def _load(problem: Problem) -> Edges:
     """Return the edges on the device; on the CPU they stay memory-mapped."""
     edges, device = problem.edges, problem.device
     if device.name == "cpu":
-        return problem.edges
+        return edges
     free, needed = device.free_memory(), edges.nbytes + VECTORS * 8 * problem.folder.vertices
     if needed > free:
         raise ResourceError(
@@ -129,8 +128,7 @@ def _load(problem: Problem) -> Edges:
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
     """Return cuGraph's ranks, computed on all GPUs, or None if the graph fits into one."""
-    from whitewater.graphs.library_dask import ranks_of_all_gpus
-    from whitewater.graphs.library_gpu import fits_cugraph
+    from whitewater.graphs.library_gpu import fits_cugraph, ranks_of_all_gpus
 
     if fits_cugraph(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
         return None

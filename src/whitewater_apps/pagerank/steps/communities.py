@@ -12,8 +12,7 @@ import numpy.typing as npt
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.graphs.communities import communities_bytes, find_communities
-from whitewater.graphs.components import components
+from whitewater.graphs.communities import communities_bytes, components, find_communities
 from whitewater.graphs.graph_folder import Edges, GraphFolder, open_graph
 from whitewater.graphs.pagerank.solving import SMALL_EDGES
 from whitewater.io.folder import Files
@@ -29,8 +28,6 @@ SIZES_LISTED = 1000
 RANKS = Files(remedy="Run the step rank again.")
 # Vectors in memory at once, of 8 bytes per vertex: columns of the table, and temporary ones of `numbered_by_size`.
 VECTORS = 12
-# Minimum edges that `modularity` processes at once.
-PIECE_EDGES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -66,9 +63,9 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
 
     Raises ResourceError if cuGraph cannot hold the graph in the memory of the GPU.
     """
-    if settings.method == "none":
-        return Groups(_components(folder), np.full(folder.vertices, -1), None)
     edges = folder.in_edges()
+    if settings.method == "none":
+        return Groups(numbered_by_size(components(edges)), np.full(folder.vertices, -1), None)
     if device.name == "gpu":
         from whitewater.graphs.library_gpu import MAXIMUM_EDGES, cugraph_bytes, cugraph_groups, fits_cugraph
 
@@ -81,19 +78,14 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
             )
         return _groups_by_size(*cugraph_groups(edges, **_options(settings)))
     labels = numbered_by_size(find_communities(edges, **_options(settings)))
-    return Groups(_components(folder), labels, modularity(edges, labels, resolution=settings.resolution))
-
-
-def _components(folder: GraphFolder) -> Labels:
-    edges = folder.in_edges()
-    blocks = ((start, edges.between(start, stop)) for start, stop in folder.ranges())
-    return numbered_by_size(components(blocks, folder.vertices))
+    quality = modularity(edges, labels, resolution=settings.resolution)
+    return Groups(numbered_by_size(components(edges)), labels, quality)
 
 
 def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
     """Find groups on one worker, or on the GPUs of all workers if cuGraph cannot hold the graph on one."""
     if device.name == "gpu" and len(workers.threads) > 1 and settings.method != "none":
-        from whitewater.graphs.library_dask import groups_beyond_one_gpu
+        from whitewater.graphs.library_gpu import groups_beyond_one_gpu
 
         if groups := groups_beyond_one_gpu(folder, workers, device, **_options(settings)):
             return _groups_by_size(*groups)
@@ -129,17 +121,11 @@ def modularity(edges: Edges, communities: Labels, *, resolution: float) -> float
     S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
     """
     count = int(communities.max(initial=-1)) + 1
-    inside, strength = np.zeros(count), np.zeros(count)
-    # Each piece also costs time in proportion to the number of communities, so there are few where these are many.
-    size = max(PIECE_EDGES, count // 2)
-    for first in range(0, len(edges.sources), size):
-        source = communities[edges.sources[first : first + size]]
-        places = edges.offsets[0] + np.arange(first, first + len(source))
-        target = communities[np.searchsorted(edges.offsets, places, side="right") - 1]
-        weights = np.ones(len(source)) if edges.weights is None else edges.weights[first : first + size]
-        internal = target == source
-        inside += np.bincount(target[internal], weights[internal], minlength=count)
-        strength += np.bincount(target, weights, minlength=count) + np.bincount(source, weights, minlength=count)
+    source, target = communities[edges.sources], np.repeat(communities, np.diff(edges.offsets))
+    weights = np.ones(len(source)) if edges.weights is None else edges.weights
+    within = source == target
+    inside = np.bincount(target[within], weights[within], minlength=count)
+    strength = np.bincount(target, weights, minlength=count) + np.bincount(source, weights, minlength=count)
     total = strength.sum() / 2
     return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2)) if total else 0.0
 

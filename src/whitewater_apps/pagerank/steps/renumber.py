@@ -5,17 +5,18 @@ how files and row groups cut them, or on workers.
 """
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.engines import memory
+from whitewater.engines import Array, memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.build.engines import number_edges
 from whitewater.graphs.edges_folder import open_edges
-from whitewater.graphs.graph_folder import GraphWriter
+from whitewater.graphs.graph_folder import write_graph
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -58,17 +59,23 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
         numbered = number_edges(
             folder, known, rule=rule, memory_gb=run.settings.memory_gb, run=run, workers=workers, spool=Path(spool)
         )
-        with GraphWriter(graph, ids=numbered.ids, weighted=folder.weighted or rule == "sum") as writer:
-            loops = 0
+        loops = 0
+
+        def rows() -> Iterator[tuple[int, Array, Array, Array | None]]:
+            nonlocal loops
             for vertices, merged in numbered.ranges:
                 if merged.repeated is not None and folder.weighted and rule == "drop":
                     source, target = numbered.ids[[*merged.repeated]].tolist()
                     raise ConfigError("pagerank.renumber.duplicates is 'drop', but edges have weights, and there are "
                                       f"several from {source} to {target}: set it to sum or maximum.")  # fmt: skip
-                writer.append(vertices.start, merged.counts, merged.sources, merged.weights)
                 loops += merged.loops
-            written = writer.finish(names=_names(table, numbered.ids) if folder.named else None)
-    dangling = writer.out_degree == 0
+                yield vertices.start, merged.counts, merged.sources, merged.weights
+
+        names = _names(table, numbered.ids) if folder.named else None
+        written = write_graph(
+            graph, ids=numbered.ids, rows=rows(), weighted=folder.weighted or rule == "sum", names=names
+        )
+    dangling = written.out_degree == 0
     counted = {
         **folder.counts,
         "rows": folder.edges,
@@ -77,7 +84,7 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
         "edges": written.edges,
         "vertices": written.vertices,
         "dangling": int(dangling.sum()),
-        "isolated": int((dangling & (writer.in_degree == 0)).sum()),
+        "isolated": int((dangling & (np.diff(written.indptr) == 0)).sum()),
         "minimum_id": int(numbered.ids[0]),
         "maximum_id": int(numbered.ids[-1]),
         "self_loops": loops,

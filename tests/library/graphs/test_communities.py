@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from whitewater.graphs.communities_cpu import move_vertices
+from whitewater.graphs.communities import move_vertices
 
 Matrix = npt.NDArray[np.float64]
 
