@@ -14,7 +14,7 @@ from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.kernels import KeyedEdges, sort_keys
 from whitewater.graphs.build.numbered_edges import Rule
-from whitewater.graphs.build.tasks import IdCodes, Piece, TargetRange, bucket_edges, encode_edges, merge
+from whitewater.graphs.build.with_kernels import IdCodes, Piece, TargetRange, bucket_edges, encode_edges, merge
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdCodes(-400, 1001)

@@ -1,4 +1,4 @@
-"""The kernels of `whitewater.graphs.build.tasks`.
+"""The kernels of `whitewater.graphs.build.with_kernels`.
 
 ``KeyedEdges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
 ``Numbers`` are a bit for each code, set for vertices, uint64 (words,), and the vertices before each word, uint32.
