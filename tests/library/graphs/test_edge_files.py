@@ -23,7 +23,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edge_files import parquet, text
-from whitewater.graphs.edge_files.names import Batch, Merging, merged, vertices_of
+from whitewater.graphs.edge_files.names import Batch, merged, vertices_of
 from whitewater.graphs.vertex_ids import vertex_id
 from whitewater.io import text_files
 
@@ -273,7 +273,7 @@ def test_vertices_are_ids_or_ids_and_names(tmp_path: Path) -> None:
 
 def parquet_rows(path: Path, **options: Any) -> list[tuple[Any, ...]]:
     chosen = EdgeFiles(**options)
-    batches = [batch for unit in parquet.units(path) for batch in parquet.read_edges(unit, chosen)]
+    batches = [batch for unit in parquet.FILES.row_groups(path) for batch in parquet.read_edges(unit, chosen)]
     return [row for batch in batches for row in rows_of(batch)]
 
 
@@ -320,7 +320,7 @@ def test_weights_of_parquet_are_above_0_and_not_too_large(tmp_path: Path, weight
 def test_vertices_of_parquet_are_its_first_column_and_names_its_second(tmp_path: Path) -> None:
     def read(columns: dict[str, list[Any]], **options: Any) -> tuple[int, dict[str, list[Any]]]:
         pq.write_table(pa.table(columns), tmp_path / "v.parquet")
-        [unit] = parquet.units(tmp_path / "v.parquet")
+        [unit] = parquet.FILES.row_groups(tmp_path / "v.parquet")
         counts, [table] = parquet.read_vertices(unit, EdgeFiles(**options))
         return counts["rows"], table.to_pydict()
 
@@ -335,11 +335,9 @@ def test_many_names_are_kept_once_and_tables_of_them_merge() -> None:
     names = [f"{'x' * (n % 70)}{n}" for n in random.integers(0, 4_000, 20_000).tolist()]
     ids = np.array([zlib.crc32(name.encode()) - 2**31 for name in names])
     expected = pd.DataFrame({"vertex": ids, "name": names}).drop_duplicates().sort_values("vertex")
-    merging = Merging()
-    for start in range(0, len(names), 3_000):
-        part = slice(start, start + 3_000)
-        merging.add(vertices_of(pa.array(ids[part]), pa.array(names[part])))
-    for table in (vertices_of(pa.array(ids), pa.array(names)), merging.table()):
+    cuts = [slice(start, start + 3_000) for start in range(0, len(names), 3_000)]
+    parts = merged(vertices_of(pa.array(ids[part]), pa.array(names[part])) for part in cuts)
+    for table in (vertices_of(pa.array(ids), pa.array(names)), parts):
         assert table is not None
         assert table.to_pydict() == expected.to_dict("list")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,9 +57,9 @@ def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Array], pa.Table | None]:
 def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     """Return a table of vertices, which are ids with or without names, or names."""
     if names is not None:
-        return merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
+        return _merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
     [ids], named = ids_of([vertices])
-    return pa.table({"vertex": to_arrow(ids)}) if named is None else merged([named])
+    return pa.table({"vertex": to_arrow(ids)}) if named is None else _merged([named])
 
 
 def edge_columns(path: Path, columns: Sequence[str], settings: EdgeFiles) -> list[str]:
@@ -79,11 +79,22 @@ def edge_columns(path: Path, columns: Sequence[str], settings: EdgeFiles) -> lis
     return names
 
 
-def merged(tables: Sequence[pa.Table]) -> pa.Table:
+def merged(tables: Iterable[pa.Table]) -> pa.Table | None:
     """Return one table, ascending by vertex, of tables of vertices, or of vertices and names, where each may be known.
+
+    What waits is merged when it is as large as what was merged before. Without tables, None.
 
     Raises IntegrityError if an id has two names.
     """
+    waiting = list[pa.Table]()
+    for table in tables:
+        waiting.append(table)
+        if len(waiting) > 1 and sum(each.num_rows for each in waiting[1:]) > waiting[0].num_rows:
+            waiting = [_merged(waiting)]
+    return _merged(waiting) if waiting else None
+
+
+def _merged(tables: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(tables).sort_by("vertex")
     ids = table["vertex"].to_numpy()
     again = ids[1:] == ids[:-1]
@@ -97,22 +108,3 @@ def merged(tables: Sequence[pa.Table]) -> pa.Table:
                 "or use integer ids."
             )
     return table.filter(pa.array(np.append(True, ~again)[: len(ids)]))
-
-
-class Merging:
-    """One table of vertices out of many; what waits is merged when it is as large as what was merged before."""
-
-    def __init__(self, *tables: pa.Table) -> None:
-        self._waiting = list(tables)
-        self._rows = 0
-
-    def add(self, table: pa.Table) -> None:
-        """Take the vertices of a table; see `merged`."""
-        self._waiting.append(table)
-        self._rows += table.num_rows
-        if self._rows > self._waiting[0].num_rows:
-            self._waiting, self._rows = [merged(self._waiting)], 0
-
-    def table(self) -> pa.Table | None:
-        """Return the vertices, or None if there was no table."""
-        return merged(self._waiting) if self._waiting else None

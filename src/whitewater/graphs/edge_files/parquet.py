@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,35 +14,14 @@ import pyarrow.types as pt
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
-from whitewater.io.folder import RowGroup
+from whitewater.io.folder import Files, RowGroup
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.graphs.config import EdgeFiles
 
 BLOCK_ROWS = 1 << 20
-_MAGIC = b"PAR1"
-
-
-def is_parquet(path: Path) -> bool:
-    """Return whether a file begins as one of Parquet; a file that cannot be read is none."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(_MAGIC)) == _MAGIC
-    except OSError:
-        return False
-
-
-def units(path: Path) -> list[RowGroup]:
-    """Return the row groups of a file. Raises InputError if it is cut off or damaged."""
-    with _opened(path) as file:
-        return [RowGroup(path, each, file.metadata.row_group(each).num_rows) for each in range(file.num_row_groups)]
-
-
-def column_names(path: Path) -> list[str]:
-    """Return the names of the columns of a file."""
-    with _opened(path) as file:
-        return list(file.schema_arrow.names)
+FILES = Files(remedy="Fetch it again.")
 
 
 def read_edges(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
@@ -53,7 +30,7 @@ def read_edges(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
     Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
     way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
-    with _opened(group.path) as file:
+    with FILES.explained(group.path), pq.ParquetFile(group.path) as file:
         names = edge_columns(group.path, file.schema_arrow.names, settings)
         for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
             (source, target), named = ids_of([_ids(batch[name], _where(group, name), settings) for name in names[:2]])
@@ -66,7 +43,7 @@ def read_vertices(group: RowGroup, settings: EdgeFiles) -> tuple[Counter[str], l
 
     The first column holds the ids, whatever its name; the second one, if it is text and ids are not, the names.
     """
-    with _opened(group.path) as file:
+    with FILES.explained(group.path), pq.ParquetFile(group.path) as file:
         schema = file.schema_arrow
         named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
         table = file.read_row_group(group.number, schema.names[: 1 + named], use_threads=False)
@@ -120,12 +97,3 @@ def _weights(column: pa.Array, where: str) -> Array:
             "Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall not count."
         )
     return weights
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    try:
-        with pq.ParquetFile(path) as file:
-            yield file
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{path} is not a whole Parquet file: {str(error).rstrip('.')}. Fetch it again.") from error

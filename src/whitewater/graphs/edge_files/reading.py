@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -21,7 +22,7 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import parquet, text
-from whitewater.graphs.edge_files.names import Batch, Merging, merged
+from whitewater.graphs.edge_files.names import Batch, merged
 from whitewater.graphs.edge_files.text import TextFile, Unit
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.graphs.vertex_ids import Ids, places_of
@@ -88,18 +89,22 @@ def _read_edges(
 ) -> tuple[Counter[str], pa.Table | None]:
     """Read all files; return the counts, and the vertices: those of the table, if there is one, and those found."""
     counts = {path: Counter(file.counts if file else {}) for path, file in files.items()}
-    vertices = Merging(*[] if table is None else [table])
     named = table is not None and "name" in table.column_names
-    for path, (counted, found) in _read(files, read, workers, label="edges"):
-        counts[path].update(counted)
-        if found is not None and found.num_rows:
-            # A vertex that a table of names lacks is named by its id.
-            is_nameless = named and "name" not in found.column_names
-            ids = found["vertex"]
-            vertices.add(found.append_column("name", ids.cast(pa.large_string())) if is_nameless else found)
+
+    def found() -> Iterator[pa.Table]:
+        yield from [] if table is None else [table]
+        for path, (counted, some) in _read(files, read, workers, label="edges"):
+            counts[path].update(counted)
+            if some is not None and some.num_rows:
+                # A vertex that a table of names lacks is named by its id.
+                is_nameless = named and "name" not in some.column_names
+                names = some["vertex"].cast(pa.large_string())
+                yield some.append_column("name", names) if is_nameless else some
+
+    vertices = merged(found())
     _check_declared(files, counts)
     _warn_of_unread(files, counts, settings)
-    return sum(counts.values(), Counter[str]()), vertices.table()
+    return sum(counts.values(), Counter[str]()), vertices
 
 
 def _read_table(files: Opened, settings: EdgeFiles, workers: Workers) -> tuple[Counter[str], pa.Table | None]:
@@ -111,12 +116,12 @@ def _read_table(files: Opened, settings: EdgeFiles, workers: Workers) -> tuple[C
     for _, (counted, some) in _read(files, partial(_read_vertices, settings=settings), workers, label="vertices"):
         counts.update(counted)
         tables += some
-    if not tables:
-        raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
-                         "pagerank.fetch.edges.vertices.")  # fmt: skip
     if len({table.schema for table in tables}) > 1:
         raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
     vertices = merged(tables)
+    if vertices is None:
+        raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
+                         "pagerank.fetch.edges.vertices.")  # fmt: skip
     lines = {f"vertex_{name}": counts[name] for name in LINES}
     return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
 
@@ -125,7 +130,11 @@ def _opened(paths: Sequence[str], settings: EdgeFiles) -> Opened:
     """Recognize files, and read what is ahead of their rows."""
 
     def opened(path: Path) -> TextFile | None:
-        return None if parquet.is_parquet(path) else text.open_file(path, settings)
+        # What cannot be read is told by `open_file`.
+        with suppress(OSError), path.open("rb") as stream:
+            if stream.read(4) == b"PAR1":
+                return None
+        return text.open_file(path, settings)
 
     return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, paths)))
 
@@ -135,7 +144,9 @@ def _read(
 ) -> Iterator[tuple[Path, Result]]:
     """Yield what a function makes of each part of the files, with its path, in their order."""
     units = [
-        (path, unit) for path, file in files.items() for unit in (text.units(file) if file else parquet.units(path))
+        (path, unit)
+        for path, file in files.items()
+        for unit in (text.units(file) if file else parquet.FILES.row_groups(path))
     ]
     parts = list(enumerate(unit for _, unit in units))
     outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
@@ -184,7 +195,7 @@ def _check_declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> None:
 
 def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: EdgeFiles) -> None:
     """Warn of weights that are not read, and of comments that might be edges."""
-    columns = {path: file.header if file else parquet.column_names(path) for path, file in files.items()}
+    columns = {path: file.header if file else parquet.FILES.footer(path).schema.names for path, file in files.items()}
     unread = [path for path, names in columns.items()
               if settings.weight_column in names or (counts[path]["unread_fields"] and not names)]  # fmt: skip
     if unread and not settings.weighted:
@@ -222,7 +233,7 @@ def read_part(
             elif rules.broken == "keep":
                 table = _vertices(batch, [batch.source, batch.target])
                 vertices.append(table.filter(pa.array(places_of(table["vertex"].to_numpy(), known) < 0)))
-    return counts, merged(vertices) if vertices else None
+    return counts, merged(vertices)
 
 
 def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:

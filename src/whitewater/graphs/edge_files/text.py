@@ -1,7 +1,8 @@
 """Lines of text as edges and vertices: pairs (SNAP, LDBC's .e, Common Crawl, Matrix Market) and adjacency.
 
 Blocks of lines are cut into fields, and these are read as arrays. The first line that cannot be read stops the run with
-its file, number and content.
+its file, number and content. Source of the form of Matrix Market: R. F. Boisvert, R. Pozo, K. A. Remington, "The Matrix
+Market Exchange Formats: Initial Design", NISTIR 5935 (1996).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +23,6 @@ import pyarrow.compute as pc
 
 from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.edge_files.matrix_market import BANNER, Matrix, read_matrix
 from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
@@ -39,6 +40,15 @@ _COMMENTS: dict[str, tuple[bytes, ...]] = {"head": (b"#", b"%"), "none": (), "#"
 _EDGES_OF_SNAP = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
 # Fields of a line of pairs at most, where no header names them.
 _FIELDS = 3
+_BANNER = b"%%matrixmarket"
+# Words of the first line, and why a matrix of them cannot be read.
+_NO_GRAPHS = {
+    "array": "it lists all entries, also those that are 0. Write it in the format coordinate.",
+    "complex": "its entries are complex, and no weights. Write it as pattern, or as real with weights above 0.",
+    "skew-symmetric": "each entry stands for another one of the opposite sign, and weights are above 0. Write all its "
+    "edges as general, with weights above 0 or as pattern.",
+    "hermitian": "each entry stands for its complex conjugate, too. Write all its edges as general.",
+}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN = 80
 _NAMES = re.compile(rb"[\t -/:-~]+")
@@ -83,6 +93,14 @@ _OUTSIDE = Fault("an index is not from 1 to the size that the matrix declares", 
 _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
 
+class Matrix(NamedTuple):
+    """The numbers that the line ahead of the entries declares."""
+
+    rows: int
+    columns: int
+    entries: int
+
+
 @dataclass(frozen=True)
 class TextFile:
     """A file of lines, and what the lines ahead of its first row say."""
@@ -123,14 +141,14 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
             stripped = line.strip(_blanks(separator) + b"\n")
             if b"\r" in stripped:
                 raise _error(path, len(ahead) + 1, stripped, _LONE_RETURN)
-            banner = stripped if stripped.lower().startswith(BANNER) else banner
+            banner = stripped if stripped.lower().startswith(_BANNER) else banner
             if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
                 row = line
                 break
             ahead.append(stripped)
             body += len(line)
     names = tuple(each.strip().strip(b'"').decode("utf-8", "backslashreplace") for each in row.split(separator))
-    matrix = read_matrix(path, banner, row, settings) if banner else None
+    matrix = _read_matrix(path, banner, row, settings) if banner else None
     if settings.header and not row:
         raise InputError(f"{path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again.")
     if not settings.header and names[:2] == (settings.source_column, settings.target_column):
@@ -143,6 +161,36 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
     declared = next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None)
     return TextFile(path, names if settings.header else (), body + headers * len(row), counts, matrix, declared,
                     comment=next(iter(comments), b""))  # fmt: skip
+
+
+def _read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> Matrix:
+    """Return what the line of the sizes declares; ``banner`` is the first line of the file.
+
+    Raises InputError if the matrix is not a list of real weights, or a line is not of the format, and ConfigError if
+    the settings are not those of the matrix.
+    """
+    from scipy.io import mminfo
+
+    try:
+        rows, columns, entries, *words = mminfo(BytesIO(banner + b"\n" + sizes))
+    except ValueError as error:
+        raise InputError(
+            f"{path} begins as a Matrix Market file, but: {error} Its first line must be such as '%%MatrixMarket "
+            "matrix coordinate pattern general', and its line of sizes three numbers: rows, columns and entries. Fetch "
+            "it again, or correct the line."
+        ) from error
+    for word in words:
+        if word in _NO_GRAPHS:
+            raise InputError(f"{path} is a matrix of Matrix Market of the kind {word}: {_NO_GRAPHS[word]}")
+    wanted: dict[str, str | bool] = {"layout": "pairs", "delimiter": "whitespace", "header": False, "ids": "integer"}
+    # Of a symmetric matrix an entry stands for both directions; a pattern has no weights.
+    wanted |= dict.fromkeys(["directed"] * ("symmetric" in words) + ["weighted"] * ("pattern" in words), False)
+    for name, value in wanted.items():
+        if getattr(settings, name) != value:
+            found, wanted_value = (str(each).lower() for each in (getattr(settings, name), value))
+            raise ConfigError(f"{path} is a {' '.join(words)} matrix, but pagerank.fetch.edges.{name} is {found}. Set "
+                              f"it to {wanted_value}.")  # fmt: skip
+    return Matrix(rows, columns, entries)
 
 
 def units(file: TextFile) -> list[Unit]:

@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
-from whitewater.graphs.edge_files.names import SCHEMA, Merging, merged
+from whitewater.graphs.edge_files.names import SCHEMA, merged
 from whitewater.graphs.edge_files.reading import edges_of_files, judge, total
 from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
 from whitewater.graphs.vertex_ids import Ids, places_of
@@ -65,15 +66,19 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
     shared = {"documents": ids, "aliases": _aliases(documents, ids), "rules": run.settings, "folder": folder}
-    counts, merging = Counter[str](redirected=0), Merging(vertices)
+    counts = Counter[str](redirected=0)
     groups = LINKS.parts(links)
     parts = [groups[start : start + _GROUPS_PER_PART] for start in range(0, len(groups), _GROUPS_PER_PART)]
     with run.workers() as workers:
-        tasks = list(enumerate(parts))
-        for part_counts, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
-            counts.update(part_counts)
-            merging.add(targets)
-    finish_edges(folder, weighted=False, directed=True, vertices=merging.table(), counts=total(counts))
+
+        def named() -> Iterator[pa.Table]:
+            yield vertices
+            tasks = list(enumerate(parts))
+            for of_part, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
+                counts.update(of_part)
+                yield targets
+
+        finish_edges(folder, weighted=False, directed=True, vertices=merged(named()), counts=total(counts))
     return open_edges(folder)
 
 
