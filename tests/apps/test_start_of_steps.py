@@ -16,7 +16,7 @@ STEPS = sorted(
 # Steps of loops that Numba compiles; their modules import them, and so Numba. Dask and pandas are imported where used.
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
-    "pagerank": {"communities"},
+    "pagerank": {"communities", "rank"},
     "recsys": {"features", "fit", "plot"},  # plot reads features by our reader of Parquet
 }
 # Each step in a fork of a process that has what all steps import.

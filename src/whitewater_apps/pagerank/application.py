@@ -27,5 +27,5 @@ PAGERANK = Application(
     },
     commands={"query": "whitewater_apps.pagerank.query:main"},
     headline="whitewater_apps.pagerank.headline:headline",
-    check="whitewater_apps.pagerank.sources:check",
+    check="whitewater_apps.pagerank.steps.fetch:check",
 )

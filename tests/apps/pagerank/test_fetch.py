@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_args
+from typing import Any
 
 import fsspec
 import pytest
@@ -20,8 +20,7 @@ from whitewater.step import Run, execute
 from whitewater.web import html_files as html
 from whitewater.web.config import Crawl
 from whitewater.web.pages import Page, PagesFolder, PagesWriter, open_pages
-from whitewater_apps.pagerank.config import Fetch, Source
-from whitewater_apps.pagerank.sources import SOURCES
+from whitewater_apps.pagerank.config import Fetch
 from whitewater_apps.pagerank.steps.fetch import fetch
 
 
@@ -156,10 +155,6 @@ def test_an_address_that_is_none_is_an_error(folder: Path, base: str) -> None:
     write(folder / "web" / "a.html", b"a")
     with pytest.raises(ConfigError, match="base_url"):
         run_fetch("html", folder="web", base_url=base)
-
-
-def test_each_source_of_the_settings_is_read_and_checked() -> None:
-    assert set(SOURCES) == set(get_args(Source))
 
 
 def test_the_simulated_web_is_read_as_an_archive(folder: Path) -> None:

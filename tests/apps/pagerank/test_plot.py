@@ -28,15 +28,16 @@ from whitewater.figures import style
 from whitewater.step import Outputs, Run
 from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
-from whitewater_apps.pagerank.figures import at_least, binned
-from whitewater_apps.pagerank.headline import read_names
-from whitewater_apps.pagerank.neighborhood import (
+from whitewater_apps.pagerank.figures import (
     Neighborhood,
+    at_least,
+    binned,
     find_neighborhood,
     place_vertices,
     top_vertices,
     without_hosts,
 )
+from whitewater_apps.pagerank.headline import read_names
 from whitewater_apps.pagerank.steps.plot import plot
 
 PICTURES = ("communities", "convergence", "degrees", "neighborhood", "ranks")

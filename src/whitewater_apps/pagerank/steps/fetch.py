@@ -2,20 +2,39 @@
 
 All pages go into one folder in one layout, whatever their source; what is not a page is counted. Files of edges
 are read by the step `edges` where they are: here they are found, downloaded if need be, and written down.
+
+A new source is a section and a name in `whitewater_apps.pagerank.config.Fetch`, and here a case of `check` and one of
+`_read`. What its section has under ``folder`` or ``files`` is watched by the workflow.
 """
 
-from collections.abc import Mapping
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from whitewater.config.base import Section
-from whitewater.errors import InputError, without_secrets
-from whitewater.io.download import Downloads
+from whitewater.errors import InputError, redact, without_secrets
+from whitewater.io.download import Downloads, Input
+from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.store import exclusive, write_json
+from whitewater.io.text_files import open_text
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
+from whitewater.web.html_files import html_files, read_html
 from whitewater.web.pages import PagesWriter
-from whitewater_apps.pagerank.config import Fetch
-from whitewater_apps.pagerank.sources import SOURCES, Request
+from whitewater.web.warc import read_warcs
+from whitewater_apps.pagerank.config import Fetch, PageRank
+
+logger = logging.getLogger(__name__)
+SIMULATED_WEB = "simulated.warc.gz"
+LISTS = (".paths", ".paths.gz")
+# What was read; counts of what was there, by kind; and files by role for the step `edges`.
+Found = tuple[list[dict[str, Any]], Mapping[str, int], Mapping[str, Sequence[str]]]
 
 
 def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output, inputs: Output) -> None:
@@ -32,20 +51,130 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     source = run.settings.source
     run.downloads.mkdir(parents=True, exist_ok=True)
     with exclusive(run.downloads / ".fetch.lock"), PagesWriter(fetched) as writer:
-        downloads = Downloads(run.downloads, refresh=run.refresh)
-        found = SOURCES[source].read(Request(run, writer, downloads, simulated, frontier))
+        files, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
+        if not (writer.pages or roles):
+            told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
+            raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
         # A simulation has a section of its own, of the step simulate.
         settings: Section = getattr(run.settings, source, Section())
-        if not (writer.pages or found.files):
-            raise InputError(f"There are no pages: {_format_counts(found.counts)}. Check pagerank.fetch.{source}.")
-        writer.finish(source=source, counts=found.counts, files=found.files,
+        writer.finish(source=source, counts=counts, files=roles,
                       settings=without_secrets(settings.model_dump(mode="json")))  # fmt: skip
-    write_json(inputs, {"source": source, "pages": writer.pages, "files": found.inputs})
-    run.note(source=source, pages=writer.pages, counts=dict(found.counts), files=len(found.inputs))
+    write_json(inputs, {"source": source, "pages": writer.pages, "files": files})
+    run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
 
 
-def _format_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number) or "nothing was there"
+def check(settings: PageRank, downloads: Downloads) -> str:
+    """Say which files there are, for ``whitewater doctor``, or nothing of what is simulated.
+
+    The lists that name others are not followed, and no site is asked for pages. Raises InputError if there are none.
+    """
+    fetch = settings.fetch
+    match fetch.source:
+        case "generated":
+            return ""
+        case "html":
+            folder = Path(fetch.html.folder).expanduser()
+            if next(html_files(folder, Counter()), None) is None:
+                raise InputError(f"{folder} has no HTML files. Check pagerank.fetch.html.folder.")
+            return f"a folder of HTML files, {folder}"
+        case "crawl":
+            return f"addresses to start from, which only the crawl asks for: {len(fetch.crawl.start_urls)}"
+        case "warc" | "edges":
+            section = fetch.warc if fetch.source == "warc" else fetch.edges
+            names = (*section.files, *getattr(section, "vertices", ()))
+            downloads = replace(downloads, anonymous=section.anonymous)
+            places = try_files(names, downloads=downloads, key=f"pagerank.fetch.{fetch.source}")
+            return f"files of the source {fetch.source}: {len(places)}"
+
+
+def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path], frontier: Path) -> Found:
+    """Write the pages of the source; return what was found, and what was read."""
+    settings = run.settings
+    match settings.source:
+        case "generated":
+            if SIMULATED_WEB not in simulated:
+                raise InputError(f"{SIMULATED_WEB} is missing: the source is generated. Run the step simulate before.")
+            files = find(sorted(map(str, simulated.values())), downloads=_downloads(run), threads=run.threads,
+                         key="pagerank.simulate")  # fmt: skip
+            return _entries(files.values()), read_warcs([simulated[SIMULATED_WEB]], writer, run=run), {}
+        case "html":
+            counts, pages = read_html(settings.html, writer)
+            return _entries(pages), counts, {}
+        case "crawl":
+            from whitewater.web.crawl.crawler import crawl
+
+            if not re.search(r"mailto:|https?://", settings.crawl.user_agent):
+                logger.warning("pagerank.fetch.crawl.user_agent is %r: add how sites can reach you, such as "
+                               "(+mailto:you@example.org)", settings.crawl.user_agent)  # fmt: skip
+            counts = crawl(settings.crawl, frontier=frontier, writer=writer)
+            return [{"url": redact(url)} for url in settings.crawl.start_urls], counts, {}
+        case "warc":
+            archives, lists = _find(run, settings.warc.files, anonymous=settings.warc.anonymous, example="*.warc.gz")
+            with refuse_changes([file.path for file in archives]):
+                counts = read_warcs([Path(file.path) for file in archives], writer, run=run)
+            return _entries([*archives, *lists]), counts, {}
+        case "edges":
+            section = settings.edges
+            search = partial(_find, run, anonymous=section.anonymous, example="*.txt.gz", base=section.paths_base)
+            (edges, edge_lists), (vertices, vertex_lists) = search(section.files), search(section.vertices)
+            roles = {"edges": [file.path for file in edges], "vertices": [file.path for file in vertices]}
+            return _entries([*edges, *vertices, *edge_lists, *vertex_lists]), {}, roles
+
+
+def _downloads(run: Run[Fetch], *, anonymous: bool = True) -> Downloads:
+    return Downloads(run.downloads, refresh=run.refresh, anonymous=anonymous)
+
+
+def _entries(files: Iterable[Input]) -> list[dict[str, Any]]:
+    return list(map(asdict, files))
+
+
+def _find(
+    run: Run[Fetch], names: Sequence[str], *, anonymous: bool, example: str, base: str = ""
+) -> tuple[list[Input], list[Input]]:
+    """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
+
+    The lines of lists are relative to ``base``, or where that is empty to the place of the list.
+
+    Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
+    """
+    key = f"pagerank.fetch.{run.settings.source}"
+    get = partial(find, downloads=_downloads(run, anonymous=anonymous), threads=run.threads, key=key, example=example)
+    files = get(names)
+    lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}
+    listed = [
+        _resolved(base or place, line, is_folder=bool(base))
+        for place, listing in lists.items()
+        for line in _lines(listing, key=key)
+    ]
+    if listed:
+        files = get([*files, *listed])
+    return [files[place] for place in sorted(files)], list(lists.values())
+
+
+def _lines(listing: Input, *, key: str) -> list[str]:
+    name = f"{listing.path} ({listing.origin})"
+    try:
+        with open_text(listing.path, name) as stream:
+            lines = [line.strip() for line in stream.read().decode().splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name} is not a list of files: {error}. Check {key}.") from error
+    if not lines:
+        raise InputError(f"{name} names no files. Check {key}.")
+    return lines
+
+
+def _resolved(base: str, line: str, *, is_folder: bool) -> str:
+    """Return the place of a line: itself if it is absolute, else in the folder ``base`` or beside the file ``base``."""
+    if "://" in line:
+        return line
+    scheme, is_url, rest = base.partition("://")
+    if not is_url:
+        return str((Path(base).expanduser() if is_folder else Path(base).parent) / line)
+    if is_folder:
+        return f"{scheme}://{rest.rstrip('/')}/{line.lstrip('/')}"
+    # urljoin knows no schemes of buckets.
+    return scheme + urljoin(f"http://{rest.partition('?')[0]}", line).removeprefix("http")
 
 
 if __name__ == "__main__":

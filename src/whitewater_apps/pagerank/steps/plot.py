@@ -44,10 +44,9 @@ def plot(
 
 def _neighborhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
     from whitewater.graphs.graph_folder import open_graph
-    from whitewater_apps.pagerank.neighborhood import find_neighborhood
 
     ranks = read_column(vertices, "rank")
-    found = find_neighborhood(open_graph(graph), ranks, top=top)
+    found = figures.find_neighborhood(open_graph(graph), ranks, top=top)
     return figures.neighborhood(
         found,
         names=read_names(vertices, found.vertices[: found.top].tolist()),
