@@ -201,7 +201,7 @@ def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings
     if unread and not settings.weighted:
         logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
                        "weighted to true", _shortened(unread), settings.weight_column)  # fmt: skip
-    doubtful = [path for path, file in files.items() if file and text.may_be_edge(file.comment, settings)]
+    doubtful = [path for path, file in files.items() if file and file.is_doubtful]
     if doubtful:
         logger.warning("%s: the line at its head that begins with # or %% is a comment, though it could be an edge. If "
                        "it is one, set pagerank.fetch.edges.comment to 'none'", _shortened(doubtful))  # fmt: skip

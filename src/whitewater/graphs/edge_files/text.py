@@ -60,35 +60,31 @@ _REAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DIGITS = 19
 
 
-class Fault(NamedTuple):
-    """What may be wrong with a line, and the remedy."""
-
-    problem: str
-    remedy: str
-
-
+# What may be wrong with a line, which is shown, and the remedy.
 _CHECK = "Correct the file, or set pagerank.fetch.edges"
-_TEXT = "It must be text in UTF-8: convert it, or fetch it again if it is damaged."
-_LONE_RETURN = Fault(
-    "a carriage return (CR) stands within the line",
-    r"Lines end with LF, or CR and LF: convert the file, such as with `tr '\r' '\n'`.",
+_NOT_TEXT = "{line}. It must be text in UTF-8: convert it, or fetch it again if it is damaged."
+_LONE_RETURN = (
+    "a carriage return (CR) stands within the line: {line}. Lines end with LF, or CR and LF: convert the file, such as "
+    r"with `tr '\r' '\n'`."
 )
-_NO_INTEGER = Fault(
-    "an id is not an integer",
-    f"{_CHECK}.ids to text if ids are names, or .delimiter and .header if fields are found wrongly.",
+_NO_INTEGER = (
+    f"an id is not an integer: {{line}}. {_CHECK}.ids to text if ids are names, or .delimiter and .header if "
+    "fields are found wrongly."
 )
-_TOO_LARGE = Fault("an id does not fit 64 bits with sign", f"{_CHECK}.ids to text.")
-_MISSING = Fault("a field is missing", f"{_CHECK}: .delimiter, .header, or .weighted to false if there are no weights.")
-_TOO_MANY = Fault(
-    "there are too many fields",
-    f"{_CHECK}.layout to adjacency if a vertex and all its targets are on a line, or .delimiter and .header.",
+_TOO_LARGE = f"an id does not fit 64 bits with sign: {{line}}. {_CHECK}.ids to text."
+_MISSING = (
+    f"a field is missing: {{line}}. {_CHECK}: .delimiter, .header, or .weighted to false if there are no weights."
 )
-_NO_WEIGHT = Fault(
-    f"a weight is not a number above 0 and up to {LARGEST_WEIGHT:g}",
-    f"{_CHECK}.weighted to false if weights shall not count.",
+_TOO_MANY = (
+    f"there are too many fields: {{line}}. {_CHECK}.layout to adjacency if a vertex and all its targets are on a "
+    "line, or .delimiter and .header."
 )
-_QUOTES = Fault("a quoted field has no end, or quotes in it", f"{_CHECK}.delimiter.")
-_OUTSIDE = Fault("an index is not from 1 to the size that the matrix declares", "Correct the file, or fetch it again.")
+_NO_WEIGHT = (
+    f"a weight is not a number above 0 and up to {LARGEST_WEIGHT:g}: {{line}}. {_CHECK}.weighted to false if "
+    "weights shall not count."
+)
+_QUOTES = f"a quoted field has no end, or quotes in it: {{line}}. {_CHECK}.delimiter."
+_OUTSIDE = "an index is not from 1 to the size that the matrix declares: {line}. Correct the file, or fetch it again."
 # Faults that have another cause where fields are found wrongly.
 _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
@@ -111,7 +107,7 @@ class TextFile:
     counts: Counter[str]  # lines ahead of these, of which are comments, empty_lines and headers
     matrix: Matrix | None  # what a file of Matrix Market declares
     declared: int | None  # how many edges a comment as those of SNAP tells of
-    comment: bytes  # the first comment, as it stands
+    is_doubtful: bool  # whether the first comment reads as an edge between names, such as ``%41`` and ``Java``
 
 
 class Unit(NamedTuple):
@@ -158,9 +154,11 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
     comments, headers = list(filter(None, ahead)), int(settings.header or bool(banner))
     counts = Counter(lines=len(ahead) + headers, comments=len(comments), empty_lines=len(ahead) - len(comments),
                      headers=headers)  # fmt: skip
+    first, *others = next(iter(comments), b"").split(separator) or [b""]
+    is_doubtful = settings.ids == "text" and settings.comment == "head" and len(first.strip()) > 1
     declared = next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None)
     return TextFile(path, names if settings.header else (), body + headers * len(row), counts, matrix, declared,
-                    comment=next(iter(comments), b""))  # fmt: skip
+                    is_doubtful and 1 <= len(others) < _FIELDS)  # fmt: skip
 
 
 def _read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> Matrix:
@@ -196,13 +194,6 @@ def _read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -
 def units(file: TextFile) -> list[Unit]:
     """Cut a file into units of about `RANGE_BYTES`; they depend on the file only."""
     return [Unit(file, start, stop) for start, stop in ranges(file.path, file.body, RANGE_BYTES)]
-
-
-def may_be_edge(comment: bytes, settings: EdgeFiles) -> bool:
-    """Return whether a comment at the head of a file reads as an edge between names, such as ``%41`` and ``Java``."""
-    first, *others = comment.split(_SEPARATORS[settings.delimiter]) or [b""]
-    names = settings.ids == "text" and settings.comment == "head"
-    return names and len(first.strip()) > 1 and 1 <= len(others) < _FIELDS
 
 
 def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
@@ -302,9 +293,9 @@ class _Block:
             try:
                 self._data.decode()
             except UnicodeDecodeError as error:
-                raise self._error_at(error.start, Fault("the line is not UTF-8", _TEXT)) from error
+                raise self._error_at(error.start, f"the line is not UTF-8: {_NOT_TEXT}") from error
             if (position := self._data.find(0)) >= 0:
-                raise self._error_at(position, Fault("the line has a byte 0", _TEXT))
+                raise self._error_at(position, f"the line has a byte 0: {_NOT_TEXT}")
 
     def _trimmed(self, texts: pa.Array, more: bytes = b"") -> pa.Array:
         """Return texts without what may stand around fields."""
@@ -380,7 +371,7 @@ class _Block:
             unread_fields=int((self.sizes > read).sum()),
         )
 
-    def refuse(self, wrong: Array | Sequence[bool], fault: Fault, places: Array | None = None) -> None:
+    def refuse(self, wrong: Array | Sequence[bool], fault: str, places: Array | None = None) -> None:
         """Raise the error that names the first that is wrong, if any is: of rows, or of fields at places."""
         if np.any(wrong):
             first = int(np.argmax(wrong))
@@ -391,42 +382,44 @@ class _Block:
     def _line(self, at: int) -> bytes:
         return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))
 
-    def _error_at(self, position: int, fault: Fault) -> InputError:
+    def _error_at(self, position: int, fault: str) -> InputError:
         return self._error(self._data.count(b"\n", 0, position), fault)
 
-    def _error(self, at: int, fault: Fault) -> InputError:
+    def _error(self, at: int, fault: str) -> InputError:
         """Return the error that names file, number and text of a line of the block."""
         before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
         return _error(self._file.path, before + at + 1, self._line(at), fault)
 
-    def _other_cause(self, at: int) -> Fault | None:
+    def _other_cause(self, at: int) -> str | None:
         """Return why the fields of a line are found wrongly, and the remedy, where the line tells."""
         line = self._line(at)
         mark = line[:1].decode("ascii", "replace")
         if mark in _COMMENTS and mark != self._settings.comment:
-            return Fault(f"the line begins with {mark!r}, but is not at the head of the file",
-                         "If such lines are comments anywhere, set pagerank.fetch.edges.comment to "
-                         f"'{mark}'; else correct the file.")  # fmt: skip
+            return (f"the line begins with {mark!r}, but is not at the head of the file: {{line}}. If such lines are "
+                    f"comments anywhere, set pagerank.fetch.edges.comment to '{mark}'; else correct the file."
+                    )  # fmt: skip
         for name, separator in _OTHERS.items():
             # A blank may follow a comma, but tabs are blanks.
             least = len(line.split(self._separator)) + (self._separator is not None or separator == b"\t")
             if least <= len(line.split(separator)) in {2, _FIELDS} and separator != self._separator:
-                return Fault(f"fields are not separated as delimiter {self._settings.delimiter!r} says, but by {name}",
-                             "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
-                             if name == "semicolon" else f"Set pagerank.fetch.edges.delimiter to {name}."
-                             )  # fmt: skip
+                remedy = (
+                    "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
+                    if name == "semicolon"
+                    else f"Set pagerank.fetch.edges.delimiter to {name}."
+                )
+                delimiter = self._settings.delimiter
+                return f"fields are not separated as delimiter {delimiter!r} says, but by {name}: {{line}}. {remedy}"
         if self._offset == self._file.body and at == 0 and not self._file.header and _NAMES.fullmatch(line):
-            return Fault("the first line seems to name the columns",
-                         "If so, set pagerank.fetch.edges.header to true, and .source_column and .target_column."
-                         )  # fmt: skip
+            return ("the first line seems to name the columns: {line}. If so, set pagerank.fetch.edges.header to true, "
+                    "and .source_column and .target_column.")  # fmt: skip
         return None
 
 
-def _error(path: Path, number: int, line: bytes, fault: Fault) -> InputError:
+def _error(path: Path, number: int, line: bytes, fault: str) -> InputError:
     """Return the error that names file, number and text of a line."""
     try:
         shown = repr(line[:_SHOWN].decode())
     except UnicodeDecodeError:
         shown = repr(line[:_SHOWN]).removeprefix("b")
     more = "..." if len(line) > _SHOWN else ""
-    return InputError(f"{path}, line {number}: {fault.problem}: {shown}{more}. {fault.remedy}")
+    return InputError(f"{path}, line {number}: {fault.format(line=shown + more)}")
