@@ -19,7 +19,7 @@ from tests.contract.site import Site
 from tests.helpers.graphs import Graph, write_edges
 from whitewater.graphs.build import with_kernels as edge_plan
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.pagerank import power_iteration, solving
+from whitewater.graphs.pagerank import solving
 from whitewater.io.store import read_json
 from whitewater.step import Output
 from whitewater_apps.pagerank import config
@@ -152,7 +152,7 @@ def spread_out() -> Iterator[None]:
         patch.setattr(renumber_step, "SMALL", 0)
         patch.setattr(edge_plan, "SMALLEST_PIECE", 900)
         patch.setattr(edge_plan, "BUCKET_EDGES", 64)
-        patch.setattr(power_iteration, "PROGRESS_SECONDS", -1.0)
+        patch.setattr(solving, "PROGRESS_SECONDS", -1.0)
         patch.setattr(solving, "SMALL_EDGES", 0)
         patch.setattr(communities_step, "SMALL_EDGES", 0)
         yield

@@ -24,7 +24,7 @@ from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.graphs.graph_folder import Edges, open_graph, write_graph
 from whitewater.graphs.pagerank import solving
 from whitewater.graphs.pagerank.in_edges import prepare_in_edges
-from whitewater.graphs.pagerank.power_iteration import ROUNDING
+from whitewater.graphs.pagerank.solving import ROUNDING
 
 Ranks = npt.NDArray[np.float64]
 
