@@ -39,7 +39,7 @@ COPIES = 4
 
 
 def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers) -> NumberedEdges:
-    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.numbered_edges`."""
+    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines`."""
     rows = folder.edges if folder.directed else 2 * folder.edges
     if not rows:
         return NumberedEdges(known, 0, iter(()))

@@ -174,7 +174,7 @@ class TargetRange:
 def number_edges(
     folder: EdgesFolder, known: Ids, *, rule: Rule, memory_gb: float, run: Run[Any], workers: Workers, spool: Path
 ) -> NumberedEdges:
-    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.numbered_edges`."""
+    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines`."""
     groups, threads = folder.row_groups(), sum(workers.threads)
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)

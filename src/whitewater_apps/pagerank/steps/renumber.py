@@ -14,7 +14,7 @@ import numpy as np
 
 from whitewater.engines import Array, memory
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.build.numbered_edges import number_edges
+from whitewater.graphs.build.engines import number_edges
 from whitewater.graphs.edges_folder import open_edges
 from whitewater.graphs.graph_folder import write_graph
 from whitewater.graphs.vertex_ids import Ids, places_of
