@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DOCTOR = "src/whitewater/cli/doctor.py"
-WITH_FIX = 4  # arguments of a check that names one
+WITH_FIX = 3  # arguments of a check that names one
 UNKNOWN = "…"
 ERRORS = "src/whitewater/errors.py"
 START = """# Troubleshooting
@@ -53,10 +53,11 @@ def _checks(module: ast.Module) -> Iterator[str]:
         calls = [
             call
             for call in ast.walk(function)
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Check" and len(call.args) == WITH_FIX
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Check" and len(call.args) >= WITH_FIX
         ]
-        made = [[_text(each, assigned) for each in call.args] for call in sorted(calls, key=lambda call: call.lineno)]
-        lines = [f"- {found} **{fix}**\n" for _, _, found, fix in made if fix != UNKNOWN]
+        calls.sort(key=lambda call: call.lineno)
+        made = [[_text(each, assigned) for each in call.args[:WITH_FIX]] for call in calls]
+        lines = [f"- {found} **{fix}**\n" for _, found, fix in made if fix != UNKNOWN]
         if lines:
             tried = f"{ast.get_docstring(function)}\n\n" if "check" in function.name else ""
             yield f"\n### {made[0][0]}\n\n{tried}{''.join(dict.fromkeys(lines))}"
@@ -68,6 +69,8 @@ def _text(node: ast.expr, assigned: list[ast.Assign]) -> str:
         return str(node.value)
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part, assigned) for part in node.values)
+    if isinstance(node, ast.IfExp):  # the fix, or an empty text where all is well
+        return _text(node.body, assigned)
     if isinstance(node, ast.Name):
         before = [each for each in assigned if each.lineno < node.lineno and node.id in map(ast.unparse, each.targets)]
         if before:

@@ -176,7 +176,8 @@ def check_memory() -> Check:
 def check_disk(root: Path) -> Check:
     """Compare the free space where results go with what a run needs."""
     place = _nearest(root / "results")
-    free, fix = shutil.disk_usage(place).free, "Free some space, or make results/ a link to a larger disk."
+    free = shutil.disk_usage(place).free
+    fix = "Free some space, or make results/ a link to a larger disk."
     return Check("disk", f"{free / 1e9:.1f} GB free at {place}", fix if free < LEAST_DISK else "")
 
 
@@ -274,8 +275,10 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
     if runs_elsewhere(options):
         package = f"snakemake-executor-plugin-{options['executor']}"
         fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
-        is_here = find_spec(package.replace("-", "_"))
-        yield Check("executor plugin", package if is_here else f"{package} is not installed", "" if is_here else fix)
+        if find_spec(package.replace("-", "_")):
+            yield Check("executor plugin", package)
+        else:
+            yield Check("executor plugin", f"{package} is not installed", fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     methods = options.get("software-deployment-method", options.get("sdm", []))
