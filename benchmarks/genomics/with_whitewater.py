@@ -1,6 +1,7 @@
 """Whitewater: the steps ingest, variant_qc, pack and pca, as functions, in one process, with the files that they write.
 
-It gathers more than is asked for: the tables of variants and samples with their counts, loadings, and significance.
+It starts as Whitewater's command line does, and gathers more than is asked for: the tables of variants and samples with
+their counts, loadings, and significance.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from whitewater import engines
 from whitewater.config.base import Section
 from whitewater.engines.config import Cluster
 from whitewater.genotypes.config import Pca, Vcz
+from whitewater.process import start_fast
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.genomics import config as genomics
 from whitewater_apps.genomics.steps.ingest import ingest
@@ -63,4 +65,5 @@ def _use_all(packed: Path, samples: Path) -> None:
 
 
 if __name__ == "__main__":
+    start_fast()
     main(compute)
