@@ -61,11 +61,11 @@ LIBRARY = {
     "of_library_personalized": _ranked("weighted", personalization=CHOSEN),
 }
 RANKS = {
-    "networkx": _ranked("web", library=False),
-    "weighted": _ranked("counted", library=False),
-    "unweighted": _ranked("counted", library=False, weighted=False),
-    "personalized": _ranked("weighted", library=False, personalization=CHOSEN),
-    "distant": _ranked("distant", library=False),
+    "networkx": _ranked("web", cugraph=False),
+    "weighted": _ranked("counted", cugraph=False),
+    "unweighted": _ranked("counted", cugraph=False, weighted=False),
+    "personalized": _ranked("weighted", cugraph=False, personalization=CHOSEN),
+    "distant": _ranked("distant", cugraph=False),
     "graphalytics": _ranked("web", definition="graphalytics", iterations=12),
     "gap": _ranked("web", definition="gap"),
     EMPTY: _ranked(EMPTY),

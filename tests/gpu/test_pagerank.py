@@ -109,11 +109,11 @@ def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, 
         np.testing.assert_array_equal(getattr(found, name), expected, err_msg=name)
 
 
-@pytest.mark.parametrize("library", [False, True])
-def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphFolder, library: bool) -> None:
-    problem = Problem(larger, Pagerank(library=library), None, hardware, threads=1)
+@pytest.mark.parametrize("cugraph", [False, True])
+def test_ranks_take_the_memory_that_is_forecast(hardware: Device, larger: GraphFolder, cugraph: bool) -> None:
+    problem = Problem(larger, Pagerank(cugraph=cugraph), None, hardware, threads=1)
     needed = problem.edges.nbytes + VECTORS * 8 * VERTICES
-    forecast = max(needed, cugraph_bytes(problem.edges)) if library else needed
+    forecast = max(needed, cugraph_bytes(problem.edges)) if cugraph else needed
     assert forecast / 4 < _peak(solve_on_one_worker, problem) < 1.1 * forecast
 
 

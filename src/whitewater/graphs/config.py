@@ -72,8 +72,8 @@ class Pagerank(Section):
         "Empty: anywhere.",
     )
     weighted: bool = Field(True, description="networkx: use the weights of edges, where they have any.")
-    library: bool = Field(
-        True, description="networkx on a GPU: begin with the ranks of cuGraph; they are iterated to the tolerance."
+    cugraph: bool = Field(
+        True, description="networkx on a GPU: begin with the ranks of cuGraph, and iterate them to the tolerance."
     )
 
     @model_validator(mode="after")

@@ -93,7 +93,7 @@ class Problem:
     @property
     def starts_from_cugraph(self) -> bool:
         """Whether iteration starts from cuGraph's ranks, if they fit into memory."""
-        allowed = self.settings.library and self.settings.definition == "networkx"
+        allowed = self.settings.cugraph and self.settings.definition == "networkx"
         return self.device.name == "gpu" and allowed and self.folder.edges >= SMALL_EDGES
 
     def strength(self) -> npt.NDArray[np.float64]:
