@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PLACE = "whitewater/template"
+# What is rendered of a checkout besides the packages in `src/`; see `whitewater.template.source`.
+SHIPPED = (
+    ".devcontainer", ".dockerignore", ".editorconfig", ".github/workflows/ci.yml", ".gitignore", ".gitlab-ci.yml",
+    ".pre-commit-config.yaml", "Dockerfile", "LICENSE", "Makefile", "Snakefile", "config", "envs", "notebooks",
+    "profiles", "pyproject.toml", "tests/apps", "tests/conftest.py", "workflows",
+)  # fmt: skip
 # What no project is made from: the benchmarks.
 LEFT_OUT = ("workflows/benchmarks", "config/benchmarks.yaml", "envs/bench")
 
 
 class TemplateFiles(BuildHookInterface[Any]):
-    """Adds the files that `whitewater.template.source` names; those of a checkout are used where they are."""
+    """Adds the files that are rendered; those of a checkout are used where they are."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files, each by its path."""
         if version == "editable":
             return
-        names = runpy.run_path(str(Path(self.root, "src", PLACE, "shipped.py")))["SHIPPED"]
-        for name in names:
+        for name in SHIPPED:
             top = Path(self.root, name)
             for path in [top, *sorted(top.rglob("*"))]:
                 place = path.relative_to(self.root).as_posix()

@@ -46,21 +46,17 @@ class LogHandler(LogHandlerBase):
             LogEvent.JOB_FINISHED: self._finish,
             LogEvent.JOB_ERROR: self.failed.append,
         }
-        self.verbose = self._shows_everything()
-        if self.verbose is None:
-            os.environ[SHORT] = "1"  # jobs inherit it: they leave their messages to this process
-
-    def _shows_everything(self) -> ColorizingTextHandler | None:
-        """Return Snakemake's own handler where its words are wanted."""
+        self.verbose: ColorizingTextHandler | None = None
         common = self.common_settings
-        if not (common.dryrun or common.verbose or common.debug_dag or os.environ.get("V", "") not in ("", "0")):
-            return None
-        handler = ColorizingTextHandler(common.nocolor, sys.stdout if common.stdout else sys.stderr)
-        handler.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
-        handler.addFilter(
-            DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
-        )
-        return handler
+        if common.dryrun or common.verbose or common.debug_dag or os.environ.get("V", "") not in ("", "0"):
+            # Snakemake's own handler, where its words are wanted.
+            self.verbose = ColorizingTextHandler(common.nocolor, sys.stdout if common.stdout else sys.stderr)
+            self.verbose.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
+            self.verbose.addFilter(
+                DefaultFilter(common.quiet, common.debug_dag, common.verbose, common.dryrun, common.printshellcmds)
+            )
+        else:
+            os.environ[SHORT] = "1"  # jobs inherit it: they leave their messages to this process
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record, or keep it for the end."""
@@ -115,9 +111,10 @@ def _name(rule: str) -> str:
 
 
 def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
-    """Return why a job has failed, which is the end of its log, and where that is."""
+    """Return why a job has failed, the message with which its log ends, and where that is."""
     name, logs = _name(fields["rule_name"]), [Path(log) for log in fields["log"]]
-    told = next((message for log in logs if (message := failure_in(log))), by_snakemake)
+    texts = [log.read_text(errors="backslashreplace") for log in logs if log.is_file()]
+    told = next((text.rpartition(f"{FAILED}\n")[2].strip() for text in texts if FAILED in text), by_snakemake)
     return f"{told}\n{name} has failed; its log: {', '.join(map(str, logs)) or 'none'}"
 
 
@@ -136,12 +133,3 @@ def _fault_of_configuration() -> list[str]:
         hint = "--configfile takes several files: name targets before it." if files[1:] else ""
         return [f"{error.with_kind()} {hint}".strip()]
     return []
-
-
-def failure_in(log: Path) -> str:
-    """Return the message with which the log of a failed step ends, or nothing where there is none."""
-    try:
-        text = log.read_text(errors="backslashreplace")
-    except OSError:
-        return ""
-    return text.rpartition(f"{FAILED}\n")[2].strip() if FAILED in text else ""

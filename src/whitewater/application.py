@@ -9,7 +9,7 @@ A project names its applications by the folders in ``workflows/``; the entry poi
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -94,14 +94,11 @@ def declared() -> dict[str, EntryPoint]:
     It takes reading the metadata of all that is installed. Of a checkout what its pyproject.toml says now counts, not
     what it said when it was installed.
     """
-    return {entry.name: entry for entry in sorted([*entry_points(group=GROUP), *_of_checkout()])}
-
-
-def _of_checkout() -> Iterator[EntryPoint]:
-    file = Path(__file__).resolve().parents[2] / "pyproject.toml"
-    if file.exists():
-        places = tomllib.loads(file.read_text())["project"]["entry-points"][GROUP]
-        yield from (EntryPoint(name, place, GROUP) for name, place in places.items())
+    places = list(entry_points(group=GROUP))
+    if (checkout := Path(__file__).resolve().parents[2] / "pyproject.toml").exists():
+        own = tomllib.loads(checkout.read_text())["project"]["entry-points"][GROUP]
+        places += [EntryPoint(name, place, GROUP) for name, place in own.items()]
+    return {entry.name: entry for entry in sorted(places)}
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:

@@ -73,20 +73,20 @@ class Source:
         body: list[Any] = ast.parse(self.path.read_bytes()).body
         lazy = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in body)
         self.body = _without_what_is_not_run(body, lazy=lazy)
-        self.parts: dict[str, Part] = {}
-        if self.name.endswith(SETTINGS):
-            self.body = [_Undescribed().visit(node) for node in self.body]
-        else:  # it is asked for whole, and its statements take much memory
-            self.parts[""] = self.parts[AS_PACKAGE] = self._of(self.body)
-            if lazy:
-                self.parts[AS_PACKAGE] = self._of([node for node in self.body if not _is_for_types(node)])
+        is_settings = self.name.endswith(SETTINGS)
+        if is_settings:
+            for call in (each for node in self.body for each in ast.walk(node) if isinstance(each, ast.Call)):
+                call.keywords = [each for each in call.keywords if each.arg != "description"]
+        self.parts = {"": self._of(self.body)}
+        if self.path.name == "__init__.py":
+            self.parts[AS_PACKAGE] = self._of([node for node in self.body if not _is_for_types(node)])
+        if not is_settings:  # it is asked for whole, and its statements take much memory
             self.body = []
 
     def part(self, name: str) -> Part:
         """Return the whole module, what runs `AS_PACKAGE` or, by its name, a definition of a module of settings."""
-        name = "" if name == AS_PACKAGE and name not in self.parts else name
         if name not in self.parts:
-            self.parts[name] = self._definition(name) if name else self._of(self.body)
+            self.parts[name] = self._definition(name)
         return self.parts[name]
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
@@ -130,9 +130,7 @@ class Source:
                 yield module, alias.name if module.endswith(SETTINGS) else "", alias
 
 
-@cache
-def _parsed(module: str, path: Path, folder: Path) -> Source:
-    return Source(module, path, folder)
+_parsed = cache(Source)
 
 
 @cache
@@ -196,12 +194,3 @@ def _used(body: Sequence[ast.stmt]) -> set[str]:
     nodes = [node for statement in body for node in ast.walk(statement)]
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
     return {node.id for node in nodes if isinstance(node, ast.Name)} | texts
-
-
-class _Undescribed(ast.NodeTransformer):
-    """Takes the descriptions out of the fields of a section."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Drop the keyword ``description``."""
-        node.keywords = [each for each in node.keywords if each.arg != "description"]
-        return self.generic_visit(node)

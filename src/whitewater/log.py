@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,10 +35,17 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
     """
     # As sys.stderr does, it shows what it cannot encode, such as the bytes of a file's name, with backslashes.
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+    handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
+    short = log is not None and SHORT in os.environ
     if log is not None:
         _redirect(log)
-    short = log is not None and SHORT in os.environ
-    _configure(name, sys.stderr, terminal if log else None, {"whitewater", package}, short=short)
+        handlers.append(ShortHandler(terminal) if short else logging.StreamHandler(terminal))
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S"))
+    for logger in map(logging.getLogger, {"whitewater", package}):
+        logger.handlers[:] = handlers
+        logger.setLevel(logging.INFO)
+        logger.propagate = False
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
@@ -89,21 +96,6 @@ def _redirect(log: Path) -> None:
     os.dup2(target, 1)
     os.dup2(target, 2)
     os.close(target)
-
-
-def _configure(
-    name: str, log: TextIO, terminal: TextIO | None, packages: Collection[str], *, short: bool = False
-) -> None:
-    handlers: list[logging.Handler] = [logging.StreamHandler(log)]
-    if terminal:
-        handlers.append(ShortHandler(terminal) if short else logging.StreamHandler(terminal))
-    for handler in handlers:
-        handler.setFormatter(logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S"))
-    for package in packages:
-        logger = logging.getLogger(package)
-        logger.handlers[:] = handlers
-        logger.setLevel(logging.INFO)
-        logger.propagate = False
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):

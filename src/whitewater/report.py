@@ -7,16 +7,16 @@ import os
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from graphlib import TopologicalSorter
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import Result, found_in, results_by_step, rows
+from whitewater.cli.results import found_in, results_of, rows
 from whitewater.errors import InputError
-from whitewater.io.store import read_json, size_of
+from whitewater.io.store import read_json
 from whitewater.manifest import flatten, read_manifest, read_performance_reports
 
 # Tables of so many rows at most are on the cover.
@@ -40,9 +40,8 @@ def add_picture_texts(report: Path) -> None:
 
 def tables(place: Path) -> dict[str, str]:
     """Return the small tables and numbers in the results of one application and device by their names, as HTML."""
-    results = results_by_step(read_manifest(place / "manifest.json")["outputs"], place)
     shown: dict[str, list[str]] = defaultdict(list)
-    for path in (path for each in results for path in each.paths):
+    for path in (path for each in results_of(place) for path in each.paths):
         shown[path.stem] += _tables(path)
     return {name: _wrapped(_details(f"Table: {name}", "".join(html))) for name, html in shown.items() if html}
 
@@ -73,7 +72,6 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
     ``report`` the page, from which links go.
     """
     manifest = read_manifest(place / "manifest.json")
-    results = results_by_step(manifest["outputs"], place)
     links = {"manifest": place / "manifest.json"} | {
         f"Dask's report of {step}": path for step, path in read_performance_reports(place / "manifest.json").items()
     }
@@ -85,7 +83,7 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
         _list(re.sub("`(.+?)`", r"<code>\1</code>", escape(sentence)) for sentence in sentences),
         _differences(flatten(manifest["config"]), flatten(configured)),
         _steps(manifest),
-        _details("Results", _results(results)),
+        _details("Results", _results(place)),
         *tables(place).values(),
         "<p>", ", ".join(f'<a href="{escape(os.path.relpath(to, report.parent))}">{escape(name)}</a>'
                          for name, to in links.items()), "</p>",
@@ -121,12 +119,11 @@ def _value(settings: Mapping[str, Any], key: str) -> str:
     return escape(json.dumps(settings[key], ensure_ascii=False), quote=False) if key in settings else "nothing"
 
 
-def _results(results: Sequence[Result]) -> str:
+def _results(place: Path) -> str:
     lines = []
-    for result in results:
-        number = "" if result.rows is None else f"{result.rows:,}"
-        cells = (result.step, result.where, number, f"{sum(map(size_of, result.paths)):,}")
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
+    for each in results_of(place):
+        numbers = ("" if number is None else f"{number:,}" for number in (each.rows, each.size))
+        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in (each.step, each.where, *numbers)))
     head = "<th>step</th><th>where</th><th>rows</th><th>bytes</th>"
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
 
@@ -140,18 +137,16 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for step, record in records.items()
     }
     before: dict[str, set[str]] = {}
-    columns: list[list[str]] = []
-    order = TopologicalSorter(needs)
-    order.prepare()
-    while ready := order.get_ready():
-        columns.append([step for step in records if step in ready])
-        before |= {step: needs[step].union(*(before[other] for other in needs[step])) for step in ready}
-        order.done(*ready)
-    width = max(map(len, columns)) * (_WIDTH + _ACROSS)
+    row: dict[str, int] = {}
+    for step in TopologicalSorter(needs).static_order():
+        before[step] = needs[step].union(*(before[other] for other in needs[step]))
+        row[step] = 1 + max((row[other] for other in needs[step]), default=-1)
+    beside = [[step for step in records if row[step] == number] for number in range(1 + max(row.values()))]
+    width = max(map(len, beside)) * (_WIDTH + _ACROSS)
     place = {
-        step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row * (_HEIGHT + _DOWN))
-        for row, column in enumerate(columns)
-        for number, step in enumerate(column)
+        step: (width / 2 + (number - (len(steps) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row[step] * (_HEIGHT + _DOWN))
+        for steps in beside
+        for number, step in enumerate(steps)
     }
     lines = [
         _arrow(place[other], place[step])
@@ -160,7 +155,7 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         if not any(other in before[between] for between in needs[step])
     ]
     boxes = [_box(step, f"{records[step]['seconds']:.1f} s", *place[step]) for step in records]
-    height = 4 + len(columns) * (_HEIGHT + _DOWN) - _DOWN
+    height = 4 + len(beside) * (_HEIGHT + _DOWN) - _DOWN
     name = escape(f"Steps of {manifest['application']}, each below those that it reads from")
     return (
         f'<div class="wide"><svg role="img" aria-label="{name}" width="{width}" height="{height}" font-size="11" '

@@ -23,7 +23,7 @@ from whitewater.engines import Device, cluster, memory, resolve
 from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import Configured, manifest
-from whitewater.script import Parameter, _parse_flags, _parser, parameters
+from whitewater.script import _of_flags
 from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 
 LAST_ENDED = threading.Event()
@@ -67,12 +67,13 @@ def run_doubled(folder: Path, numbers: str) -> dict[str, Path]:
 def test_flags_come_from_the_types_of_the_parameters() -> None:
     def step(run: Run[Clean], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
 
-    assert [(flag.name, flag.written, flag.many) for flag in parameters(step)] == [
-        ("trips", False, False),
-        ("tables", False, True),
-        ("model", True, False),
-        ("plots", True, True),
-    ]
+    given = ["--trips=a", "--model=b", "--plots", "c", "d", "--settings", '{"largest": 3}']
+    options = _of_flags(given, "tiny", "example", step)
+    found = {name: getattr(options, name) for name in ("trips", "tables", "model", "plots", "settings")}
+    assert found == {
+        "trips": [Path("a")], "tables": [], "model": [Path("b")], "plots": [Path("c"), Path("d")],
+        "settings": Clean(largest=3),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,10 @@ def test_flags_come_from_the_types_of_the_parameters() -> None:
 def test_a_wrong_flag_is_told_before_those_that_are_missing(
     capsys: pytest.CaptureFixture[str], flags: list[str], told: str
 ) -> None:
-    parser = _parser("tiny example", "", [Parameter("trips", False, False), Parameter("model", True, False)])
+    def example(run: Run[Clean], *, trips: Path, model: Output) -> None: ...
+
     with pytest.raises(SystemExit, match="2"):
-        _parse_flags(parser, flags)
+        _of_flags(flags, "tiny", "example", example)
     assert f"whitewater tiny example: error: {told}" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import re
 import shutil
 import tempfile
@@ -14,12 +15,80 @@ from whitewater.application import Application, applications, in_project
 from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.locks import merged_lock
-from whitewater.template.names import check_free, check_name
+from whitewater.template.names import check_free, check_name, class_name
 from whitewater.template.render import LOCKS, Project, configure, render_application, tidy
 from whitewater.template.source import files_below, package_folder, root, templates
-from whitewater.template.step import step_files
 
 ENTRY_POINTS = '[project.entry-points."whitewater.applications"]\n'
+LAST = "manifest"  # the step that lists what the others made
+# A new step of an application: its module, settings, test and rule, each ready to be filled in.
+STEP = '''\
+"""Step `{step}`: what it finds, in a sentence."""
+
+from pathlib import Path
+
+from whitewater.io.store import write_json
+from whitewater.script import main
+from whitewater.step import Output, Run
+from {package}.config import {model}
+
+
+def {step}(run: Run[{model}], *, summary: Output) -> None:
+    """Write the number of the settings. Inputs are parameters, too, as ``trips: Path``, and named in the rule."""
+    write_json(Path(summary), {{"example": run.settings.example}})
+
+
+if __name__ == "__main__":
+    main({step})
+'''
+SETTINGS = '''\
+class {model}(Section):
+    """What the step {step} does, in a sentence."""
+
+    example: int = Field(1, ge=0, description="A number that is written; the first setting of yours takes its place.")
+
+
+'''
+TEST = '''\
+"""What the step `{step}` promises."""
+
+import json
+from pathlib import Path
+
+from whitewater.engines import resolve
+from whitewater.step import Output, Run
+from {package}.config import {model}
+from {package}.steps.{step} import {step}
+
+
+def test_the_number_of_the_settings_is_written(tmp_path: Path) -> None:
+    run = Run("{name}", "{step}", resolve("cpu"), {model}(example=3))
+    {step}(run, summary=Output(tmp_path / "summary.json"))
+    assert json.loads((tmp_path / "summary.json").read_text()) == {{"example": 3}}
+'''
+RULE = """\
+rule {step}:
+    output:
+        summary="<results>/{name}/{{device}}/{step}.json",
+        record="<logs>/{name}/{{device}}/{step}.json",
+    log:
+        "<logs>/{name}/{{device}}/{step}.log",
+    benchmark:
+        "<logs>/{name}/{{device}}/{step}.jsonl"
+    conda:
+        "../../envs/base.yaml"
+    threads: 1
+    resources:
+        mem_mb=by_input(600),
+        runtime=by_input(5),
+    params:
+        settings=lookup("{name}/{step}", within=config),
+        code=step_digest("{name}", "{step}"),
+    script:
+        "../../src/{folder}/steps/{step}.py"
+
+
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -38,6 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         written = _add_application(options.name, options.template)
     else:
         written = _add_step(_application(options.app), options.name)
+    tidy(Path(), *(str(path) for path in written if path.suffix in {".py", ".ipynb"}))
     configure(Path())
     print("\n".join(f"{path} written" for path in written))
     print("The files in config/ have its settings. Next: make test, which installs it.")
@@ -46,7 +116,11 @@ def main(arguments: Sequence[str]) -> int:
 
 def _application(name: str | None) -> Application:
     """Return the application of this project that is meant: its name is needed where there are several."""
-    known = {key: application for key, application in applications(in_project()).items() if _is_here(application)}
+    here = Path("src").resolve()
+    known = {
+        key: application for key, application in applications(in_project()).items()
+        if application.steps and package_folder(application).is_relative_to(here)
+    }  # fmt: skip
     if not known:
         raise ConfigError("no application of this folder's src/ is installed. Run this in a project, after `make`.")
     if name is None and len(known) == 1:
@@ -56,17 +130,63 @@ def _application(name: str | None) -> Application:
     return known[name]
 
 
-def _is_here(application: Application) -> bool:
-    return bool(application.steps) and package_folder(application).is_relative_to(Path("src").resolve())
-
-
 def _add_step(application: Application, step: str) -> list[Path]:
-    texts = step_files(application, step)
+    """Write the files of a step and its name where the application lists its steps; return the paths of all.
+
+    Raises ConfigError if there is such a step, or a file is not as `whitewater new` writes it.
+    """
+    package = package_folder(application).relative_to(Path.cwd())
+    model = class_name(step)
+    fields = {
+        "name": application.name, "step": step, "model": model, "package": application.package,
+        "folder": application.package.replace(".", "/"),
+    }  # fmt: skip
+    texts = {
+        package / "steps" / f"{step}.py": STEP.format_map(fields),
+        Path("tests/apps", application.name, f"test_{step}.py"): TEST.format_map(fields),
+    }
+    if step in application.steps or any(path.exists() for path in texts):
+        raise ConfigError(f"{application.name} has a step {step} already. Choose another name.")
+    config, declared = package / "config.py", package / "application.py"
+    rules = Path("workflows", application.name, "Snakefile")
+    field = f"    {step}: {model} = {model}()\n"
+    texts[config] = _with_settings(config, application.settings.__name__, SETTINGS.format_map(fields), field)
+    texts[declared] = _with_name(declared, declared.read_text(), r"\bsteps=\(", ")", step)
+    text = rules.read_text()
+    for name in ("STEPS", "RESULTS"):
+        text = _with_name(rules, text, rf"(?m)^{name} = \[", "]", step)
+    before = f"\nrule {LAST}:\n" if f"\nrule {LAST}:\n" in text else "\nrule all:\n"
+    texts[rules] = text.replace(before, f"\n{RULE.format_map(fields).rstrip()}\n\n{before}")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    tidy(Path(), *(str(path) for path in texts if path.suffix == ".py"))
-    return [Path(path).absolute().relative_to(Path.cwd()) for path in texts]
+    return list(texts)
+
+
+def _with_settings(path: Path, section: str, model: str, field: str) -> str:
+    """Put a model before the section of the application, and a field at that section's end."""
+    text = path.read_text()
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == section]
+    fields = [node for node in classes[0].body if isinstance(node, ast.AnnAssign)] if classes else []
+    if not fields:
+        raise ConfigError(f"{path} has no class {section} with fields. Write the settings of the step by hand.")
+    lines = text.splitlines(keepends=True)
+    lines.insert(fields[-1].end_lineno or 0, field)
+    lines.insert(min([classes[0].lineno, *(node.lineno for node in classes[0].decorator_list)]) - 1, model)
+    text = "".join(lines)
+    has_field = re.search(r"\bimport .*\bField\b", text)
+    return text if has_field else text.replace("\nfrom ", "\nfrom pydantic import Field\nfrom ", 1)
+
+
+def _with_name(path: Path, text: str, begin: str, end: str, step: str) -> str:
+    """Add a step to the list of names between ``begin`` and ``end``, before the manifest, which comes last."""
+    match = re.search(rf"({begin})([^\{end}]*)\{end}", text)
+    if not match:
+        raise ConfigError(f"{path} has nothing like {begin}. Add the step by hand: docs/architecture.md.")
+    names = re.findall(r"\w+", match[2])
+    names.insert(names.index(LAST) if LAST in names else len(names), step)
+    listed = "".join(f'    "{name}",\n' for name in names)
+    return f"{text[: match.start()]}{match[1]}\n{listed}{end}{text[match.end() :]}"
 
 
 def _add_application(name: str, template: str) -> list[Path]:
@@ -92,17 +212,11 @@ def _add_application(name: str, template: str) -> list[Path]:
         for path in places:
             path.parent.mkdir(parents=True, exist_ok=True)
             Path(scratch, path).rename(path)
-    tidy(Path(), *(str(path) for path in places if path.suffix in {".py", ".ipynb"}))
-    file.write_text(_declared(text, name, package, _needed(template)))
+    extras = tomllib.loads((root() / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    file.write_text(_declared(text, name, package, extras.get(template, [])))
     if package == name:
-        _lock(name, _needed(template))
+        _lock(name, extras.get(template, []))
     return [*places, file]
-
-
-def _needed(template: str) -> list[str]:
-    declared = tomllib.loads((root() / "pyproject.toml").read_text())["project"]
-    needed: list[str] = declared["optional-dependencies"].get(template, [])
-    return needed
 
 
 def _declared(text: str, name: str, package: str, needed: list[str]) -> str:

@@ -48,10 +48,14 @@ def main(arguments: list[str]) -> int:
     changed = [path for path in present if hashes[path] != recorded[path][0]]
     # With its record, by which the next call knows it, too.
     spared = {*changed, *(recorded[path][1] for path in changed)}
-    doomed = {*recorded, *_of_runs(), *_traces(), *_caches(), *(_downloads() if options.downloads else ())}
-    for path in sorted(doomed - spared):
-        _remove(path)
-    _remove_empty_folders()
+    traces = (folder / name for folder, names in _folders() for name in names if TRACE.fullmatch(name))
+    doomed = {*recorded, *_of_runs(), *traces, *_caches(), *(_downloads() if options.downloads else ())}
+    for path in filter(_is_ours, sorted(doomed - spared)):
+        remove = shutil.rmtree if path.is_dir() else Path.unlink
+        remove(path)
+    for folder, _ in _folders():
+        if not any(folder.iterdir()):
+            folder.rmdir()
     _say_what_stays(changed, spared)
     return 0
 
@@ -82,11 +86,6 @@ def _of_runs() -> Iterator[Path]:
                 yield from Path("data", run, name).glob(each)
         for folder in ("", *snakefiles):
             yield from (Path("results", run, folder, report) for report in REPORTS)
-
-
-def _traces() -> Iterator[Path]:
-    for folder, names in _folders():
-        yield from (folder / name for name in names if TRACE.fullmatch(name))
 
 
 def _folders() -> Iterator[tuple[Path, list[str]]]:
@@ -120,18 +119,6 @@ def _is_ours(path: Path) -> bool:
     """Return whether something is there, in this folder itself and not by way of a link."""
     here = Path.cwd().resolve()
     return path.exists() and not path.is_symlink() and (path.parent.resolve() / path.name).is_relative_to(here)
-
-
-def _remove(path: Path) -> None:
-    if _is_ours(path):
-        remove = shutil.rmtree if path.is_dir() else Path.unlink
-        remove(path)
-
-
-def _remove_empty_folders() -> None:
-    for folder, _ in _folders():
-        if not any(folder.iterdir()):
-            folder.rmdir()
 
 
 def _say_what_stays(changed: Collection[Path], spared: set[Path]) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 import fcntl
-import ipaddress
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 COMMANDS = {"start": "start one in the background", "stop": "end it", "status": "look at it"}
 FILE = Path(".whitewater/cluster.json")
 START_SECONDS, END_SECONDS, ANSWER_SECONDS, POLL = 180.0, 20.0, 5.0, 0.05
+THIS_MACHINE = r"localhost|::1|127(\.\d+){3}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,7 +82,11 @@ def start(options: argparse.Namespace) -> int:
         )  # fmt: skip
     try:
         process.wait()  # until it has left the cluster's own process behind
-        _wait_until_started(request.file)
+        _wait(lambda: request.file.exists() or not runs(request.file), START_SECONDS)
+        if not request.file.exists():
+            why = f"did not start within {START_SECONDS:.0f} s" if runs(request.file) else "has ended"
+            last = log.read_text(errors="replace").strip().rpartition("\n")[2] or "nothing"
+            raise ResourceError(f"the cluster {why}. The last line of its log, {log}: {last}")
     except BaseException as error:
         _end_group(process.pid)
         if isinstance(error, KeyboardInterrupt):
@@ -106,10 +111,10 @@ def stop(options: argparse.Namespace) -> int:
         raise InputError(f"the cluster of {file} had ended already; its log is {log_of(file)}.")
     with suppress(ProcessLookupError):
         os.kill(cluster["pid"], signal.SIGTERM)
-    if not _gone(file):
+    if not _wait(lambda: not runs(file), END_SECONDS):
         # While one of its processes is alive, no other group can have its number.
         _end_group(cluster["group"])
-        if not _gone(file):
+        if not _wait(lambda: not runs(file), END_SECONDS):
             raise ResourceError(f"processes of the cluster of {file} do not end, of the group {cluster['group']}.")
     file.unlink(missing_ok=True)
     print(f"Ended the cluster at {cluster['address']}.")
@@ -174,7 +179,7 @@ def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
     request = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
     if len(request.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
-    if not request.tls and not _is_loopback(request.host):
+    if not request.tls and not re.fullmatch(THIS_MACHINE, request.host):
         raise ConfigError(
             f"--host {request.host} lets other machines in, which could run anything as you: give --tls-ca-file, "
             "--tls-cert and --tls-key as well."
@@ -186,29 +191,17 @@ def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
     return request
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _wait_until_started(file: Path) -> None:
-    limit = time.monotonic() + START_SECONDS
-    while not file.exists():
-        ended = not runs(file)
-        if ended or time.monotonic() > limit:
-            why = "has ended" if ended else f"did not start within {START_SECONDS:.0f} s"
-            last = log_of(file).read_text(errors="replace").strip().rpartition("\n")[2] or "nothing"
-            raise ResourceError(f"the cluster {why}. The last line of its log, {log_of(file)}: {last}")
+def _wait(until: Callable[[], bool], seconds: float) -> bool:
+    """Wait until something is so, for some seconds at most, and return whether it is."""
+    limit = time.monotonic() + seconds
+    while not (met := until()) and time.monotonic() < limit:
         time.sleep(POLL)
+    return met
 
 
 def _say_how_to_use(request: ClusterRequest) -> None:
     cluster = _read(request.file)
-    settings = ", ".join(
-        f"{name}: {value}" for name, value in {"scheduler_file": str(request.file), **request.tls}.items()
-    )
+    settings = ", ".join(f"{key}: {file}" for key, file in {"scheduler_file": request.file, **request.tls}.items())
     print(f"Started {request.device} workers at {cluster['address']}; log: {log_of(request.file)}")
     if cluster["dashboard"]:
         print(f"Dashboard: {cluster['dashboard']}")
@@ -231,13 +224,6 @@ def _read(file: Path) -> Mapping[str, Any]:
     return cluster
 
 
-def _gone(file: Path) -> bool:
-    limit = time.monotonic() + END_SECONDS
-    while runs(file) and time.monotonic() < limit:
-        time.sleep(POLL)
-    return not runs(file)
-
-
 def _end_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
@@ -248,12 +234,9 @@ def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
 
 
 def _of_worker(worker: Mapping[str, Any]) -> str:
-    def gigabytes(size: float) -> str:
-        return f"{size / 1e9:.2f} GB"
-
-    limit = f" of {gigabytes(worker['memory_limit'])}" if worker["memory_limit"] else ""
-    parts = [f"threads {worker['nthreads']}", f"memory {gigabytes(worker['metrics']['memory'])}{limit}"]
-    if "gpu" in worker:
-        used = gigabytes(worker["metrics"]["gpu"]["memory-used"])
-        parts.append(f"{worker['gpu']['name']}: {used} of {gigabytes(worker['gpu']['memory-total'])}")
-    return ", ".join(parts)
+    limit = f" of {worker['memory_limit'] / 1e9:.2f} GB" if worker["memory_limit"] else ""
+    found = f"threads {worker['nthreads']}, memory {worker['metrics']['memory'] / 1e9:.2f} GB{limit}"
+    if "gpu" not in worker:
+        return found
+    used, total = worker["metrics"]["gpu"]["memory-used"], worker["gpu"]["memory-total"]
+    return f"{found}, {worker['gpu']['name']}: {used / 1e9:.2f} GB of {total / 1e9:.2f} GB"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from whitewater.cli.results import RESULTS, finished, found_in, results_by_step, terminal
+from whitewater.cli.results import RESULTS, finished, found_in, results_of, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
@@ -37,21 +37,16 @@ def compare(*runs: str) -> dict[str, dict[str, Sides]]:
 
     Each item has the values of both runs, None where a run has none. Raises InputError if a run has no results.
     """
-    first, second = (_metrics_of(run) for run in runs)
-    return {
-        place: {
-            kind: _beside(*(described.get(place, {}).get(kind, {}) for described in (first, second)),
-                          equal=kind != "settings")
-            for kind in ("settings", "rows", "seconds", "found")
-        }
-        for place in sorted({*first, *second})
-    }  # fmt: skip
-
-
-def _beside(first: Mapping[str, Any], second: Mapping[str, Any], *, equal: bool) -> Sides:
-    """Return the values of both by their names in the order of the first; those that are equal only if asked for."""
-    pairs = {name: (first.get(name), second.get(name)) for name in {**first, **second}}
-    return {name: pair for name, pair in pairs.items() if equal or pair[0] != pair[1]}
+    first, second = map(_metrics_of, runs)
+    compared: dict[str, dict[str, Sides]] = {}
+    for place in sorted({*first, *second}):
+        compared[place] = {}
+        for kind in ("settings", "rows", "seconds", "found"):
+            one, other = (described.get(place, {}).get(kind, {}) for described in (first, second))
+            pairs = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
+            differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+            compared[place][kind] = differ if kind == "settings" else pairs
+    return compared
 
 
 def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
@@ -67,15 +62,12 @@ def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 def _of(place: Path) -> dict[str, dict[str, Any]]:
     manifest = read_manifest(place / "manifest.json")
-    counts = {
-        str(result.paths[0].relative_to(place)): result.rows
-        for result in results_by_step(manifest["outputs"], place)
-        if all(path.exists() for path in result.paths)
-    }
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
     return {
         "settings": {**about, **flatten(manifest.get("config", {}))},
-        "rows": {name: number for name, number in counts.items() if number is not None},
+        "rows": {
+            str(each.paths[0].relative_to(place)): each.rows for each in results_of(place) if each.rows is not None
+        },
         "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
         "found": dict.fromkeys(found_in(place), True),
     }

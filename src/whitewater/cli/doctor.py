@@ -102,14 +102,18 @@ def check_packages(lock: Path) -> Check:
 
     A missing package fails if it is declared: others may go by another name in an environment that conda made.
     """
+    from packaging.requirements import Requirement
+
     declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
+    all_declared = [package for packages in declared.values() for package in packages]
     if lock.exists():
-        name, requirements = f"packages of {lock.name}", _locked(lock)
-        needed = {package.name for packages in declared.values() for package in packages}
+        name, needed = f"packages of {lock.name}", {package.name for package in all_declared}
+        locked = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
+        requirements = [each for each in locked if each.marker is None or each.marker.evaluate()]
         command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
     elif declared:
-        name, requirements = "packages", [package for packages in declared.values() for package in packages]
-        needed = {package.name for package in declared.get("", ())}
+        name, needed = "packages", {package.name for package in declared.get("", ())}
+        requirements = all_declared
         command = f"pip install '.[{','.join(filter(None, declared))}]'"
     else:
         return Check("packages", "Whitewater is not installed", "In a checkout: pip install --editable .")
@@ -135,14 +139,6 @@ def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requiremen
             extras = re.findall(r'extra == "([\w-]+)"', str(requirement.marker or ""))
             declared.setdefault(extras[0] if extras else "", []).append(requirement)
     return {extra: packages for extra, packages in declared.items() if extra not in without}
-
-
-def _locked(lock: Path) -> list[Requirement]:
-    """Return the packages of a lock whose markers hold on this machine."""
-    from packaging.requirements import Requirement
-
-    requirements = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
-    return [each for each in requirements if each.marker is None or each.marker.evaluate()]
 
 
 def _installed(package: str) -> str | None:
@@ -213,20 +209,18 @@ def check_gpu(*, needed: bool) -> Check:
 
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
-    found = ", ".join(tls.values())
+    found, name, file = ", ".join(tls.values()), "", ""
     fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
-    for name, file in tls.items():
-        try:
-            Path(file).read_bytes()
-        except OSError as error:
-            return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
     try:
+        for name, file in tls.items():  # noqa: B007, which the message names
+            Path(file).read_bytes()
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
     except ssl.SSLError as error:
-        return Check(
-            "files of TLS", f"not the certificates and key of a cluster, {found}: {error.reason or error}", fix
-        )
+        problem = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
+        return Check("files of TLS", problem, fix)
+    except OSError as error:
+        return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
     return Check("files of TLS", found)
 
 
@@ -327,7 +321,13 @@ def check_command(name: str, *, fix: str) -> Check:
 
 def main(arguments: list[str]) -> int:
     """Print what was found, and return 1 when something that is needed failed."""
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="whitewater doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
+    devices = ("cpu", "gpu", "auto")
+    parser.add_argument("--device", choices=devices, help="check for this device, not the configured one")
+    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as for Snakemake: override config/")
+    parser.add_argument("--workflow-profile", type=Path, help="as for Snakemake, such as profiles/slurm")
+    options = parser.parse_args(arguments)
     root = Path.cwd()
     # The lines tell what went wrong: clients of buckets would log it, too, with tracebacks.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -341,17 +341,6 @@ def main(arguments: list[str]) -> int:
     else:
         _print(checks)
     return int(any(check.status == "fail" for check in checks))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="whitewater doctor", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
-    parser.add_argument(
-        "--device", choices=["cpu", "gpu", "auto"], help="check for this device, not the configured one"
-    )
-    parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as for Snakemake: override config/")
-    parser.add_argument("--workflow-profile", type=Path, help="as for Snakemake, such as profiles/slurm")
-    return parser
 
 
 def _print(checks: Sequence[Check]) -> None:

@@ -84,7 +84,7 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
 
     os.environ.update(ONE_THREAD)
     if name in application.steps:
-        return run_by_hand(f"{application.package}.steps.{name}:{name}", arguments[1:])
+        return run_by_hand(f"{application.package}.steps.{name}", arguments[1:])
     try:
         status: int = load(application.commands[name])(list(arguments[1:]))
     except KeyboardInterrupt:

@@ -8,10 +8,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import whitewater
 from whitewater.cli.main import COMMANDS
+from whitewater.cli.update import BRANCH, author, git
 from whitewater.errors import ConfigError
-from whitewater.template.git import first_commit
 from whitewater.template.names import check_free, check_name
 from whitewater.template.render import Project, render
 from whitewater.template.source import files_below, templates
@@ -43,7 +42,11 @@ def main(arguments: Sequence[str]) -> int:
         if options.dry_run:
             print("\n".join(str(path.relative_to(written)) for path in files_below(written)))
             return 0
-        first_commit(written, f"{project.template} of Whitewater {whitewater.__version__}, as {project.name}")
+        # The branch of the user, and that of the template.
+        git(written, "init", "--quiet", "--initial-branch", "main")
+        git(written, "add", "--all", "--force")
+        git(written, *author(written), "commit", "--quiet", "--message", project.described)
+        git(written, "branch", BRANCH)
         written.replace(folder)
     print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
     return 0

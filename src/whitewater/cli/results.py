@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from whitewater.application import Application, applications, declared, load
 from whitewater.errors import InputError
@@ -29,27 +28,15 @@ REPORT_NOT_MADE = f"not made yet: run snakemake --report {RESULTS / REPORT}"
 _PLAIN_WIDTH = 140
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(NamedTuple):
     """One result, in all its formats: the step that made it, and its files or directory, or a folder of pictures."""
 
     step: str
-    paths: tuple[Path, ...]
-
-    @property
-    def where(self) -> str:
-        """The path, as ``results/tips.{csv,parquet}`` where there are several formats; of several files the folder."""
-        first = self.paths[0]
-        if len({path.stem for path in self.paths}) > 1:
-            return f"{first.parent}/  {len(self.paths)} files"
-        if len(self.paths) == 1:
-            return f"{first}/" if first.is_dir() else str(first)
-        return f"{first.with_suffix('')}.{{{','.join(path.suffix[1:] for path in self.paths)}}}"
-
-    @property
-    def rows(self) -> int | None:
-        """The rows of the first format that has some."""
-        return next((number for number in map(rows, self.paths) if number is not None), None)
+    paths: Sequence[Path]
+    where: str
+    rows: int | None
+    size: int | None
+    """Bytes of all formats; None where one of them is missing."""
 
 
 def main(arguments: list[str]) -> int:
@@ -102,20 +89,34 @@ def _places(name: str | None) -> list[Path]:
     return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
 
 
-def results_by_step(outputs: Iterable[Mapping[str, Any]], place: Path) -> list[Result]:
-    """Return the results in a directory in the order of the steps, all formats of one together, and all of a folder.
+def results_of(place: Path) -> list[Result]:
+    """Return what the manifest of a directory lists of it, in the order of the steps, all formats of a result together.
 
-    ``outputs`` say what a manifest says of each: its ``path`` and the ``step`` that made it; those that are not in
-    ``place``, ``results/<application>/<device>``, such as downloads, are left out.
+    What is not in ``place``, ``results/<application>/<device>``, such as downloads, is left out.
     """
     formats: dict[tuple[str, Path], list[Path]] = defaultdict(list)
-    for output in outputs:
+    for output in read_manifest(place / "manifest.json")["outputs"]:
         path = Path(output["path"])
         if path.is_relative_to(place):
             formats[output["step"], path.with_suffix("") if path.parent == place else path.parent].append(path)
-    turn = {step: number for number, step in enumerate(_application(place).steps)}
-    ordered = sorted(formats, key=lambda result: (turn[result[0]], result[1]))
-    return [Result(step, tuple(formats[step, stem])) for step, stem in ordered]
+    turn = _application(place).steps.index
+    ordered = sorted(formats.items(), key=lambda result: (turn(result[0][0]), result[0][1]))
+    return [_result(step, paths) for (step, _), paths in ordered]
+
+
+def _result(step: str, paths: Sequence[Path]) -> Result:
+    """Describe a result: where it is, such as ``results/tips.{csv,parquet}``, and the rows of the first format with some."""
+    first = paths[0]
+    if len({path.stem for path in paths}) > 1:
+        where = f"{first.parent}/  {len(paths)} files"
+    elif len(paths) > 1:
+        where = f"{first.with_suffix('')}.{{{','.join(path.suffix[1:] for path in paths)}}}"
+    else:
+        where = f"{first}/" if first.is_dir() else str(first)
+    if not all(path.exists() for path in paths):
+        return Result(step, paths, where, None, None)
+    counted = next((number for number in map(rows, paths) if number is not None), None)
+    return Result(step, paths, where, counted, sum(map(size_of, paths)))
 
 
 def rows(path: Path) -> int | None:
@@ -138,19 +139,19 @@ def _table(place: Path) -> Table:
     run = place.parent.parent
     title = f"{place.parent.name} on {place.name}{f', run {run.name}' if run != RESULTS else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("step", no_wrap=True)
-    table.add_column("rows", no_wrap=True, justify="right")
-    table.add_column("size", no_wrap=True, justify="right")
+    for name in ("step", "rows", "size"):
+        table.add_column(name, no_wrap=True, justify="left" if name == "step" else "right")
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
     reports = {"manifest": manifest, **read_performance_reports(manifest)}
-    others = [Result(step, (path,)) for step, path in reports.items()]
-    for result in [*results_by_step(read_manifest(manifest)["outputs"], place), *others]:
-        if all(path.exists() for path in result.paths):
-            number = "" if result.rows is None else f"{result.rows:,}"
-            table.add_row(result.step, number, decimal(sum(map(size_of, result.paths))), result.where)
-        else:
-            table.add_row(result.step, "", "", f"{result.where}  {NOT_MADE}")
+    for step, _, where, number, size in [
+        *results_of(place),
+        *(_result(step, [path]) for step, path in reports.items()),
+    ]:
+        missing = f"  {NOT_MADE}" if size is None else ""
+        table.add_row(
+            step, "" if number is None else f"{number:,}", "" if size is None else decimal(size), where + missing
+        )
     return table
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import tempfile
 import tomllib
 from collections.abc import Sequence
@@ -10,8 +12,11 @@ from pathlib import Path
 
 import whitewater
 from whitewater.errors import ConfigError
-from whitewater.template.git import BRANCH, attempt, author, commit_on_branch, git, tree_of
 from whitewater.template.render import Project, render
+
+BRANCH = "whitewater-template"
+# Of commits that are made where nobody's name is configured.
+NOBODY = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,11 +32,12 @@ def main(arguments: Sequence[str]) -> int:
         )
     if not check and git(folder, "status", "--porcelain"):
         raise ConfigError("there are changes that are not committed (git status). Commit or stash them, then update.")
-    with tempfile.TemporaryDirectory() as scratch:
-        rendered = Path(scratch, "rendered")
-        rendered.mkdir()
-        render(project, rendered)
-        tree = tree_of(folder, rendered, Path(scratch, "index"))
+    with tempfile.TemporaryDirectory() as rendered, tempfile.TemporaryDirectory() as scratch:
+        render(project, Path(rendered))
+        index = {"GIT_INDEX_FILE": f"{scratch}/index"}
+        here = {"GIT_DIR": git(folder, "rev-parse", "--absolute-git-dir"), "GIT_WORK_TREE": rendered}
+        git(Path(rendered), "add", "--all", "--force", **here, **index)
+        tree = git(folder, "write-tree", **index)
     newer = tree != git(folder, "rev-parse", f"{BRANCH}^{{tree}}")
     merged = not attempt(folder, "merge-base", "--is-ancestor", BRANCH, "HEAD").returncode
     if merged and not newer:
@@ -41,7 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"Whitewater {whitewater.__version__} has something newer: whitewater update")
         return 1
     if newer:
-        commit_on_branch(folder, tree, f"{project.template} of Whitewater {whitewater.__version__}, as {project.name}")
+        commit = git(folder, *author(folder), "commit-tree", tree, "-p", BRANCH, "-m", project.described)
+        git(folder, "update-ref", f"refs/heads/{BRANCH}", commit)
     return _merge(folder)
 
 
@@ -73,3 +80,32 @@ def _merge(folder: Path) -> int:
         "marked there, then `git add` each and `git commit`; or `git merge --abort`, and update later."
     )
     return 1
+
+
+def git(folder: Path, *arguments: str, **variables: str) -> str:
+    """Run Git in a folder and return what it printed.
+
+    Raises ConfigError with what Git says if it fails, or is not installed.
+    """
+    ended = attempt(folder, *arguments, **variables)
+    if ended.returncode:
+        raise ConfigError(f"git {arguments[0]} in {folder} failed: {(ended.stderr or ended.stdout).strip()}")
+    return ended.stdout.strip()
+
+
+def attempt(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run Git in a folder, whatever comes of it.
+
+    Raises ConfigError if it is not installed.
+    """
+    command = ["git", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise ConfigError("git is not installed. Install it: updates are merged by it.") from error
+
+
+def author(folder: Path) -> list[str]:
+    """Return options that name an author where the user has configured none."""
+    missing = {key: value for key, value in NOBODY.items() if attempt(folder, "config", key).returncode}
+    return [word for key, value in missing.items() for word in ("-c", f"{key}={value}")]

@@ -88,48 +88,42 @@ class Renaming:
         }
 
     @cached_property
-    def phrases(self) -> Mapping[str, str]:
-        """The patterns in any text that are replaced, and by what: one pass, the first that matches."""
+    def _pattern(self) -> re.Pattern[str]:
+        """What is replaced in any text, each by what its group is named after; addresses stay."""
         old = re.escape(self.application.name)
         package = re.escape(self.application.package)
         rules = "|".join([*self.application.steps, "all"])
         keys = "|".join(self.application.settings.model_fields)
-        name, title = self.name, self.name.capitalize()
-        return {
-            r"https?://[^\s\"'`)]+": r"\g<0>",
-            rf"\b{package}(?![\w])": self.package,
-            rf"\b{self.application.package.replace('.', '/')}(?![\w])": self.package.replace(".", "/"),
+        names = (
             # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
-            rf"(?<=[\"'`/ ]){old}(?=/)|(?<=/){old}(?=[\"'`])|(?<=\"\.){old}(?=-)": name,
-            rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)": name,
-            rf"(?<=tests\.apps import ){old}\b": name,
+            rf"(?<=[\"'`/ ]){old}(?=/)|(?<=/){old}(?=[\"'`])|(?<=\"\.){old}(?=-)",
+            rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)|(?<=tests\.apps import ){old}\b",
             # "taxi"
-            rf"(?<=[\"'`]){old}(?=\\?[\"'`])": name,
-            rf"(?<=category=\")(?i:{old})(?=\")|(?<=^# )(?i:{old})(?=: )": title,
+            rf"(?<=[\"'`]){old}(?=\\?[\"'`])",
             # taxi-{device}.yaml, taxi.yaml
-            rf"\b{old}(?=-(?:\{{device\}}|[cg]pu\b)|\.yaml\b|\.ipynb\b)": name,
+            rf"\b{old}(?=-(?:\{{device\}}|[cg]pu\b)|\.yaml\b|\.ipynb\b)",
             # taxi.fetch.files, taxi_fetch, `taxi:` in YAML
-            rf"\b{old}(?=\\?\.(?:{keys})\b|_(?:{rules})\b)": name,
-            rf"\b{old}(?=:(?: \{{|\s*$|\\n))": name,
+            rf"\b{old}(?=\\?\.(?:{keys})\b|_(?:{rules})\b)|\b{old}(?=:(?: \{{|\s*$|\\n))",
             # whitewater taxi clean, snakemake --cores all taxi, make run APP=taxi, the taxi application
-            rf"(?<=whitewater ){old}\b|(?<=whitewater:cpu ){old}\b|(?<=cores all ){old}\b": name,
-            rf"(?<=snakemake ){old}\b|(?<= -- ){old}\b|(?<= run ){old}(?= in it)": name,
-            rf"(?<=APP=){old}\b|\b{old}(?= application\b)": name,
-        }
-
-    @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(f"(?P<n{n}>{each})" for n, each in enumerate(self.phrases)), re.MULTILINE)
+            rf"(?<=whitewater ){old}\b|(?<=whitewater:cpu ){old}\b|(?<=cores all ){old}\b",
+            rf"(?<=snakemake ){old}\b|(?<= -- ){old}\b|(?<= run ){old}(?= in it)",
+            rf"(?<=APP=){old}\b|\b{old}(?= application\b)",
+        )
+        title = rf"(?<=category=\")(?i:{old})(?=\")|(?<=^# )(?i:{old})(?=: )"
+        path = self.application.package.replace(".", "/")
+        return re.compile(
+            rf"https?://[^\s\"'`)]+|(?P<package>\b{package}(?!\w))|(?P<path>\b{path}(?!\w))"
+            rf"|(?P<name>{'|'.join(names)})|(?P<title>{title})",
+            re.MULTILINE,
+        )
 
     def text(self, text: str) -> str:
         """Return a text of any kind with the application's new name."""
-        new = list(self.phrases.values())
-
-        def put(match: re.Match[str]) -> str:
-            replacement = new[int((match.lastgroup or "n0")[1:])]
-            return match[0] if replacement == r"\g<0>" else replacement
-
-        return self._pattern.sub(put, text)
+        new = {
+            "package": self.package, "path": self.package.replace(".", "/"), "name": self.name,
+            "title": self.name.capitalize(),
+        }  # fmt: skip
+        return self._pattern.sub(lambda match: new.get(match.lastgroup or "", match[0]), text)
 
     def python(self, source: str) -> str:
         """Return a Python module with the application's new name; its imports are not sorted again."""

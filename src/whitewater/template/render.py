@@ -18,7 +18,7 @@ from whitewater.errors import ConfigError, IntegrityError
 from whitewater.template.locks import lock_of, names
 from whitewater.template.names import Renaming
 from whitewater.template.source import files_below, package_folder, root, templates
-from whitewater.template.wheel import library_wheel, lock_of_wheel
+from whitewater.template.wheel import library_wheel
 
 README = Path(__file__).with_name("README.md")
 # What every project has as the repository has it, but for the names of applications.
@@ -39,6 +39,11 @@ EDITS = {
         "--requirement envs/library.lock\n",
     ),
 }
+LIBRARY_LOCK = """\
+# The library, in vendor/; written by `whitewater new` and `whitewater update`.
+whitewater=={version} \\
+    --hash=sha256:{digest}
+"""
 # What Snakemake runs when it has made an environment by conda, where no channel has the library.
 AFTER_CONDA = "python -m pip install --no-index --no-deps vendor/{wheel}  # sha256:{digest}\n"
 # The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
@@ -111,15 +116,9 @@ class Project:
     template: str
 
     @property
-    def application(self) -> Application:
-        """The template.
-
-        Raises ConfigError if there is none of this name.
-        """
-        known = templates()
-        if self.template not in known:
-            raise ConfigError(f"there is no template {self.template!r}; there are {', '.join(known)}.")
-        return known[self.template]
+    def described(self) -> str:
+        """What is committed when it is rendered."""
+        return f"{self.template} of Whitewater {whitewater.__version__}, as {self.name}"
 
 
 def render(project: Project, folder: Path) -> None:
@@ -154,8 +153,14 @@ def tidy(folder: Path, *paths: str) -> None:
 
 
 def render_application(project: Project, folder: Path) -> None:
-    """Write the files of the application alone: package, workflow, environments, notebook and tests."""
-    application = project.application
+    """Write the files of the application alone: package, workflow, environments, notebook and tests.
+
+    Raises ConfigError if there is no such template.
+    """
+    known = templates()
+    if project.template not in known:
+        raise ConfigError(f"there is no template {project.template!r}; there are {', '.join(known)}.")
+    application = known[project.template]
     renaming = Renaming(application, project.name, project.package)
     for path, target in _of_application(application):
         text = path.read_text()
@@ -210,10 +215,10 @@ def _write_packages(project: Project, folder: Path) -> None:
     name, content = library_wheel()
     (folder / "vendor").mkdir()
     (folder / "vendor" / name).write_bytes(content)
-    _write(folder / "envs/library.lock", lock_of_wheel(name, content))
+    digest = hashlib.sha256(content).hexdigest()
+    _write(folder / "envs/library.lock", LIBRARY_LOCK.format(version=whitewater.__version__, digest=digest))
     for environment in (folder / "envs").glob("*.yaml"):
-        after = AFTER_CONDA.format(wheel=name, digest=hashlib.sha256(content).hexdigest())
-        _write(environment.with_suffix(".post-deploy.sh"), after)
+        _write(environment.with_suffix(".post-deploy.sh"), AFTER_CONDA.format(wheel=name, digest=digest))
 
 
 def pyproject(text: str, needed: Sequence[str], *, name: str, package: str, template: str) -> str:

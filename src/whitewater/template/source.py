@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 def root() -> Path:
-    """Return the folder that holds what `whitewater.template.shipped` names."""
+    """Return the folder that holds what is rendered: a checkout, or what ``envs/build_hook.py`` put into the wheel."""
     return IN_WHEEL if IN_WHEEL.is_dir() else CHECKOUT
 
 

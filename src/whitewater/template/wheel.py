@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from importlib.metadata import distribution
 from pathlib import Path, PurePosixPath
 
@@ -33,16 +32,16 @@ def library_wheel() -> tuple[str, bytes]:
     """
     files = _built() if root() == CHECKOUT else _installed()
     information = next(name for name in files if name.endswith(".dist-info/METADATA")).split("/")[0]
-    return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", _packed(files, information)
-
-
-def lock_of_wheel(name: str, content: bytes) -> str:
-    """Return the lock of a wheel in `vendor/`, by its hash."""
-    version = name.split("-")[1]
-    return (
-        "# The library, in vendor/; written by `whitewater new` and `whitewater update`.\n"
-        f"{LIBRARY}=={version} \\\n    --hash=sha256:{hashlib.sha256(content).hexdigest()}\n"
-    )
+    record = f"{information}/RECORD"
+    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in sorted(files.items())]
+    # Sorted, not compressed, without times.
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in [*sorted(files.items()), (record, "".join([*lines, f"{record},,\n"]).encode())]:
+            entry = zipfile.ZipInfo(name, TIME)
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, content)
+    return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", buffer.getvalue()
 
 
 def _built() -> dict[str, bytes]:
@@ -57,7 +56,7 @@ def _built() -> dict[str, bytes]:
             )
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
+            return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
 
 
 def _installed() -> dict[str, bytes]:
@@ -68,20 +67,6 @@ def _installed() -> dict[str, bytes]:
         for file in files
         if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
     }
-
-
-def _packed(files: Mapping[str, bytes], information: str) -> bytes:
-    """Pack files into a wheel with a RECORD: sorted, not compressed, without times."""
-    record = f"{information}/RECORD"
-    ours = {name: content for name, content in sorted(files.items()) if name != record}
-    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in ours.items()]
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in {**ours, record: "".join([*lines, f"{record},,\n"]).encode()}.items():
-            entry = zipfile.ZipInfo(name, TIME)
-            entry.external_attr = 0o100644 << 16
-            archive.writestr(entry, content)
-    return buffer.getvalue()
 
 
 def _digest(content: bytes) -> str:
