@@ -105,7 +105,7 @@ def results_of(place: Path) -> list[Result]:
 
 
 def _result(step: str, paths: Sequence[Path]) -> Result:
-    """Describe a result: where it is, such as ``results/tips.{csv,parquet}``, and the rows of the first format with some."""
+    """Describe a result: where it is, as ``results/tips.{csv,parquet}``, and the rows of the first format with some."""
     first = paths[0]
     if len({path.stem for path in paths}) > 1:
         where = f"{first.parent}/  {len(paths)} files"
