@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -121,8 +122,7 @@ class Source:
             yield from ((alias.name, "", alias) for alias in statement.names)
             return
         package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
-        above = package.split(".")[: len(package.split(".")) - statement.level + 1] if statement.level else []
-        module = ".".join([*above, *([statement.module] if statement.module else [])])
+        module = resolve_name(f"{'.' * statement.level}{statement.module or ''}", package)
         for alias in statement.names:
             if _source_path(f"{module}.{alias.name}", self.folder):
                 yield f"{module}.{alias.name}", "", alias

@@ -151,10 +151,10 @@ def _add_step(application: Application, step: str) -> list[Path]:
     rules = Path("workflows", application.name, "Snakefile")
     field = f"    {step}: {model} = {model}()\n"
     texts[config] = _with_settings(config, application.settings.__name__, SETTINGS.format_map(fields), field)
-    texts[declared] = _with_name(declared, declared.read_text(), r"\bsteps=\(", ")", step)
+    texts[declared] = _with_name(declared, declared.read_text(), r"\bsteps=\(([^)]*)\)", step)
     text = rules.read_text()
     for name in ("STEPS", "RESULTS"):
-        text = _with_name(rules, text, rf"(?m)^{name} = \[", "]", step)
+        text = _with_name(rules, text, rf"(?m)^{name} = \[([^]]*)\]", step)
     before = f"\nrule {LAST}:\n" if f"\nrule {LAST}:\n" in text else "\nrule all:\n"
     texts[rules] = text.replace(before, f"\n{RULE.format_map(fields).rstrip()}\n\n{before}")
     for path, text in texts.items():
@@ -178,15 +178,15 @@ def _with_settings(path: Path, section: str, model: str, field: str) -> str:
     return text if has_field else text.replace("\nfrom ", "\nfrom pydantic import Field\nfrom ", 1)
 
 
-def _with_name(path: Path, text: str, begin: str, end: str, step: str) -> str:
-    """Add a step to the list of names between ``begin`` and ``end``, before the manifest, which comes last."""
-    match = re.search(rf"({begin})([^\{end}]*)\{end}", text)
+def _with_name(path: Path, text: str, pattern: str, step: str) -> str:
+    """Add a step to the names that the group of a pattern holds, before the manifest, which comes last."""
+    match = re.search(pattern, text)
     if not match:
-        raise ConfigError(f"{path} has nothing like {begin}. Add the step by hand: docs/architecture.md.")
-    names = re.findall(r"\w+", match[2])
+        raise ConfigError(f"{path} has nothing like {pattern}. Add the step by hand: docs/architecture.md.")
+    names = re.findall(r"\w+", match[1])
     names.insert(names.index(LAST) if LAST in names else len(names), step)
     listed = "".join(f'    "{name}",\n' for name in names)
-    return f"{text[: match.start()]}{match[1]}\n{listed}{end}{text[match.end() :]}"
+    return f"{text[: match.start(1)]}\n{listed}{text[match.end(1) :]}"
 
 
 def _add_application(name: str, template: str) -> list[Path]:
