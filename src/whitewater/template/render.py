@@ -46,8 +46,8 @@ whitewater=={version} \\
 """
 # What Snakemake runs when it has made an environment by conda, where no channel has the library.
 AFTER_CONDA = "python -m pip install --no-index --no-deps vendor/{wheel}  # sha256:{digest}\n"
-# The locks of a project, and the extra of pyproject.toml that each holds besides what the application needs.
-LOCKS = {"cpu": (), "dev": ("dev",), "gpu": ("gpu",)}
+# The locks of a project: each holds the extra of pyproject.toml of its name besides what the application needs.
+LOCKS = ("cpu", "dev", "gpu")
 # As `whitewater config`, for applications that pyproject.toml declares and that are not installed yet.
 CONFIGURE = """
 import sys
@@ -199,19 +199,15 @@ def _without_outputs(text: str) -> str:
 
 def _write_packages(project: Project, folder: Path) -> None:
     """Write pyproject.toml, the locks, and the library's wheel with its own lock."""
-    text = (root() / "pyproject.toml").read_text()
-    declared = tomllib.loads(text)["project"]
-    extras: dict[str, list[str]] = declared["optional-dependencies"]
-    needed = [*declared["dependencies"], *extras.get(project.template, [])]
-    _write(folder / "pyproject.toml", pyproject(text, extras.get(project.template, []), **asdict(project)))
+    _write(folder / "pyproject.toml", pyproject(project))
+    declared = tomllib.loads((root() / "pyproject.toml").read_text())["project"]
+    extras = declared["optional-dependencies"]
     # What builds packages is installed before, by a lock of its own.
     before = (root() / "envs/bootstrap.lock").read_text()
-    for lock, more in LOCKS.items():
-        requirements = [
-            line for extra in more for line in extras[extra] if f"\n{next(iter(names([line])))}==" not in before
-        ]
-        whole = (root() / f"envs/{lock}.lock").read_text()
-        _write(folder / f"envs/{lock}.lock", lock_of(whole, [*needed, *requirements]))
+    for lock in LOCKS:
+        more = [line for line in extras.get(lock, []) if f"\n{next(iter(names([line])))}==" not in before]
+        needed = [*declared["dependencies"], *extras.get(project.template, []), *more]
+        _write(folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), needed))
     name, content = library_wheel()
     (folder / "vendor").mkdir()
     (folder / "vendor" / name).write_bytes(content)
@@ -221,17 +217,15 @@ def _write_packages(project: Project, folder: Path) -> None:
         _write(environment.with_suffix(".post-deploy.sh"), AFTER_CONDA.format(wheel=name, digest=digest))
 
 
-def pyproject(text: str, needed: Sequence[str], *, name: str, package: str, template: str) -> str:
-    """Return the pyproject.toml of a project, made from that of the repository.
-
-    ``needed`` is what its application imports besides what the library does.
-    """
+def pyproject(project: Project) -> str:
+    """Return the pyproject.toml of a project, made from that of the repository."""
+    text = (root() / "pyproject.toml").read_text()
     declared = tomllib.loads(text)["project"]
     extras = declared["optional-dependencies"]
     head = PROJECT.format(
-        name=name, package=package, template=template, constant=name.upper(), python=declared["requires-python"],
-        needed=_listed([f"whitewater=={whitewater.__version__}", *needed]), gpu=_listed(extras["gpu"]),
-        dev=_listed(extras["dev"]),
+        **asdict(project), constant=project.name.upper(), python=declared["requires-python"],
+        needed=_listed([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
+        gpu=_listed(extras["gpu"]), dev=_listed(extras["dev"]),
     )  # fmt: skip
     sections = re.split(r"\n(?=\[|# [^\n]*\n\[)", text)
     tools = [each for each in sections if re.match(rf"(?:#.*\n)?\[+tool\.(?:{'|'.join(TOOLS)})\b", each)]

@@ -32,8 +32,6 @@ DEADLINE = 400.0
 # What `make test` sets for its own commands: its packages, and that a make which is started is not the first.
 NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 POLL = 0.005
-# Snakemake runs a copy of a step's script, whose name ends with that of the script.
-SCRIPT = re.compile(r"\.snakemake/scripts/")
 OURS = re.compile(
     r"^(?:(?:Config|Input|Device|Package|Integrity|Resource)Error:|[a-z]\w* [a-z]\w* failed:)", re.MULTILINE
 )
@@ -96,10 +94,10 @@ class Running:
 
 def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
     """Return the process of a step among the descendants of a process."""
-    for process in parent.children(recursive=True):
-        if SCRIPT.search(" ".join(command_of(process)[1:2])) and command_of(process)[1].endswith(f".{name}.py"):
-            return process
-    return None
+    # Snakemake runs a copy of a step's script, whose name ends with that of the script.
+    script = re.compile(rf"\.snakemake/scripts/.*\.{name}\.py$")
+    below = parent.children(recursive=True)
+    return next((each for each in below if any(map(script.search, command_of(each)[1:2]))), None)
 
 
 def command_of(process: psutil.Process) -> list[str]:
@@ -108,14 +106,6 @@ def command_of(process: psutil.Process) -> list[str]:
         return process.cmdline()
     except psutil.Error:
         return []
-
-
-def folder_of(process: psutil.Process) -> Path:
-    """Return the working directory of a process; an empty path if it is gone, or another user's."""
-    try:
-        return Path(process.cwd())
-    except psutil.Error:
-        return Path()
 
 
 def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
@@ -194,9 +184,9 @@ class Clone:
         # Found by the folder, because numbers of processes and of their groups are soon those of others.
         folder, own = self.folder.resolve(), os.getpid()
         while left := [
-            process
-            for process in psutil.process_iter()
-            if process.pid != own and folder_of(process).is_relative_to(folder)
+            each
+            for each in psutil.process_iter(["cwd"])
+            if each.pid != own and Path(each.info["cwd"] or "").is_relative_to(folder)
         ]:
             for process in left:
                 with suppress(psutil.NoSuchProcess):

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
 from whitewater.template.names import Renaming, check_free, check_name, class_name
 from whitewater.template.render import Project, pyproject, render_application, tidy
-from whitewater.template.source import files_below, root
+from whitewater.template.source import files_below
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ def test_a_rendered_application_is_formatted_and_keeps_no_more_of_the_old_name_t
     template: str, name: str, tmp_path: Path
 ) -> None:
     render_application(project := Project(name, name, template), tmp_path)
-    (tmp_path / "pyproject.toml").write_text(pyproject((root() / "pyproject.toml").read_text(), [], **asdict(project)))
+    (tmp_path / "pyproject.toml").write_text(pyproject(project))
     tidy(tmp_path)
     for command in (["ruff", "check", "--no-cache"], ["snakefmt", "--check", "workflows"]):
         ended = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True, text=True)
