@@ -112,15 +112,12 @@ class ShortHandler(logging.StreamHandler[TextIO]):
         elif share is None:
             self.stream.write(f"{CLEAR_LINE}{text}\n")
         else:
-            self.stream.write(f"{CLEAR_LINE}{text} {self._bar(share, beside=text)}")
+            # As wide as the terminal leaves beside the text.
+            columns = os.get_terminal_size(self.stream.fileno()).columns
+            width = max(1, min(BAR, columns - len(text) - 2))
+            done = round(share * width)
+            self.stream.write(f"{CLEAR_LINE}{text} \x1b[32m{'━' * done}\x1b[90m{'━' * (width - done)}\x1b[0m")
         self.flush()
-
-    def _bar(self, share: float, *, beside: str) -> str:
-        """Return a bar as wide as the terminal leaves beside a text, ``BAR`` columns at most."""
-        columns = os.get_terminal_size(self.stream.fileno()).columns
-        width = max(1, min(BAR, columns - len(beside) - 2))
-        done = round(share * width)
-        return f"\x1b[32m{'━' * done}\x1b[90m{'━' * (width - done)}\x1b[0m"
 
 
 def _message(error: BaseException, log: Path | None, *, name: str) -> str:

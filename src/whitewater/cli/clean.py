@@ -25,7 +25,6 @@ TOPS = (Path("data"), Path("results"), Path("logs"))
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/benchmarks")
 # What Snakemake keeps of its own, but for the environments that it made.
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
-REPORTS = ("report.html",)
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
 # What a step `fetch` generated in the place of raw files, beside its outputs.
@@ -84,8 +83,7 @@ def _of_runs() -> Iterator[Path]:
                     yield from Path().glob(str(pattern.with_suffix(suffix)))
             for each in GENERATED:
                 yield from Path("data", run, name).glob(each)
-        for folder in ("", *snakefiles):
-            yield from (Path("results", run, folder, report) for report in REPORTS)
+        yield from (Path("results", run, folder, "report.html") for folder in ("", *snakefiles))
 
 
 def _folders() -> Iterator[tuple[Path, list[str]]]:

@@ -63,11 +63,10 @@ def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
 def _of(place: Path) -> dict[str, dict[str, Any]]:
     manifest = read_manifest(place / "manifest.json")
     about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
+    counted = {str(each.paths[0].relative_to(place)): each.rows for each in results_of(place)}
     return {
         "settings": {**about, **flatten(manifest.get("config", {}))},
-        "rows": {
-            str(each.paths[0].relative_to(place)): each.rows for each in results_of(place) if each.rows is not None
-        },
+        "rows": {name: rows for name, rows in counted.items() if rows is not None},
         "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
         "found": dict.fromkeys(found_in(place), True),
     }
