@@ -13,14 +13,13 @@ import re
 import subprocess
 import tempfile
 import tomllib
-from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from whitewater.application import Application, applications, in_project
 from whitewater.code_digest import reached
+from whitewater.template.locks import names
 
 FOLDER = Path(__file__).resolve().parent
 LOCKS = ("bootstrap", "cpu", "dev", "bench", "docs", "gpu")
@@ -74,11 +73,6 @@ def locked_together(scratch: Path, *, upgrade: bool) -> Path:
         union.write_text("".join(lock.read_text() for lock in present if lock.exists()))
     compile_requirements([f"{name}.in" for name in LOCKS], union, "--universal", "--no-header")
     return union
-
-
-def names(requirements: Iterable[str]) -> set[str]:
-    """Return the names of the packages that requirements ask for."""
-    return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
 def imported_on_gpus(application: Application, packages: set[str]) -> set[str]:

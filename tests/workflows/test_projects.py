@@ -17,7 +17,7 @@ import pytest
 
 from tests.guarantees.running import TINY, make_clone
 from whitewater.template.locks import lock_of
-from whitewater.template.wheel import library_wheel
+from whitewater.template.source import library_wheel
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/new-project.md").read_text()

@@ -17,8 +17,7 @@ from whitewater.application import Application
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.template.locks import lock_of, names
 from whitewater.template.names import Renaming
-from whitewater.template.source import files_below, package_folder, root, templates
-from whitewater.template.wheel import library_wheel
+from whitewater.template.source import files_below, library_wheel, package_folder, root, templates
 
 README = Path(__file__).with_name("README.md")
 # What every project has as the repository has it, but for the names of applications.
@@ -124,7 +123,7 @@ class Project:
 def render(project: Project, folder: Path) -> None:
     """Write a project into an empty folder.
 
-    Raises ConfigError as `whitewater.template.wheel.library_wheel` does.
+    Raises ConfigError as `whitewater.template.source.library_wheel` does.
     """
     render_application(project, folder)
     renamings = [Renaming(each, project.name, project.package) for each in templates().values()]

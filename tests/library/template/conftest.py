@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from whitewater.template.wheel import library_wheel
+from whitewater.template.source import library_wheel
 
 
 class Installed:
