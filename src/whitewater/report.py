@@ -14,6 +14,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from whitewater.cli.results import found_in, results_of, rows
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
@@ -48,8 +50,6 @@ def tables(place: Path) -> dict[str, str]:
 
 def _tables(path: Path) -> list[str]:
     """Return the tables of a Parquet file, or of JSON its single values and its lists of records."""
-    import pandas as pd
-
     tables = []
     if path.suffix == ".parquet" and (rows(path) or 0) <= MOST_ROWS:
         tables = [pd.read_parquet(path)]

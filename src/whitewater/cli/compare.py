@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rich import box
+from rich.table import Table
+
 from whitewater.cli.results import RESULTS, finished, found_in, results_of, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
@@ -73,9 +76,6 @@ def _of(place: Path) -> dict[str, dict[str, Any]]:
 
 
 def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:
-    from rich import box
-    from rich.table import Table
-
     console = terminal()
     for place, kinds in compared.items():
         has_run = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]

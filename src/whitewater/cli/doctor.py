@@ -20,7 +20,12 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import dask.system
+from packaging.requirements import Requirement
+from rich.console import Console
+from rich.text import Text
 
 from whitewater.application import Application, applications, in_project, load
 from whitewater.config_files import read_configuration, read_source
@@ -30,9 +35,6 @@ from whitewater.engines.device import versions
 from whitewater.engines.gpu_check import gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
 
 FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
@@ -102,8 +104,6 @@ def check_packages(lock: Path) -> Check:
 
     A missing package fails if it is declared: others may go by another name in an environment that conda made.
     """
-    from packaging.requirements import Requirement
-
     declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
     all_declared = [package for packages in declared.values() for package in packages]
     if lock.exists():
@@ -131,8 +131,6 @@ def check_packages(lock: Path) -> Check:
 
 def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requirement]]:
     """Return what Whitewater declares to need, by extra, ``""`` for what it always needs; nothing if not installed."""
-    from packaging.requirements import Requirement
-
     declared: dict[str, list[Requirement]] = {}
     with suppress(metadata.PackageNotFoundError):
         for requirement in map(Requirement, metadata.requires("whitewater") or ()):
@@ -152,8 +150,6 @@ def _installed(package: str) -> str | None:
 
 def check_cores() -> Check:
     """Count the cores that this process may use, by its affinity and its control group's quota."""
-    import dask.system
-
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     granted = dask.system.cpu_count()
     if granted >= allowed:
@@ -344,9 +340,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _print(checks: Sequence[Check]) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
     console = Console(highlight=False, soft_wrap=True)
     colors = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
     width = max(len(check.name) for check in checks)

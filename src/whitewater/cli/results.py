@@ -7,16 +7,19 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+from rich import box
+from rich.console import Console
+from rich.filesize import decimal
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from whitewater.application import Application, applications, declared, load
 from whitewater.errors import InputError
 from whitewater.io.store import size_of
 from whitewater.manifest import read_manifest, read_performance_reports
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
 
 RESULTS = Path("results")
 REPORT = "report.html"
@@ -49,9 +52,6 @@ def main(arguments: list[str]) -> int:
         remedy = AGAIN if places else "run snakemake, or make run for small generated data"
         print(f"No finished results in {RESULTS / (name or '')}/: {remedy}.", file=sys.stderr)
         return 1
-    from rich.padding import Padding
-    from rich.text import Text
-
     console = terminal()
     failed = 0
     for place in places:
@@ -72,8 +72,6 @@ def main(arguments: list[str]) -> int:
 
 def terminal() -> Console:
     """Return what prints tables, wide enough for paths where no terminal says how wide it is."""
-    from rich.console import Console
-
     return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
 
 
@@ -132,10 +130,6 @@ def rows(path: Path) -> int | None:
 
 
 def _table(place: Path) -> Table:
-    from rich import box
-    from rich.filesize import decimal
-    from rich.table import Table
-
     run = place.parent.parent
     title = f"{place.parent.name} on {place.name}{f', run {run.name}' if run != RESULTS else ''}"
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
