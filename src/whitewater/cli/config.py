@@ -120,12 +120,11 @@ def _contents(model: type[BaseModel]) -> Iterator[str]:
 def _section(model: type[BaseModel], path: str) -> Iterator[str]:
     yield f"## {path or 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n"
     nested = _nested(model)
-    plain = [name for name in model.model_fields if name not in nested]
+    plain = {name: key for name, key in model.model_json_schema()["properties"].items() if name not in nested}
     if plain:
         yield "| key | default | allowed | meaning |\n|---|---|---|---|"
-        schemas = model.model_json_schema()["properties"]
-        for name in plain:
-            key, default = schemas[name], schemas[name]["default"]
+        for name, key in plain.items():
+            default = key["default"]
             if isinstance(default, dict):
                 default = {bound: value for bound, value in default.items() if value is not None}
             yield f"| `{name}` | `{json.dumps(default)}` | {_allowed(key)} | {key.get('description', '')} |"
