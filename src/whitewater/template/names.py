@@ -7,7 +7,7 @@ import keyword
 import re
 import sys
 import tokenize
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -79,15 +79,6 @@ class Renaming:
     package: str
 
     @cached_property
-    def identifiers(self) -> Mapping[str, str]:
-        """The names in Python code that are replaced: the model of the section and the declared application."""
-        return {
-            self.application.settings.__name__: class_name(self.name),
-            f"Test{self.application.settings.__name__}": f"Test{class_name(self.name)}",
-            self.application.name.upper(): self.name.upper(),
-        }
-
-    @cached_property
     def _pattern(self) -> re.Pattern[str]:
         """What is replaced in any text, each by what its group is named after; addresses stay."""
         old = re.escape(self.application.name)
@@ -127,11 +118,12 @@ class Renaming:
 
     def python(self, source: str) -> str:
         """Return a Python module with the application's new name; its imports are not sorted again."""
+        section, model = self.application.settings.__name__, class_name(self.name)
+        new = {section: model, f"Test{section}": f"Test{model}", self.application.name.upper(): self.name.upper()}
         lines = source.splitlines(keepends=True)
-        tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-        identifiers = [each for each in tokens if each.type == tokenize.NAME and each.string in self.identifiers]
-        for token in reversed(identifiers):
-            row, column = token.start
-            line = lines[row - 1]
-            lines[row - 1] = line[:column] + self.identifiers[token.string] + line[token.end[1] :]
+        for token in reversed([*tokenize.generate_tokens(io.StringIO(source).readline)]):
+            if token.type == tokenize.NAME and token.string in new:
+                row, column = token.start
+                line = lines[row - 1]
+                lines[row - 1] = line[:column] + new[token.string] + line[token.end[1] :]
         return self.text("".join(lines))
