@@ -7,7 +7,7 @@ import os
 import re
 import textwrap
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from graphlib import TopologicalSorter
 from html import escape
@@ -65,11 +65,11 @@ def _tables(path: Path) -> list[str]:
     ]
 
 
-def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
+def cover(place: Path, configured: Mapping[str, Any], shown: Iterable[str], *, report: Path) -> str:
     """Return what the report says of one application and device, as HTML.
 
-    ``place`` is ``results/[<run>/]<application>/<device>``, ``configured`` the application's section as it is now, and
-    ``report`` the page, from which links go.
+    ``place`` is ``results/[<run>/]<application>/<device>``, ``configured`` the application's section as it is now,
+    ``shown`` its `tables`, and ``report`` the page, from which links go.
     """
     manifest = read_manifest(place / "manifest.json")
     links = {"manifest": place / "manifest.json"} | {
@@ -84,7 +84,7 @@ def cover(place: Path, configured: Mapping[str, Any], *, report: Path) -> str:
         _differences(flatten(manifest["config"]), flatten(configured)),
         _steps(manifest),
         _details("Results", _results(place)),
-        *tables(place).values(),
+        *shown,
         "<p>", ", ".join(f'<a href="{escape(os.path.relpath(to, report.parent))}">{escape(name)}</a>'
                          for name, to in links.items()), "</p>",
     ]  # fmt: skip
@@ -137,16 +137,18 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for step, record in records.items()
     }
     before: dict[str, set[str]] = {}
-    row: dict[str, int] = {}
-    for step in TopologicalSorter(needs).static_order():
-        before[step] = needs[step].union(*(before[other] for other in needs[step]))
-        row[step] = 1 + max((row[other] for other in needs[step]), default=-1)
-    beside = [[step for step in records if row[step] == number] for number in range(1 + max(row.values()))]
-    width = max(map(len, beside)) * (_WIDTH + _ACROSS)
+    columns: list[list[str]] = []
+    order = TopologicalSorter(needs)
+    order.prepare()
+    while ready := order.get_ready():
+        columns.append([step for step in records if step in ready])
+        before |= {step: needs[step].union(*(before[other] for other in needs[step])) for step in ready}
+        order.done(*ready)
+    width = max(map(len, columns)) * (_WIDTH + _ACROSS)
     place = {
-        step: (width / 2 + (number - (len(steps) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row[step] * (_HEIGHT + _DOWN))
-        for steps in beside
-        for number, step in enumerate(steps)
+        step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row * (_HEIGHT + _DOWN))
+        for row, column in enumerate(columns)
+        for number, step in enumerate(column)
     }
     lines = [
         _arrow(place[other], place[step])
@@ -155,7 +157,7 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         if not any(other in before[between] for between in needs[step])
     ]
     boxes = [_box(step, f"{records[step]['seconds']:.1f} s", *place[step]) for step in records]
-    height = 4 + len(beside) * (_HEIGHT + _DOWN) - _DOWN
+    height = 4 + len(columns) * (_HEIGHT + _DOWN) - _DOWN
     name = escape(f"Steps of {manifest['application']}, each below those that it reads from")
     return (
         f'<div class="wide"><svg role="img" aria-label="{name}" width="{width}" height="{height}" font-size="11" '

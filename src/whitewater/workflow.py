@@ -63,9 +63,9 @@ def _covers(manifests: Mapping[str, Path], configured: Mapping[str, Any], report
     atexit.register(add_picture_texts, report)  # Snakemake writes the report after it has read the Snakefiles
     covers = {}
     for name, manifest in manifests.items():
-        covers[name] = cover(manifest.parent, without_secrets(configured[name]), report=report)
-        for table, html in tables(manifest.parent).items():
-            covers[f"{name}/{table}"] = f".. raw:: html\n\n{indent(html, '   ')}\n"
+        shown = tables(manifest.parent)
+        covers[name] = cover(manifest.parent, without_secrets(configured[name]), shown.values(), report=report)
+        covers |= {f"{name}/{table}": f".. raw:: html\n\n{indent(html, '   ')}\n" for table, html in shown.items()}
     return covers
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.library.cli.test_results import OUTPUTS, fill
-from whitewater.report import cover
+from whitewater.report import cover, tables
 
 pytestmark = pytest.mark.usefixtures("tiny")
 # What each step reads, besides what those before it read.
@@ -40,8 +40,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(place: Path, **configured: Any) -> str:
-    html = cover(place, {"clean": {"largest": 9, **configured}}, report=Path("results/report.html"))
-    return " ".join(html.split())
+    section = {"clean": {"largest": 9, **configured}}
+    return " ".join(cover(place, section, tables(place).values(), report=Path("results/report.html")).split())
 
 
 def test_steps_stand_below_those_they_read_from_and_an_arrow_that_follows_from_others_is_left_out(place: Path) -> None:
@@ -64,7 +64,7 @@ def test_small_tables_findings_and_links_that_go_from_the_report_are_on_the_cove
     assert "<summary>Table: tips_by_hour</summary>" in html
     assert re.search(r"<th>hour</th>.*<td>4</td>", html)
     assert '<a href="tiny/cpu/manifest.json">manifest</a>' in html
-    assert max(map(len, cover(place, {}, report=Path("report.html")).splitlines())) <= 2000
+    assert max(map(len, cover(place, {}, tables(place).values(), report=Path("report.html")).splitlines())) <= 2000
 
 
 def test_only_a_setting_that_is_another_now_is_told(place: Path) -> None:

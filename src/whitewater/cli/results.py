@@ -138,14 +138,9 @@ def _table(place: Path) -> Table:
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
     reports = {"manifest": manifest, **read_performance_reports(manifest)}
-    for step, _, where, number, size in [
-        *results_of(place),
-        *(_result(step, [path]) for step, path in reports.items()),
-    ]:
-        missing = f"  {NOT_MADE}" if size is None else ""
-        table.add_row(
-            step, "" if number is None else f"{number:,}", "" if size is None else decimal(size), where + missing
-        )
+    for each in [*results_of(place), *(_result(step, [path]) for step, path in reports.items())]:
+        size, missing = ("", f"  {NOT_MADE}") if each.size is None else (decimal(each.size), "")
+        table.add_row(each.step, "" if each.rows is None else f"{each.rows:,}", size, each.where + missing)
     return table
 
 
