@@ -194,6 +194,48 @@ class Format(Files):
         return IntegrityError(f"{path} was changed or cut off: {how}. {self.remedy}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartsFormat(Format):
+    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows.
+
+    ``options`` are those of `pyarrow.parquet.write_table`.
+    """
+
+    schema: pa.Schema
+    group_rows: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def parts(self, path: Path) -> list[RowGroup]:
+        """Open a folder; return its row groups. Raises as `Format.read` and `Format.row_groups`."""
+        rows = self.read(path, lambda _, **found: int(found[self.what]))
+        return self.row_groups(*numbered_files(path, self.what), folder=path, rows=rows)
+
+    def tables(self, path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield the rows of a folder, a row group at a time."""
+        return (self.read_group(group, columns) for group in self.parts(path))
+
+    def write_part(self, path: Path, number: int, table: pa.Table) -> None:
+        """Write file ``number`` of a folder; if the same is written twice, the same is there."""
+        place = numbered(path, self.what, number)
+        write_table(table.cast(self.schema), place, group_rows=self.group_rows, **self.options)
+
+    def move_part(self, file: Path, path: Path, number: int, kept: npt.NDArray[np.bool_]) -> None:
+        """Make a file, or its rows that are ``kept``, file ``number`` of a folder; without rows there is none.
+
+        If the same is moved twice, the same is there.
+        """
+        if not kept.all():
+            if kept.any():
+                self.write_part(path, number, self.table(file).filter(pa.array(kept)))
+        elif len(kept) and file.exists():
+            file.replace(numbered(path, self.what, number))
+
+    def finish(self, path: Path, rows: int, **described: Any) -> None:
+        """Write the file that makes the folder one of this format, and check that it has so many rows."""
+        self.write(path, {self.what: rows, **described})
+        self.parts(path)
+
+
 class RowGroupWriter:
     """Writes a Parquet file of tables of any size in row groups of one size; a context manager.
 
@@ -251,9 +293,9 @@ def numbered_files(path: Path, stem: str) -> list[Path]:
     return sorted(path.glob(f"{stem}-*.parquet"), key=lambda file: int(file.stem.rpartition("-")[2]))
 
 
-def write_table(table: pa.Table, path: Path, *, group_rows: int) -> None:
+def write_table(table: pa.Table, path: Path, *, group_rows: int, **options: Any) -> None:
     """Write a file at once; see `write_whole`."""
-    write_whole(path, partial(pq.write_table, table, row_group_size=group_rows, compression="zstd"))
+    write_whole(path, partial(pq.write_table, table, row_group_size=group_rows, compression="zstd", **options))
 
 
 def write_file(path: Path, data: bytes | memoryview) -> str:

@@ -20,42 +20,14 @@ link to a target once at most; targets may be aliases, or nothing that was fetch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from whitewater.io.folder import Format, RowGroup, numbered, numbered_files, write_table
+from whitewater.io.folder import PartsFormat, write_table
 
 ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
 ALIAS_ROWS = 1 << 20
-
-
-@dataclass(frozen=True, kw_only=True)
-class PartsFormat(Format):
-    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows."""
-
-    schema: pa.Schema
-    group_rows: int
-
-    def parts(self, path: Path) -> list[RowGroup]:
-        """Open a folder; return its row groups. Raises as `Format.read` and `Format.row_groups`."""
-        rows = self.read(path, lambda _, **found: int(found[self.what]))
-        return self.row_groups(*numbered_files(path, self.what), folder=path, rows=rows)
-
-    def tables(self, path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Yield the rows of a folder, a row group at a time."""
-        return (self.read_group(group, columns) for group in self.parts(path))
-
-    def write_part(self, path: Path, number: int, table: pa.Table) -> None:
-        """Write file ``number`` of a folder; if the same is written twice, the same is there."""
-        write_table(table.cast(self.schema), numbered(path, self.what, number), group_rows=self.group_rows)
-
-    def finish(self, path: Path, rows: int) -> None:
-        """Write the file that makes the folder one of this format, and check that it has so many rows."""
-        self.write(path, {self.what: rows})
-        self.parts(path)
 
 
 DOCUMENTS = PartsFormat(

@@ -141,11 +141,4 @@ def finish_part(task: tuple[int, Mask, Indices], *, folder: Path, documents_to: 
     """
     number, kept, links = task
     for parts, mask, place in ((DOCUMENTS, kept, documents_to), (LINKS, np.repeat(kept, links), links_to)):
-        if not mask.any():
-            continue
-        path = numbered(folder, parts.what, number)
-        if not mask.all():
-            parts.write_part(place, number, parts.table(path).filter(pa.array(mask)))
-        # If this runs again, it is there.
-        elif path.exists():
-            path.replace(numbered(place, parts.what, number))
+        parts.move_part(numbered(folder, parts.what, number), place, number, mask)

@@ -93,15 +93,15 @@ def read_warc(task: tuple[Path, Path]) -> tuple[Counter[str], Captures]:
     file, folder = task
     shutil.rmtree(folder, ignore_errors=True)
     counts, captures = Counter[str](records=0, truncated=0), list[tuple[bytes, int]]()
-    with PagesWriter(folder) as writer:
-        for headers, kind, page in warc_records(file):
-            counts.update(("records", kind))
-            if page:
-                writer.add(page)
-                url = xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
-                captures.append((url, microseconds(headers.get("WARC-Date"))))
-                counts["truncated"] += "WARC-Truncated" in headers
-        writer.close()
+    writer = PagesWriter(folder)
+    for headers, kind, page in warc_records(file):
+        counts.update(("records", kind))
+        if page:
+            writer.add(page)
+            url = xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
+            captures.append((url, microseconds(headers.get("WARC-Date"))))
+            counts["truncated"] += "WARC-Truncated" in headers
+    writer.flush()
     return counts, np.array(captures, CAPTURE)
 
 

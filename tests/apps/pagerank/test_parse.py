@@ -89,10 +89,10 @@ class Parsed:
 
 
 def fetched(path: Path, pages: Sequence[Page]) -> Path:
-    with PagesWriter(path) as writer:
-        for page in pages:
-            writer.add(page)
-        writer.finish(source="html")
+    writer = PagesWriter(path)
+    for page in pages:
+        writer.add(page)
+    writer.finish(source="html")
     return path
 
 

@@ -31,9 +31,9 @@ Run = Callable[..., Crawled]
 
 
 def crawled(settings: Crawl, *, frontier: Path, fetched: Path) -> Crawled:
-    with PagesWriter(fetched) as writer:
-        counts = crawl(settings, frontier=frontier, writer=writer)
-        writer.finish(source="crawl", counts=counts)
+    writer = PagesWriter(fetched)
+    counts = crawl(settings, frontier=frontier, writer=writer)
+    writer.finish(source="crawl", counts=counts)
     folder = open_pages(fetched)
     return Crawled([page for group in folder.row_groups() for page in folder.read(group)], counts)
 

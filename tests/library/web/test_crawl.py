@@ -316,8 +316,8 @@ from whitewater.web.config import Crawl
 from whitewater.web.crawl.crawler import crawl
 from whitewater.web.pages import PagesWriter
 
-with PagesWriter(Path(sys.argv[2])) as writer:
-    crawl(Crawl.model_validate_json(sys.argv[1]), frontier=Path(sys.argv[3]), writer=writer)
+settings, writer = Crawl.model_validate_json(sys.argv[1]), PagesWriter(Path(sys.argv[2]))
+crawl(settings, frontier=Path(sys.argv[3]), writer=writer)
 """
 
 

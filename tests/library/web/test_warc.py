@@ -66,9 +66,9 @@ def read(folder: Path, *contents: bytes, threads: int = 1) -> tuple[list[Page], 
     for number, content in enumerate(contents):
         files.append(folder / f"{number}.warc.gz")
         files[-1].write_bytes(content)
-    with PagesWriter(folder / "pages") as writer:
-        counts = read_warcs(files, writer, run=Run("pagerank", "fetch", resolve("cpu"), Fetch(), threads))
-        writer.finish(source="warc", counts=counts)
+    writer = PagesWriter(folder / "pages")
+    counts = read_warcs(files, writer, run=Run("pagerank", "fetch", resolve("cpu"), Fetch(), threads))
+    writer.finish(source="warc", counts=counts)
     found = open_pages(folder / "pages")
     return [page for place in found.row_groups() for page in found.read(place)], counts
 

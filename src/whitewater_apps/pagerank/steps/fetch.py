@@ -50,7 +50,8 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     """
     source = run.settings.source
     run.downloads.mkdir(parents=True, exist_ok=True)
-    with exclusive(run.downloads / ".fetch.lock"), PagesWriter(fetched) as writer:
+    with exclusive(run.downloads / ".fetch.lock"):
+        writer = PagesWriter(fetched)
         files, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
         if not (writer.pages or roles):
             told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
