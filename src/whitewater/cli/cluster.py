@@ -172,10 +172,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
     """Return what is asked for; what cannot be had is refused here, where it is read."""
+    from whitewater.engines.config import TLS
     from whitewater.engines.gpu_check import require_device
     from whitewater.engines.start import ClusterRequest
 
-    values = {name: value for name, value in vars(options).items() if name != "command"}
+    values = {name: value for name, value in vars(options).items() if name not in ("command", *TLS)}
+    values["tls"] = {name: path for name in TLS if (path := getattr(options, name))}
     request = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
     if len(request.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from whitewater.config.base import Section
 from whitewater.engines.cluster import LOOPBACK, security, serve_http_to_this_machine
-from whitewater.engines.config import TLS, Cluster
+from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import gpu_names
 from whitewater.io.store import write_json
 from whitewater.process import exit_fast, exit_status
@@ -30,7 +30,10 @@ WORKERS_SECONDS = 150.0
 
 
 class ClusterRequest(Section):
-    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none."""
+    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none.
+
+    ``tls`` are the settings of `cluster` by which a step gets in; none without TLS.
+    """
 
     file: Path
     device: Literal["cpu", "gpu"] = "cpu"
@@ -41,14 +44,7 @@ class ClusterRequest(Section):
     gpu_tasks: int = Field(Cluster().gpu_tasks, ge=1)
     dashboard: bool = False
     host: str = LOOPBACK
-    tls_ca_file: str = ""
-    tls_cert: str = ""
-    tls_key: str = ""
-
-    @property
-    def tls(self) -> dict[str, str]:
-        """The settings of `cluster` by which a step gets in; none without TLS."""
-        return {name: path for name in TLS if (path := getattr(self, name))}
+    tls: dict[str, str] = Field({})
 
 
 def serve(request: ClusterRequest) -> None:

@@ -107,12 +107,13 @@ class Downloads:
             futures = {pool.submit(download.run): download for download in downloads}
             try:
                 for future in as_completed(futures):
-                    download, file = futures[future], future.result()
-                    if isinstance(file, WhitewaterError):
+                    download, fault = futures[future], future.exception()
+                    if isinstance(fault, WhitewaterError):
                         # The others go on: what they bring is there for the next run.
-                        logger.warning("%s", file)
-                        faults.append(file)
+                        logger.warning("%s", fault)
+                        faults.append(fault)
                         continue
+                    file = future.result()
                     done[download.url] = file
                     trusted += not any(expected.sha256 for expected in (download.pin, download.registered) if expected)
                     known[local_name(download.url)] = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
@@ -168,18 +169,14 @@ class _Download:
         # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
         self.binding = [entry for entry in (self.registered, None if settings.refresh else pin) if entry]
 
-    def run(self) -> Input | WhitewaterError:
-        """Return the file, which is downloaded if need be, or why it cannot be had."""
-        is_here = self.path.exists() and self.pin is not None and not self.settings.refresh
-        try:
-            if is_here:
-                return self._checked(self.path)
-            self._transfer()
-            found = self._checked(self.part)
-            put_in_place(self.part, self.path)
-            self._discard()
-        except WhitewaterError as error:
-            return error
+    def run(self) -> Input:
+        """Return the file, which is downloaded if need be."""
+        if self.path.exists() and self.pin is not None and not self.settings.refresh:
+            return self._checked(self.path)
+        self._transfer()
+        found = self._checked(self.part)
+        put_in_place(self.part, self.path)
+        self._discard()
         return found
 
     def _checked(self, file: Path) -> Input:

@@ -13,7 +13,7 @@ from typing import Any
 
 from whitewater.errors import InputError, IntegrityError, redact, shorten_list
 from whitewater.io.download import Downloads, Input, local_name
-from whitewater.io.remote import TransferError, bucket_faults, filesystem_of, local_path, open_remote
+from whitewater.io.remote import TransferError, client_faults, filesystem_of, local_path, open_remote
 from whitewater.io.store import digests
 
 TRIED = 5  # remote files that `try_files` asks for at most, each for so many seconds
@@ -40,7 +40,7 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
     elif place.startswith(("http://", "https://")) or "*" not in place:
         return [place]
     else:
-        with _explained(place, key), bucket_faults(place):
+        with _explained(place, key), client_faults(place):
             filesystem, path = filesystem_of(place, anonymous=anonymous)
             found = sorted(filesystem.unstrip_protocol(match) for match in filesystem.glob(path))
     if not found:

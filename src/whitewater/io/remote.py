@@ -7,11 +7,9 @@ import os
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -25,7 +23,8 @@ from whitewater.errors import InputError, redact
 
 # The server of the TLC's pages refuses the agents of curl and Python.
 USER_AGENT = f"whitewater/{__version__}"
-TRANSIENT = {408, 425, 429, 500, 502, 503, 504}
+# 400 is also what aiohttp calls an answer that it cannot read.
+TRANSIENT = {400, 408, 425, 429, *range(500, 600)}
 BUCKET_BLOCK = 8 << 20
 WEB = ("http", "https")
 
@@ -79,10 +78,12 @@ def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, v
     Raises TransferError if it is worth trying again, and InputError if the file does not exist, or access is refused.
     """
     if url.startswith(("http://", "https://")):
-        with _request(url, timeout=timeout, offset=offset, version=version) as response:
+        with client_faults(url):
+            response = _request(url, timeout=timeout, offset=offset, version=version)
+        with response:
             yield _open_answer(response, redact(url), offset=offset, version=version)
         return
-    with bucket_faults(url):
+    with client_faults(url):
         filesystem, path = filesystem_of(url, anonymous=anonymous)
         filesystem.invalidate_cache()
         size, current = filesystem.info(path)["size"], str(filesystem.ukey(path))
@@ -137,38 +138,54 @@ def local_path(place: str) -> Path | None:
 
 
 @contextmanager
-def bucket_faults(url: str) -> Iterator[None]:
-    """Tell faults that stay from those that pass."""
+def client_faults(url: str) -> Iterator[None]:
+    """Tell faults that stay from those that pass; see `client_fault`."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise InputError(f"{redact(url)} does not exist. Check its name in the configuration.") from error
-    except (ImportError, ValueError) as error:
-        raise InputError(f"{redact(url)} cannot be opened: {error}") from error
-    except Exception as error:  # the clients of the stores have errors of their own, most of them of the network
-        raise client_fault(error, redact(url)) from error
+    except Exception as error:  # each client has errors of its own, most of them of the network
+        raise client_fault(error, redact(url)) from None  # whose texts may hold the URL with its secrets
 
 
-def client_fault(error: Exception, place: str) -> Exception:
+def client_fault(error: BaseException, place: str) -> Exception:
     """Return what a client's error means: faults that may pass are TransferErrors, those that stay InputErrors."""
-    status, fault = _status(error), f"{type(error).__name__}: {error}"
-    if status is not None:  # the words of aiohttp may hold the URL
-        fault = f"the server answered {status} {getattr(error, 'message', '')}".rstrip()
     if type(error).__name__ == "ClientPayloadError":  # aiohttp's; its cause has a status, of no answer
         return DamageError("the transfer was cut short")
+    if (status := _status(error)) is not None:
+        return _fault_of_status(status, getattr(error, "message", ""), getattr(error, "headers", None) or {}, place)
+    root = error
+    while cause := root.__cause__ or root.__context__:
+        root = cause
+    unknown_host = isinstance(root, socket.gaierror) and root.errno == socket.EAI_NONAME
+    if unknown_host or isinstance(root, ssl.SSLCertVerificationError):
+        return InputError(f"{place} cannot be reached: {root}. Check the address and the network.")
+    staying = {
+        FileNotFoundError: "does not exist. Check its name in the configuration.",
+        ImportError: f"cannot be opened: {error}",
+        ValueError: "is not an address that can be opened. Check its protocol, host and port.",
+    }
+    for kind, fault in staying.items():
+        if isinstance(error, kind):
+            return InputError(f"{place} {fault}")
+    return TransferError(f"{type(root).__name__}: {root}".removesuffix(": "))
+
+
+def _fault_of_status(status: int, reason: str, headers: Mapping[str, str], place: str) -> Exception:
+    answer = f"the server answered {status} {reason}".rstrip()
+    if status in TRANSIENT:
+        return TransferError(answer, wait=seconds_to_wait(headers.get("Retry-After")))
     if status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
         return DamageError("it ends before the bytes that it should hold")
+    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
+        return InputError(f"{place} is not published ({answer}). Check the address.")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return RefusedError(f"{place} may not be read: {fault}. Some buckets refuse what does not exist, too: "
-                            "check the address. Credentials for a bucket are used where the source has "
-                            "anonymous: false, those for a web server are in the address.")  # fmt: skip
-    if status is None and isinstance(error, ImportError | ValueError):
-        return InputError(f"{place} cannot be opened: {type(error).__name__}. Check the address.")
-    headers = getattr(error, "headers", None) or {}
-    return TransferError(fault.removesuffix(": "), wait=seconds_to_wait(headers.get("Retry-After")))
+        return RefusedError(f"{place} may not be read: the server refuses it ({status} {reason}). Either it is not "
+                            "published, or this network may not read it, or credentials are needed: those for a bucket "
+                            "are used where the source has anonymous: false, those for a web server are in the "
+                            "address.")  # fmt: skip
+    return InputError(f"{place}: {answer}. Check the address.")
 
 
-def _status(error: Exception) -> int | None:
+def _status(error: BaseException) -> int | None:
     """Return the HTTP status that a client's error tells, each in its own way."""
     for cause in (error, error.__cause__):
         answer = getattr(cause, "response", None)  # of botocore
@@ -191,10 +208,7 @@ def _request(url: str, *, timeout: float, offset: int, version: str) -> Any:
     # Where the machine's certificates are, to which a company's proxy may have added its own.
     paths = ssl.get_default_verify_paths()
     certificates = os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
-    try:
-        return requests.get(url, headers=headers, timeout=timeout, stream=True, verify=certificates)
-    except (OSError, ValueError) as error:  # requests' own errors are of both kinds
-        raise _no_answer(error, redact(url)) from None  # their texts hold the URL with its secrets
+    return requests.get(url, headers=headers, timeout=timeout, stream=True, verify=certificates)
 
 
 def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opened:
@@ -205,7 +219,7 @@ def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opene
         # The version is the same, and it has no bytes from ``offset`` on: an earlier run had read them all.
         return Opened(io.BytesIO().read, offset, size, version)
     if response.status_code >= HTTPStatus.BAD_REQUEST:
-        raise _refusal(response, url)
+        raise _fault_of_status(response.status_code, response.reason, response.headers, url)
     validator = response.headers.get("ETag", "")
     if not validator or validator.startswith("W/"):  # a weak one does not promise equal bytes
         validator = response.headers.get("Last-Modified", "")
@@ -219,39 +233,12 @@ def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opene
     return Opened(read, offset, size, validator)
 
 
-def _refusal(response: Any, url: str) -> Exception:
-    status, answer = response.status_code, f"{response.status_code} {response.reason}"
-    if status in TRANSIENT:
-        return TransferError(f"the server answered {answer}", wait=seconds_to_wait(response.headers.get("Retry-After")))
-    if status in (HTTPStatus.NOT_FOUND, HTTPStatus.GONE):
-        return InputError(f"{url} is not published (the server answered {answer}). Check the address.")
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return InputError(f"{url}: the server refuses it ({answer}). Either it is not published, or it needs a user "
-                          "and password, or this network may not read it.")  # fmt: skip
-    return InputError(f"{url}: the server answered {answer}. Check the address.")
-
-
 def seconds_to_wait(retry_after: str | None) -> float:
-    """Return how long a header Retry-After asks to wait, from now on; 0 where it says nothing.
+    """Return how long a header Retry-After (RFC 9110, section 10.2.3) asks to wait; 0 where it says nothing."""
+    from urllib3.exceptions import InvalidHeader
+    from urllib3.util.retry import Retry
 
-    Source: RFC 9110, section 10.2.3: a number of seconds, or a date.
-    """
-    text = (retry_after or "").strip()
-    if text.isascii() and text.isdigit():
-        return float(text)
     try:
-        date = parsedate_to_datetime(text)
-    except ValueError:
+        return Retry().parse_retry_after(retry_after or "")
+    except InvalidHeader:
         return 0.0
-    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _no_answer(error: BaseException, url: str) -> Exception:
-    if isinstance(error, ValueError):  # raised before anything is sent
-        return InputError(f"{url} is not an address: its host or port cannot be read. Check the address.")
-    while cause := error.__cause__ or error.__context__:
-        error = cause
-    unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-    if unknown_host or isinstance(error, ssl.SSLCertVerificationError):
-        return InputError(f"{url} cannot be reached: {error}. Check the address and the network.")
-    return TransferError(str(error) or type(error).__name__)
