@@ -15,9 +15,10 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.vertex_ids import vertex_id
+from whitewater.io.folder import PartsFormat
 from whitewater.io.store import sha256
 from whitewater.step import Output, Run
-from whitewater.text.documents import DOCUMENTS, LINKS, PartsFormat, read_aliases
+from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web import pages as pages_folder
 from whitewater.web.config import Parse
 from whitewater.web.pages import Page, PagesWriter
