@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 CUT = "…"
 # Embeddings, overrides and isolates, which change the direction of what comes after them.
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-_BLANKS = re.compile(r"\s+")
 
 
 def printable(text: str) -> str:
     """Return a text in one line, without what controls a terminal or the direction of writing."""
     kept = (" " if unicodedata.category(letter) == "Cc" or letter in _DIRECTIONS else letter for letter in text)
-    return _BLANKS.sub(" ", "".join(kept)).strip()
+    return " ".join("".join(kept).split())
 
 
 def shorten(text: str, *, columns: int) -> str:

@@ -36,13 +36,20 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
                           "https://example.org/.")  # fmt: skip
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
     for path in sorted(html_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
-        name = quote(os.fsencode(path.relative_to(folder).as_posix()))
-        body, file = _read(path)
-        files.append(file)
+        # Names of files are bytes; those that are not Unicode are written down with escapes.
+        name = os.fsencode(path).decode("utf-8", "backslashreplace")
+        try:
+            if not path.is_file():  # a pipe would be waited for
+                raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
+            files.append(Input(name, name, path.stat().st_size, sha256(path)))
+            body = path.read_bytes() if files[-1].bytes <= LARGEST_BODY else None
+        except OSError as error:
+            _refuse(error)
         if body is None:
             counts["too_large"] += 1
         else:
-            writer.add(Page(f"{settings.base_url.removesuffix('/')}/{name}", 200, None, None, body))
+            address = quote(os.fsencode(path.relative_to(folder).as_posix()))
+            writer.add(Page(f"{settings.base_url.removesuffix('/')}/{address}", 200, None, None, body))
     if not files:
         raise InputError(f"{folder} has no files {', '.join(sorted(ENDINGS))}. Check pagerank.fetch.html.folder.")
     return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
@@ -63,17 +70,3 @@ def html_files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
 
 def _refuse(error: OSError) -> NoReturn:
     raise InputError(f"{error.filename} cannot be read: {error.strerror}. Check pagerank.fetch.html.folder.") from error
-
-
-def _read(path: Path) -> tuple[bytes | None, Input]:
-    """Return the content of a file, None if it is too large to be a page, and what it is."""
-    # Names of files are bytes; those that are not Unicode are written down with escapes.
-    name = os.fsencode(path).decode("utf-8", "backslashreplace")
-    try:
-        # A pipe would be waited for.
-        if not path.is_file():
-            raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
-        size = path.stat().st_size
-        return path.read_bytes() if size <= LARGEST_BODY else None, Input(name, name, size, sha256(path))
-    except OSError as error:
-        _refuse(error)

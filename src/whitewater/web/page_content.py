@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from w3lib.encoding import html_to_unicode
 
 from whitewater.web.pages import Page
-from whitewater.web.urls import normalize, refusal
+from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
 
 Unread = Literal["too_large", "other_type", "binary", "too_complex"]
 
@@ -142,8 +142,8 @@ def page_links(
     for href in page.hrefs:
         if nofollow and (page.nofollow or href.nofollow):
             left_out["nofollow"] += 1
-        elif (target := normalize(href.url, base, drop_parameters)) is None:
-            left_out[refusal(href.url, base, drop_parameters)] += 1
+        elif (target := normal_or_refusal(href.url, base, drop_parameters)) in REFUSALS:
+            left_out[target] += 1
         elif target in targets:
             left_out["repeated"] += 1
         else:

@@ -46,20 +46,15 @@ def normalize(url: str, base: str | None = None, drop_parameters: Collection[str
     Returns
     -------
     str or None
-        ASCII only, and its own normal form; `refusal` tells why it is None.
+        ASCII only, and its own normal form; `normal_or_refusal` tells why it is None.
 
     Examples
     --------
     >>> normalize("../b%7Ec?utm_source=x&id=7#top", "https://Example.org:443/a/", {"utm_source"})
     'https://example.org/b~c?id=7'
     """
-    normal = _normal_or_refusal(url, base, drop_parameters)
+    normal = normal_or_refusal(url, base, drop_parameters)
     return None if normal in REFUSALS else normal
-
-
-def refusal(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str:
-    """Return why `normalize` gave None: another ``scheme``, ``too_long``, or ``invalid``."""
-    return _normal_or_refusal(url, base, drop_parameters)
 
 
 def host(url: str) -> str:
@@ -73,7 +68,8 @@ def host(url: str) -> str:
     return url.split("/", 3)[2]
 
 
-def _normal_or_refusal(url: str, base: str | None, drop_parameters: Collection[str]) -> str:
+def normal_or_refusal(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str:
+    """Return a URL in normal form, or which of the `REFUSALS` it has: another scheme, too long, or invalid."""
     if not url.isascii():
         url = _SURROGATE.sub("\ufffd", url)
     try:

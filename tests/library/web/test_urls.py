@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from w3lib.url import canonicalize_url
 
-from whitewater.web.urls import MAXIMUM_LENGTH, host, normalize, refusal
+from whitewater.web.urls import MAXIMUM_LENGTH, host, normal_or_refusal, normalize
 
 BASE = "https://example.org/a/b/c?x=1"
 
@@ -96,7 +96,7 @@ def test_two_ways_to_write_an_address_have_one_normal_form(url: str) -> None:
 @pytest.mark.parametrize("url", REFUSED, ids=lambda url: ascii(url)[:40])
 def test_what_is_not_an_address_of_a_page_is_refused_for_a_reason(url: str) -> None:
     assert normalize(url) is None
-    assert refusal(url) == REFUSED[url]
+    assert normal_or_refusal(url) == REFUSED[url]
 
 
 @pytest.mark.parametrize("reference", REFERENCES)
@@ -131,7 +131,7 @@ def test_any_text_has_a_normal_form_that_is_its_own_or_none(url: str) -> None:
     for base in (None, BASE):
         normal = normalize(url, base, {"utm_source"})
         if normal is None:
-            assert refusal(url, base) in {"scheme", "invalid", "too_long"}
+            assert normal_or_refusal(url, base) in {"scheme", "invalid", "too_long"}
             continue
         assert normal.isascii()
         assert normal.isprintable()

@@ -84,12 +84,10 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
 
 
 def _start(url: str) -> str:
-    normal = urls.normalize(url)
-    if normal is None:
-        raise ConfigError(
-            f"pagerank.fetch.crawl.start_urls: {url} is not an address of a page ({urls.refusal(url)}). Write it as "
-            "https://host/path."
-        )
+    normal = urls.normal_or_refusal(url)
+    if normal in urls.REFUSALS:
+        raise ConfigError(f"pagerank.fetch.crawl.start_urls: {url} is not an address of a page ({normal}). Write it as "
+                          "https://host/path.")  # fmt: skip
     return normal
 
 
@@ -206,9 +204,9 @@ class _Crawler:
 
     def _target(self, visit: Visit, sent: str, base: str) -> tuple[list[Visit], Counter[str]]:
         """Return where a redirect leads, which is as deep as the redirect itself, or why it is not followed."""
-        location = urls.normalize(sent, base)
-        if location is None:
-            return [], Counter({f"links_{urls.refusal(sent, base)}": 1})
+        location = urls.normal_or_refusal(sent, base)
+        if location in urls.REFUSALS:
+            return [], Counter({f"links_{location}": 1})
         if urls.host(location) not in self._hosts:
             return [], Counter({"links_other_host": 1})
         if visit.redirects == MAXIMUM_REDIRECTS:

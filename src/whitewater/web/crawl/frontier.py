@@ -90,8 +90,10 @@ class Frontier:
 
     def add(self, visits: Collection[Visit] = (), counts: Collection[tuple[str, float]] = ()) -> None:
         """Add URLs that were seen, of which known ones stay as they are or become less deep, and add to counts."""
+        rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
         with self._connection:
-            self._add(visits, counts)
+            self._connection.executemany(_ADD, rows)
+            self._connection.executemany(_COUNT, counts)
 
     def choose(self, *, most: int, deepest: int) -> list[str]:
         """Begin a round of at most so many URLs, unless one is under way; return the hosts of those to be visited."""
@@ -121,7 +123,7 @@ class Frontier:
             if page is not None:
                 row = (page.url, page.status, page.content_type, page.location, zlib.compress(page.body, 1))
                 self._connection.execute("INSERT INTO pages VALUES (?, ?, ?, ?, ?)", row)
-            self._add(visits, links)
+            self.add(visits, links)
         self.pages += page is not None
 
     def counts(self, *, deepest: int) -> dict[str, int]:
@@ -140,11 +142,6 @@ class Frontier:
         rows = self._connection.execute("SELECT * FROM pages ORDER BY url")
         for url, status, content_type, location, body in rows:
             yield Page(url, status, content_type, location, zlib.decompress(body))
-
-    def _add(self, visits: Collection[Visit], counts: Collection[tuple[str, float]]) -> None:
-        rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
-        self._connection.executemany(_ADD, rows)
-        self._connection.executemany(_COUNT, counts)
 
     def _value(self, query: str, *parameters: str) -> Any:
         return self._connection.execute(query, parameters).fetchone()[0]
