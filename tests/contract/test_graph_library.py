@@ -19,6 +19,7 @@ from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.graphs import Graph, random_graph, rank
 from whitewater.engines import Array, Device, gpu
 from whitewater.errors import ResourceError
+from whitewater.graphs.communities import modularity, numbered_by_size
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.library_gpu import (
@@ -30,7 +31,7 @@ from whitewater.graphs.library_gpu import (
 )
 from whitewater.graphs.pagerank import solving
 from whitewater_apps.pagerank.config import Communities
-from whitewater_apps.pagerank.steps.communities import find_groups, modularity, numbered_by_size
+from whitewater_apps.pagerank.steps.communities import find_groups
 
 VERTICES, ALONE = 60, 4
 SETTINGS = Pagerank(damping=0.8, tolerance=1e-12)

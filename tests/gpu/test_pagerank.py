@@ -22,9 +22,10 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.gpu import peak_memory, prepare_memory
 from whitewater.graphs.build.numbered_edges import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
+from whitewater.graphs.communities import Method
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
-from whitewater.graphs.library_gpu import Method, cugraph_bytes, cugraph_groups
+from whitewater.graphs.library_gpu import cugraph_bytes, cugraph_groups
 from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
 from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_on_one_worker
 from whitewater.io.store import read_json

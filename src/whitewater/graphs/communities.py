@@ -18,9 +18,10 @@ Modularity and community structure in networks, 2006).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Method = Literal["leiden", "louvain"]
+Labels = npt.NDArray[np.int64]
 Rows = tuple[Array, Array, Array]
 # Leiden begins again from what it found, as its authors' implementation does.
 _ROUNDS = {"leiden": 2, "louvain": 1}
@@ -37,13 +39,21 @@ _ROUNDS = {"leiden": 2, "louvain": 1}
 _LEAST_GAIN = 1e-10
 
 
+class Groups(NamedTuple):
+    """The component and the community of each vertex, int64 (vertices,), numbered by size; -1 if none were sought."""
+
+    components: Labels
+    communities: Labels
+    modularity: float | None
+
+
 def components(edges: Edges) -> Array:
-    """Return the smallest number in the weakly connected component of each vertex, int64 (vertices,)."""
+    """Return the weakly connected component of each vertex, int64 (vertices,); see `numbered_by_size`."""
     parents = np.arange(edges.target_count)
     _unite(edges.offsets, edges.sources, parents)
     while not np.array_equal(parents, further := parents[parents]):
         parents = further
-    return parents
+    return numbered_by_size(parents)
 
 
 @kernel
@@ -70,6 +80,35 @@ def _find_root(parents: Array, vertex: int) -> int:
     return current
 
 
+def numbered_by_size(labels: Labels) -> Labels:
+    """Return labels renumbered by descending size of their group; groups of equal size by their first vertex."""
+    _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
+    numbers = np.empty(len(first), np.int64)
+    numbers[np.lexsort((first, -sizes))] = np.arange(len(first))
+    return numbers[inverse]
+
+
+def modularity(edges: Edges, communities: Labels, *, resolution: float) -> float:
+    """Return the modularity of communities, numbered from 0: at most 1; 0 for no edges. Edges count as undirected.
+
+    *W* is the sum of all weights, ``inside[c]`` the sum for edges within community *c*, and ``strength[c]`` the sum of
+    the weighted degrees of its vertices, where a self-loop counts twice::
+
+        Q = sum over c of inside[c] / W - resolution * (strength[c] / (2 W)) ** 2
+
+    Source: M. E. J. Newman: Modularity and community structure in networks, PNAS 103 (2006); resolution: J. Reichardt,
+    S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
+    """
+    count = int(communities.max(initial=-1)) + 1
+    source, target = communities[edges.sources], np.repeat(communities, np.diff(edges.offsets))
+    weights = np.ones(len(source)) if edges.weights is None else edges.weights
+    within = source == target
+    inside = np.bincount(target[within], weights[within], minlength=count)
+    strength = np.bincount(target, weights, minlength=count) + np.bincount(source, weights, minlength=count)
+    total = strength.sum() / 2
+    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2)) if total else 0.0
+
+
 def communities_bytes(edges: Edges) -> int:
     """Return about the most bytes that communities take on the CPU: edges in both directions, and vertices.
 
@@ -78,19 +117,16 @@ def communities_bytes(edges: Edges) -> int:
     return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.target_count
 
 
-def find_communities(edges: Edges, *, method: Method, resolution: float, seed: int) -> Array:
-    """Return the community of each vertex, int64 (vertices,), numbered anyhow.
-
-    ``edges`` are those of all vertices; their directions do not count.
-    """
+def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> Groups:
+    """Return the groups of vertices; ``edges`` are those of all vertices, and their directions do not count."""
     random = np.random.default_rng(seed)
     labels = np.arange(edges.target_count)
-    if not len(edges.sources):
-        return labels
-    graph = _undirected(edges)
-    for _ in range(_ROUNDS[method]):
-        labels = _one_round(graph, labels, method=method, resolution=resolution, random=random)
-    return labels
+    if len(edges.sources):
+        graph = _undirected(edges)
+        for _ in range(_ROUNDS[method]):
+            labels = _one_round(graph, labels, method=method, resolution=resolution, random=random)
+        labels = numbered_by_size(labels)
+    return Groups(components(edges), labels, modularity(edges, labels, resolution=resolution))
 
 
 def _undirected(edges: Edges) -> csr_array:

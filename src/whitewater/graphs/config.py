@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from whitewater.config.base import Section
+from whitewater.errors import ConfigError
+from whitewater.io.terminal_text import shorten
+
+# Columns of a list of names in an error.
+_LONGEST_LIST = 300
 
 
 class EdgeFiles(Section):
@@ -40,6 +47,22 @@ class EdgeFiles(Section):
     weighted: bool = Field(False, description="Whether edges have weights: a third field, or the column named above.")
     directed: bool = Field(True, description="Whether an edge leads one way; else it stands for both directions.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
+
+    def columns_of(self, path: Path, columns: Sequence[str]) -> list[str]:
+        """Return the columns of source, target and, where edges have one, weight.
+
+        Raises ConfigError if one is not among the ``columns`` of a file, or more than once.
+        """
+        names = [self.source_column, self.target_column, *([self.weight_column] * self.weighted)]
+        for name in names:
+            if columns.count(name) != 1:
+                listed = shorten(", ".join(columns), columns=_LONGEST_LIST)
+                raise ConfigError(
+                    f"{path} has {'more than one' if name in columns else 'no'} column {name!r}; it has {listed}. Set "
+                    "pagerank.fetch.edges.source_column, .target_column and .weight_column, or of text .header and "
+                    ".delimiter."
+                )
+        return names
 
 
 class EdgeRules(Section):

@@ -15,8 +15,9 @@ reconcile: ``read`` is ``edges`` and all that begin with ``dropped_`` together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,23 @@ GROUP_ROWS = 1 << 20
 LARGEST_WEIGHT = 1e302
 _REPORT = "Report this as a bug."
 _BUFFER_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some edges as they come from a file.
+
+    ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
+    begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
+    were read, and what those are that are not rows.
+    """
+
+    source: Ids
+    target: Ids
+    weight: Array | None = None
+    firsts: Ids | None = None
+    names: pa.Table | None = None
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -101,9 +119,9 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block
 
 def check_types(found: pa.Schema, wanted: pa.Schema) -> None:
     """Raise ValueError if a column that is wanted has another type than it should."""
-    for field in wanted:
-        if found.field(field.name).type != field.type:
-            raise ValueError(f"column {field.name!r} is of type {found.field(field.name).type}, not {field.type}")
+    for name, type_ in zip(wanted.names, wanted.types, strict=True):
+        if found.field(name).type != type_:
+            raise ValueError(f"column {name!r} is of type {found.field(name).type}, not {type_}")
 
 
 class EdgesWriter(RowGroupWriter):
@@ -128,8 +146,8 @@ class EdgesWriter(RowGroupWriter):
 
 def finish_edges(
     folder: Path, *, weighted: bool, directed: bool, vertices: pa.Table | None, counts: Mapping[str, int]
-) -> None:
-    """Write the table of the vertices, if they are known, and last the file that makes the folder one of edges.
+) -> EdgesFolder:
+    """Write the table of the vertices, if they are known, and last what makes the folder one of edges; open it.
 
     Raises IntegrityError if the vertices are not in ascending order, or the counts do not reconcile.
     """
@@ -145,3 +163,4 @@ def finish_edges(
     described = {"edges": counts["edges"], "weighted": weighted, "directed": directed, "counts": dict(counts)}
     named, known = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)
     FORMAT.write(folder, {**described, "named": named, "vertices": known})
+    return open_edges(folder)

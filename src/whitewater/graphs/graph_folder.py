@@ -153,14 +153,8 @@ def write_graph(
         raise IntegrityError(
             f"{path}: {edges} sources are given, but there are {in_degree.sum()} edges. Report this as a bug."
         )
-    indptr = np.concatenate([[0], np.cumsum(in_degree)])
-    arrays = {
-        "ids": ids,
-        "indptr": indptr,
-        "out_degree": out_degree,
-        **({"out_weight": out_weight} if weighted else {}),
-    }
-    for name, array in arrays.items():
+    arrays = {"ids": ids, "indptr": np.concatenate([[0], np.cumsum(in_degree)]), "out_degree": out_degree}
+    for name, array in (arrays | ({"out_weight": out_weight} if weighted else {})).items():
         np.save(path / f"{name}.npy", array)
     if names is not None:
         pq.write_table(pa.table({"name": names}), path / "names.parquet", compression="zstd")

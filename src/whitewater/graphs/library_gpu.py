@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.engines.gpu import GpuDevice
+from whitewater.graphs.communities import Groups, Labels, Method, numbered_by_size
 from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.tables.with_dask import backend_module
 
@@ -35,8 +36,6 @@ COPIES = 4
 MAXIMUM_EDGES = 2_147_483_100
 # cuGraph's own defaults; the functions of pylibcugraph have none.
 LEVELS, THRESHOLD, THETA = 100, 1e-7, 1.0
-Method = Literal["leiden", "louvain"]
-Labels = npt.NDArray[np.int64]
 
 
 def cugraph_bytes(edges: Edges, *, symmetric: bool = False) -> int:
@@ -84,8 +83,8 @@ def cugraph_ranks(edges: Edges, restart: Array | None, settings: Pagerank) -> Ar
     return ranks
 
 
-def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> tuple[Labels, Labels, float]:
-    """Return the component and the community of each vertex, int64 (vertices,) on the host, and the modularity.
+def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> Groups:
+    """Return the groups of vertices.
 
     ``edges`` are those of all vertices, on the host. They are taken as undirected: the weights of both directions are
     added up. cuGraph's Louvain has no seed.
@@ -93,7 +92,7 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
     import pylibcugraph
 
     if not len(edges.sources):
-        return np.arange(edges.target_count), np.arange(edges.target_count), 0.0
+        return Groups(np.arange(edges.target_count), np.arange(edges.target_count), 0.0)
     handle = pylibcugraph.ResourceHandle()
     rows = _rows(edges)
     graph = _graph(rows + rows.transpose(), symmetric=True)
@@ -113,7 +112,7 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
         )  # fmt: skip
     device = GpuDevice()
     groups = [_in_order(*map(device.to_host, each), count=edges.target_count) for each in (components, communities)]
-    return groups[0], groups[1], modularity
+    return Groups(groups[0], groups[1], modularity)
 
 
 def _rows(edges: Edges) -> csr_matrix:
@@ -144,9 +143,7 @@ def _graph(rows: csr_matrix, *, symmetric: bool) -> Any:
     )
 
 
-def groups_beyond_one_gpu(
-    folder: GraphFolder, workers: Workers, device: Device, **options: Any
-) -> tuple[Labels, Labels, float] | None:
+def groups_beyond_one_gpu(folder: GraphFolder, workers: Workers, device: Device, **options: Any) -> Groups | None:
     """Return the result of `groups_of_all_gpus`, or None if the graph fits into one GPU."""
     if fits_cugraph(folder.in_edges(), workers.room_for_a_task(device, tasks=1), symmetric=True):
         return None
@@ -180,10 +177,8 @@ def ranks_of_all_gpus(
     return normalized
 
 
-def groups_of_all_gpus(
-    folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int
-) -> tuple[Labels, Labels, float]:
-    """Return components, communities and modularity as `cugraph_groups` does."""
+def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int) -> Groups:
+    """Return the groups as `cugraph_groups` does."""
     import cugraph.dask
 
     with _distributed_graph(folder, device, weighted=folder.weighted, directed=False) as graph:
@@ -197,14 +192,14 @@ def groups_of_all_gpus(
         _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)
         for table, column in ((components, "labels"), (communities, "partition"))
     ]
-    return groups[0], groups[1], modularity
+    return Groups(groups[0], groups[1], modularity)
 
 
 def _in_order(vertices: Labels, labels: Labels, *, count: int) -> Labels:
-    """Return the labels of ``count`` vertices in their order; a vertex without edges gets a label of its own."""
+    """Return the groups of ``count`` vertices in their order, by size; a vertex without edges is one of its own."""
     ordered: Labels = np.arange(count) + labels.max(initial=0) + 1
     ordered[vertices] = labels
-    return ordered
+    return numbered_by_size(ordered)
 
 
 @contextmanager

@@ -23,8 +23,8 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edge_files import parquet, text
-from whitewater.graphs.edge_files.names import Batch, merged, vertices_of
-from whitewater.graphs.vertex_ids import vertex_id
+from whitewater.graphs.edges_folder import Batch
+from whitewater.graphs.vertex_ids import merged, vertex_id, vertices_of
 from whitewater.io import text_files
 
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]

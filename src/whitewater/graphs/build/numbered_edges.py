@@ -13,13 +13,14 @@ Rule = Literal["drop", "sum", "maximum"]
 
 @dataclass(frozen=True)
 class MergedEdges:
-    """Edges in the order of target and source, each pair of ends once; arrays of the host.
+    """Edges to ``vertices`` in the order of target and source, each pair of ends once; arrays of the host.
 
-    ``counts`` int64 (vertices of a range,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
+    ``counts`` int64 (vertices,): edges of each target; ``sources`` int32 or int64 (edges,), numbers;
     ``weights`` float64 (edges,) or none; ``loops`` self-loops; ``repeated`` the source and the target of the first edge
     that there was several times, if any.
     """
 
+    vertices: range
     counts: Array
     sources: Array
     weights: Array | None
@@ -32,9 +33,9 @@ class NumberedEdges:
     """Vertices and the edges between their numbers.
 
     ``ids``, int64 (vertices,), ascend; ``entries`` are the edges before those with the same ends were merged;
-    ``ranges`` yields ranges of targets, ascending, and the edges to each, as long as the workers are there.
+    ``ranges`` yields the edges to ranges of vertices, ascending, as long as the workers are there.
     """
 
     ids: Array
     entries: int
-    ranges: Iterator[tuple[range, MergedEdges]]
+    ranges: Iterator[MergedEdges]

@@ -39,7 +39,11 @@ COPIES = 4
 
 
 def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers) -> NumberedEdges:
-    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines`."""
+    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.with_kernels`.
+
+    The edges stay in the memory of the workers. Raises ResourceError if they have too little, or there are more than
+    2**31 vertices.
+    """
     rows = folder.edges if folder.directed else 2 * folder.edges
     if not rows:
         return NumberedEdges(known, 0, iter(()))
@@ -51,7 +55,8 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
         what=f"sorting {rows:,} edges in memory",
         remedy="Use more workers, or engine: local on a CPU, which sorts on disk.",
     )
-    edges = workers.persist(_read(folder, run.device))
+    read = partial(read_group, weighted=folder.weighted, both=not folder.directed, backend=run.device.frames)
+    edges = workers.persist(dd.from_map(read, folder.row_groups()))
     ids, in_edges = _vertices(edges, known, workers)
     if len(ids) > MOST_VERTICES:
         raise ResourceError(f"there are {len(ids):,} vertices, but engine dask numbers {MOST_VERTICES:,} at most. "
@@ -63,18 +68,14 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
     merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     ranges = [range(*each) for each in pairwise(first)]
     merged = workers.compute(*(merge(part, each) for part, each in zip(ordered.to_delayed(), ranges, strict=True)))
-    return NumberedEdges(ids, int(in_edges.sum()), zip(ranges, merged, strict=True))
-
-
-def _read(folder: EdgesFolder, device: Device) -> dd.DataFrame:
-    """Return source and target, int64, and weight, float64, if there is one; both directions where they are equal."""
-    read = partial(read_group, weighted=folder.weighted, both=not folder.directed, backend=device.frames)
-    edges: dd.DataFrame = dd.from_map(read, folder.row_groups())
-    return edges
+    return NumberedEdges(ids, int(in_edges.sum()), iter(merged))
 
 
 def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> Frame:
-    """Return the edges of a row group. Raises InputError as `edge_blocks` does."""
+    """Return the edges of a row group: source and target, int64, weight, float64, if there is one; and their opposites.
+
+    Raises InputError as `edge_blocks` does.
+    """
     schema = edge_schema(weighted=weighted)
     with FORMAT.explained(group.path):
         check_types(pq.read_schema(group.path), schema)
@@ -145,6 +146,7 @@ def merge_sorted(
         weights = to_host(lengths.astype("float64"))
     target, source = keys[starts] >> VERTEX_BITS, keys[starts] & (MOST_VERTICES - 1)
     return MergedEdges(
+        vertices,
         to_host(xp.bincount(target - vertices.start, minlength=len(vertices))),
         to_host(source.astype(index)),
         weights,

@@ -174,7 +174,24 @@ class TargetRange:
 def number_edges(
     folder: EdgesFolder, known: Ids, *, rule: Rule, memory_gb: float, run: Run[Any], workers: Workers, spool: Path
 ) -> NumberedEdges:
-    """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.engines`."""
+    """Give vertices numbers in ascending order of their ids, and merge edges with the same ends.
+
+    By ``rule`` edges with the same ends get the sum of their weights, added up in ascending order, or else the
+    maximum; edges without any count 1 each. `whitewater.graphs.build.with_dask` gives equal bits.
+
+    Parameters
+    ----------
+    folder
+        The edges; where they have no direction, the opposite of each that is not a self-loop is added.
+    known
+        Ids of vertices that may have no edges, int64, ascending.
+    memory_gb
+        Memory of the host for edges under way, in GB, 0: half of what is available; what is more goes through files in
+        the folder ``spool``.
+
+    Raises ResourceError if there is not enough memory for the vertices, or for the edges of a few targets, or the
+    vertices are more than 2**32.
+    """
     groups, threads = folder.row_groups(), sum(workers.threads)
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)
@@ -278,13 +295,10 @@ def _target_ranges(
 
 def _merged(
     ranges: Sequence[TargetRange], workers: Workers, shared: dict[str, Any], *, at_once: int
-) -> Iterator[tuple[range, MergedEdges]]:
+) -> Iterator[MergedEdges]:
     """Merge the edges of ranges of targets, in ascending order, so many at once."""
     for start in range(0, len(ranges), at_once):
-        tasks = ranges[start : start + at_once]
-        results = workers.map(merge, tasks, label="merge", ordered=True, shared=shared)
-        for task, merged in zip(tasks, results, strict=True):
-            yield task.vertices, merged
+        yield from workers.map(merge, ranges[start : start + at_once], label="merge", ordered=True, shared=shared)
 
 
 def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
@@ -376,7 +390,7 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
         filled, loops = filled + written, loops + own_loops
     target = vertices.start + int(np.searchsorted(np.cumsum(counts), repeated, side="right"))
     ends = None if repeated < 0 else (int(sources[repeated]), target)
-    return MergedEdges(counts, sources[:filled], merged[:filled] if weighted else None, loops, ends)
+    return MergedEdges(vertices, counts, sources[:filled], merged[:filled] if weighted else None, loops, ends)
 
 
 def _room(edges: int, *, weighted: bool) -> KeyedEdges:

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
-from whitewater.graphs.edges_folder import LARGEST_WEIGHT
+from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch
+from whitewater.graphs.vertex_ids import ids_of, vertices_of
 from whitewater.io.folder import Files, RowGroup
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def read_edges(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
     way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
     """
     with FILES.explained(group.path), pq.ParquetFile(group.path) as file:
-        names = edge_columns(group.path, file.schema_arrow.names, settings)
+        names = settings.columns_of(group.path, file.schema_arrow.names)
         for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
             (source, target), named = ids_of([_ids(batch[name], _where(group, name), settings) for name in names[:2]])
             weights = [_weights(batch[name], _where(group, name)) for name in names[2:]]

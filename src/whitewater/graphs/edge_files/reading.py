@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +22,9 @@ import pyarrow as pa
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import parquet, text
-from whitewater.graphs.edge_files.names import Batch, merged
 from whitewater.graphs.edge_files.text import TextFile, Unit
-from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
-from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.graphs.edges_folder import Batch, EdgesFolder, EdgesWriter, finish_edges
+from whitewater.graphs.vertex_ids import Ids, merged, places_of
 from whitewater.io.folder import RowGroup
 from whitewater.tables.arrow_arrays import to_arrow
 
@@ -62,7 +61,6 @@ def edges_of_files(
         raise ConfigError(
             "pagerank.fetch.edges: layout adjacency has no weights. Set weighted to false, or layout to pairs."
         )
-    folder.mkdir(parents=True, exist_ok=True)
     with run.workers() as workers:
         of_table, table = _read_table(_opened(files.get("vertices", []), settings), settings, workers)
         known = None if table is None else table["vertex"].to_numpy()
@@ -74,14 +72,13 @@ def edges_of_files(
     if not counts["edges"] and not (vertices is not None and vertices.num_rows):
         raise InputError(f"{', '.join(files['edges'][:3])}: no edge was found, and no vertex. "
                          "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
-    finish_edges(
+    return finish_edges(
         folder,
         weighted=settings.weighted,
         directed=settings.directed,
         vertices=vertices,
-        counts={**dict.fromkeys(LINES, 0), **total(counts)},
+        counts={**dict.fromkeys((*LINES, *COUNTS), 0), **counts},
     )
-    return open_edges(folder)
 
 
 def _read_edges(
@@ -102,7 +99,8 @@ def _read_edges(
                 yield some.append_column("name", names) if is_nameless else some
 
     vertices = merged(found())
-    _check_declared(files, counts)
+    for _ in _sound(_declared(files, counts)):
+        pass
     _warn_of_unread(files, counts, settings)
     return sum(counts.values(), Counter[str]()), vertices
 
@@ -136,7 +134,7 @@ def _opened(paths: Sequence[str], settings: EdgeFiles) -> Opened:
                 return None
         return text.open_file(path, settings)
 
-    return dict(_without_faults((path, _outcome(path, work=opened)) for path in map(Path, paths)))
+    return dict(_sound((path, _outcome(path, work=opened)) for path in map(Path, paths)))
 
 
 def _read(
@@ -150,7 +148,7 @@ def _read(
     ]
     parts = list(enumerate(unit for _, unit in units))
     outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
-    return _without_faults((path, outcome) for (path, _), outcome in zip(units, outcomes, strict=True))
+    return _sound((path, outcome) for (path, _), outcome in zip(units, outcomes, strict=True))
 
 
 def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
@@ -160,37 +158,33 @@ def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | Whitewat
         return error
 
 
-def _without_faults(outcomes: Iterable[tuple[Path, Result | WhitewaterError]]) -> Iterator[tuple[Path, Result]]:
-    """Yield results with their paths; at last raise what is wrong with each file."""
-    faults: dict[Path, WhitewaterError] = {}
+def _sound(outcomes: Iterable[tuple[Path, Result | WhitewaterError]]) -> Iterator[tuple[Path, Result]]:
+    """Yield results with their paths; at last raise one error that tells what is wrong with each file, if anything."""
+    by_path: dict[Path, WhitewaterError] = {}
     for path, outcome in outcomes:
         if isinstance(outcome, WhitewaterError):
-            faults.setdefault(path, outcome)
+            by_path.setdefault(path, outcome)
         else:
             yield path, outcome
-    _raise(list(faults.values()))
-
-
-def _raise(faults: Sequence[WhitewaterError]) -> None:
-    """Raise one error that tells what is wrong with each file, if anything is."""
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
+    faults = list(by_path.values())
+    if len(faults) > 1:
         more = f"\n... and {len(faults) - _NAMED:,} more files." if len(faults) > _NAMED else ""
         raise type(faults[0])(f"{len(faults)} files cannot be read:\n" + "\n".join(map(str, faults[:_NAMED])) + more)
+    for fault in faults:
+        raise fault
 
 
-def _check_declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> None:
+def _declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> Iterator[tuple[Path, WhitewaterError]]:
     """Compare the edges of files with what these declare; what a comment says may be out of date."""
-    faults: list[WhitewaterError] = []
     for path, file in files.items():
         read = counts[path]["read"]
-        if file and file.matrix and file.matrix.entries != read:
-            faults.append(InputError(f"{path} declares {file.matrix.entries:,} entries, but has {read:,}: it is cut "
-                                     "off or was changed. Fetch it again, or correct the line of sizes."))  # fmt: skip
-        if file and file.declared is not None and file.declared != read:
+        if file is None or file.declared in {None, read}:
+            continue
+        if file.size:
+            yield path, InputError(f"{path} declares {file.declared:,} entries, but has {read:,}: it is cut off or was "
+                                   "changed. Fetch it again, or correct the line of sizes.")  # fmt: skip
+        else:
             logger.warning("%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read)
-    _raise(faults)
 
 
 def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: EdgeFiles) -> None:
@@ -211,57 +205,47 @@ def _shortened(paths: Sequence[Path]) -> str:
     return f"{paths[0]} and {len(paths) - 1} more files" if len(paths) > 1 else str(paths[0])
 
 
+def _read_vertices(part: Part, *, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
+    _, unit = part
+    return parquet.read_vertices(unit, settings) if isinstance(unit, RowGroup) else text.read_vertices(unit, settings)
+
+
 def read_part(
     part: Part, *, settings: EdgeFiles, rules: EdgeRules, folder: Path, known: Ids | None
 ) -> tuple[Counter[str], pa.Table | None]:
-    """Write the edges of a part; the same part leaves the same file whenever it runs.
+    """Write the edges of a part; see `write_part`."""
+    number, unit = part
+    batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
+    return write_part(folder, number, batches, rules=rules, known=known, weighted=settings.weighted)
+
+
+def write_part(
+    folder: Path, number: int, batches: Iterable[Batch], *, rules: EdgeRules, known: Ids | None, weighted: bool = False
+) -> tuple[Counter[str], pa.Table | None]:
+    """Write edges as a part of a folder; the same ones leave the same file whenever this runs.
 
     ``known`` are the vertices, where a table gave them. Return counts, and the vertices that the table must have
     besides the ends of edges, or for a name.
     """
     counts, vertices = Counter[str](), list[pa.Table]()
-    number, unit = part
-    batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
-    with EdgesWriter(folder, number, weighted=settings.weighted) as writer:
+    with EdgesWriter(folder, number, weighted=weighted) as writer:
         for batch in batches:
-            judged = judge(batch.source, batch.target, known, rules)
-            counts += judged.counts + batch.counts
+            kept, loops, judged = judge(batch.source, batch.target, known, rules)
+            counts += judged + batch.counts
             arrays = [batch.source, batch.target, *([] if batch.weight is None else [batch.weight])]
-            writer.add(*(arrays if judged.kept.all() else [array[judged.kept] for array in arrays]))
+            writer.add(*(arrays if kept.all() else [array[kept] for array in arrays]))
             if known is None:
-                vertices.append(_vertices(batch, [batch.source[judged.loops & ~judged.kept]]))
+                vertices.append(_vertices(batch, [batch.source[loops & ~kept]]))
             elif rules.broken == "keep":
                 table = _vertices(batch, [batch.source, batch.target])
                 vertices.append(table.filter(pa.array(places_of(table["vertex"].to_numpy(), known) < 0)))
     return counts, merged(vertices)
 
 
-def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:
-    """Return the vertices that have names, or else those that lines begin with and some ends."""
-    if batch.names is not None:
-        return batch.names
-    firsts = [] if batch.firsts is None else [batch.firsts]
-    return pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
+def judge(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> tuple[Mask, Mask, Counter[str]]:
+    """Return which rows are edges by the rules, and which are self-loops, both bool (rows,); and the counts.
 
-
-def _read_vertices(part: Part, *, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
-    _, unit = part
-    return parquet.read_vertices(unit, settings) if isinstance(unit, RowGroup) else text.read_vertices(unit, settings)
-
-
-class Judged(NamedTuple):
-    """What the rules say of rows, bool (rows,): which are edges, which are broken, which are loops; and the counts."""
-
-    kept: Mask
-    broken: Mask
-    loops: Mask
-    counts: Counter[str]
-
-
-def judge(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> Judged:
-    """Apply the rules to rows; one is broken if an end is not among the vertices, where these are known.
-
-    A broken row that is dropped is not a self-loop any more.
+    A row is broken if an end is not among the vertices, where these are known; one that is dropped is no self-loop.
     """
     broken = np.zeros(len(source), bool)
     if known is not None:
@@ -270,9 +254,12 @@ def judge(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> Judg
     loops = (source == target) & ~(broken & drop_broken)
     kept = ~((broken & drop_broken) | (loops & drop_loops))
     rows = [len(source), kept.sum(), broken.sum(), broken.sum() * drop_broken, loops.sum(), loops.sum() * drop_loops]
-    return Judged(kept, broken, loops, Counter(dict(zip(COUNTS, map(int, rows), strict=True))))
+    return kept, loops, Counter(dict(zip(COUNTS, map(int, rows), strict=True)))
 
 
-def total(counts: Counter[str]) -> dict[str, int]:
-    """Return the counts as a mapping that has all of `COUNTS`."""
-    return {**dict.fromkeys(COUNTS, 0), **counts}
+def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:
+    """Return the vertices that have names, or else those that lines begin with and some ends."""
+    if batch.names is not None:
+        return batch.names
+    firsts = [] if batch.firsts is None else [batch.firsts]
+    return pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})

@@ -23,10 +23,10 @@ import pyarrow.compute as pc
 
 from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.edge_files.names import Batch, edge_columns, ids_of, vertices_of
-from whitewater.graphs.edges_folder import LARGEST_WEIGHT
+from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch
+from whitewater.graphs.vertex_ids import ids_of, vertices_of
 from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import to_numpy
 
 if TYPE_CHECKING:
     from whitewater.graphs.config import EdgeFiles
@@ -89,14 +89,6 @@ _OUTSIDE = "an index is not from 1 to the size that the matrix declares: {line}.
 _OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
 
-class Matrix(NamedTuple):
-    """The numbers that the line ahead of the entries declares."""
-
-    rows: int
-    columns: int
-    entries: int
-
-
 @dataclass(frozen=True)
 class TextFile:
     """A file of lines, and what the lines ahead of its first row say."""
@@ -105,8 +97,8 @@ class TextFile:
     header: tuple[str, ...]  # the fields of the first line that is not a comment, where that names columns
     body: int  # where the lines of rows begin, in bytes of the text
     counts: Counter[str]  # lines ahead of these, of which are comments, empty_lines and headers
-    matrix: Matrix | None  # what a file of Matrix Market declares
-    declared: int | None  # how many edges a comment as those of SNAP tells of
+    declared: int | None  # how many edges there are, as a comment like those of SNAP or Matrix Market says
+    size: tuple[int, int] | None  # rows and columns of a file of Matrix Market
     is_doubtful: bool  # whether the first comment reads as an edge between names, such as ``%41`` and ``Java``
 
 
@@ -144,7 +136,6 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
             ahead.append(stripped)
             body += len(line)
     names = tuple(each.strip().strip(b'"').decode("utf-8", "backslashreplace") for each in row.split(separator))
-    matrix = _read_matrix(path, banner, row, settings) if banner else None
     if settings.header and not row:
         raise InputError(f"{path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again.")
     if not settings.header and names[:2] == (settings.source_column, settings.target_column):
@@ -157,12 +148,13 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
     first, *others = next(iter(comments), b"").split(separator) or [b""]
     is_doubtful = settings.ids == "text" and settings.comment == "head" and len(first.strip()) > 1
     declared = next((int(found[1]) for each in comments if (found := _EDGES_OF_SNAP.match(each))), None)
-    return TextFile(path, names if settings.header else (), body + headers * len(row), counts, matrix, declared,
+    size, declared = _read_sizes(path, banner, row, settings) if banner else (None, declared)
+    return TextFile(path, names if settings.header else (), body + headers * len(row), counts, declared, size,
                     is_doubtful and 1 <= len(others) < _FIELDS)  # fmt: skip
 
 
-def _read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> Matrix:
-    """Return what the line of the sizes declares; ``banner`` is the first line of the file.
+def _read_sizes(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> tuple[tuple[int, int], int]:
+    """Return rows and columns of a matrix, and its entries, from their line; ``banner`` is the first of the file.
 
     Raises InputError if the matrix is not a list of real weights, or a line is not of the format, and ConfigError if
     the settings are not those of the matrix.
@@ -188,7 +180,7 @@ def _read_matrix(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -
             found, wanted_value = (str(each).lower() for each in (getattr(settings, name), value))
             raise ConfigError(f"{path} is a {' '.join(words)} matrix, but pagerank.fetch.edges.{name} is {found}. Set "
                               f"it to {wanted_value}.")  # fmt: skip
-    return Matrix(rows, columns, entries)
+    return (rows, columns), entries
 
 
 def units(file: TextFile) -> list[Unit]:
@@ -203,24 +195,24 @@ def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
     not finite and above 0, or the file is damaged.
     """
     file = unit.file
-    columns = edge_columns(file.path, file.header, settings) if file.header else ()
-    places = [file.header.index(name) for name in columns] or list(range(2 + settings.weighted))
+    names = settings.columns_of(file.path, file.header) if file.header else ()
+    places = [file.header.index(name) for name in names] or list(range(2 + settings.weighted))
     for block in _blocks(unit, settings):
         if settings.layout == "adjacency":
-            ids = block.ids(np.arange(len(block.fields)))
-            is_target = np.ones(len(ids), bool)
-            is_target[block.starts] = False
-            ends = np.repeat(block.starts, block.sizes - 1), np.flatnonzero(is_target), block.starts
-            (source, target, firsts), names = ids_of([ids.take(to_arrow(each)) for each in ends])
-            yield Batch(source, target, None, firsts, names, block.counts())
+            fields, rows = block.rows.values, to_numpy(pc.list_parent_indices(block.rows))
+            block.refuse(to_numpy(pc.binary_length(fields)) == 0, _MISSING, rows)
+            [ids], named = ids_of([block.ids(fields, rows)])
+            starts = to_numpy(block.rows.offsets)[:-1]
+            source, target = np.repeat(ids[starts], block.sizes - 1), np.delete(ids, starts)
+            yield Batch(source, target, None, ids[starts], named, block.counts())
         else:
             block.check_sizes(max(places))
-            (source, target), names = ids_of([block.ids(block.starts + place) for place in places[:2]])
-            if file.matrix:
-                rows, columns_ = file.matrix.rows, file.matrix.columns
-                block.refuse((source < 1) | (source > rows) | (target < 1) | (target > columns_), _OUTSIDE)
-            weight = block.weights(block.starts + places[2]) if settings.weighted else None
-            yield Batch(source, target, weight, None, names, block.counts(len(places)))
+            (source, target), named = ids_of([block.ids(block.fields(place)) for place in places[:2]])
+            if file.size:
+                beyond = (source > file.size[0]) | (target > file.size[1])
+                block.refuse(beyond | (source < 1) | (target < 1), _OUTSIDE)
+            weight = block.weights(block.fields(places[2])) if settings.weighted else None
+            yield Batch(source, target, weight, None, named, block.counts(len(places)))
 
 
 def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
@@ -234,7 +226,7 @@ def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[p
     counts, tables = Counter[str](), []
     for block in _blocks(unit, settings):
         block.check_sizes(0)
-        vertices, named = block.ids(block.starts), block.sizes > 1
+        vertices, named = block.ids(block.fields(0)), block.sizes > 1
         if named.any() and settings.ids == "text":
             raise InputError(f"{unit.file.path}: ids are text and have a name besides. Leave the second field out: an "
                              "id of text is the name of its vertex.")  # fmt: skip
@@ -243,7 +235,7 @@ def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[p
                              "Give all a name, or none.")  # fmt: skip
         counts += block.counts(2) + Counter(rows=len(vertices))
         if len(vertices):
-            tables.append(vertices_of(vertices, block.texts(block.starts + 1) if named.any() else None))
+            tables.append(vertices_of(vertices, block.fields(1) if named.any() else None))
     return counts, tables
 
 
@@ -262,8 +254,8 @@ def _blocks(unit: Unit, settings: EdgeFiles) -> Iterator[_Block]:
 class _Block:
     """Whole lines, which begin at ``offset`` of the text of the file.
 
-    Lines that are neither empty nor comments are rows: ``at`` are their places among the lines, ``starts`` and
-    ``sizes`` where the fields of each begin and how many it has, all int64 (rows,); ``fields`` are those of all rows.
+    Lines that are neither empty nor comments are ``rows``, lists of fields; ``at`` are their places among the lines,
+    and ``sizes`` how many fields each has, int64 (rows,).
     """
 
     def __init__(self, file: TextFile, settings: EdgeFiles, offset: int, data: bytes) -> None:
@@ -280,9 +272,8 @@ class _Block:
             self._comments = is_comment.true_count
             is_row = pc.and_not(is_row, is_comment)
         self.at = to_numpy(pc.indices_nonzero(is_row)).astype(np.int64)
-        cut = self._cut(lines.filter(is_row))
-        self.fields, ends = cut.values.view(pa.string()), to_numpy(cut.offsets).astype(np.int64)
-        self.starts, self.sizes = ends[:-1], np.diff(ends)
+        self.rows = self._cut(lines.filter(is_row))
+        self.sizes = to_numpy(pc.list_value_length(self.rows)).astype(np.int64)
 
     def _check_text(self) -> None:
         """Refuse carriage returns within lines, and names that are not UTF-8."""
@@ -312,7 +303,8 @@ class _Block:
             cut = pc.split_pattern(lines, separator)
             return pa.ListArray.from_arrays(cut.offsets, self._trimmed(cut.values))
         rows = zip(self.at.tolist(), lines.view(pa.binary()).to_pylist(), strict=True)
-        return pa.array([self._quoted(at, line) for at, line in rows], pa.list_(pa.binary()))
+        cut = pa.array([self._quoted(at, line) for at, line in rows], pa.list_(pa.binary()))
+        return pa.ListArray.from_arrays(cut.offsets, cut.values.view(pa.string()))
 
     def _quoted(self, at: int, line: bytes) -> list[bytes]:
         fields, position, comma = list[bytes](), 0, b","
@@ -330,15 +322,14 @@ class _Block:
         self.refuse(self.sizes <= last, _MISSING)
         self.refuse(self.sizes > (len(self._file.header) or _FIELDS), _TOO_MANY)
 
-    def texts(self, places: Array) -> pa.Array:
-        """Return the fields at places; none may be empty."""
-        texts = self.fields.take(to_arrow(places))
-        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING, places)
+    def fields(self, place: int) -> pa.Array:
+        """Return the field of each row at a place; none may be empty."""
+        texts = pc.list_element(self.rows, place)
+        self.refuse(to_numpy(pc.binary_length(texts)) == 0, _MISSING)
         return texts
 
-    def ids(self, places: Array) -> pa.Array:
-        """Return the fields at places as ids: names, or int64."""
-        texts = self.texts(places)
+    def ids(self, texts: pa.Array, rows: Array | None = None) -> pa.Array:
+        """Return fields, one of each row or of the ``rows`` given, as ids: names, or int64."""
         if self._settings.ids == "text":
             return texts
         # Arrow also takes integers that are hexadecimal, and none with a plus.
@@ -346,14 +337,13 @@ class _Block:
             with suppress(pa.ArrowInvalid):
                 return texts.cast(pa.int64())
         words = texts.view(pa.binary()).to_pylist()
-        self.refuse([_INTEGER.fullmatch(each) is None for each in words], _NO_INTEGER, places)
+        self.refuse([_INTEGER.fullmatch(each) is None for each in words], _NO_INTEGER, rows)
         large = (len(each.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(each) < 2**63 for each in words)
-        self.refuse(list(large), _TOO_LARGE, places)
+        self.refuse(list(large), _TOO_LARGE, rows)
         return pa.array(map(int, words), pa.int64())
 
-    def weights(self, places: Array) -> Array:
-        """Return the fields at places as weights, float64."""
-        texts = self.texts(places)
+    def weights(self, texts: pa.Array) -> Array:
+        """Return fields, one of each row, as weights, float64."""
         try:
             weights = to_numpy(texts.cast(pa.float64()))
         except pa.ArrowInvalid:
@@ -371,12 +361,11 @@ class _Block:
             unread_fields=int((self.sizes > read).sum()),
         )
 
-    def refuse(self, wrong: Array | Sequence[bool], fault: str, places: Array | None = None) -> None:
-        """Raise the error that names the first that is wrong, if any is: of rows, or of fields at places."""
+    def refuse(self, wrong: Array | Sequence[bool], fault: str, rows: Array | None = None) -> None:
+        """Raise the error that names the first that is wrong, if any is: of all rows, or of fields of ``rows``."""
         if np.any(wrong):
             first = int(np.argmax(wrong))
-            row = first if places is None else np.searchsorted(self.starts, places[first], side="right") - 1
-            line = int(self.at[row])
+            line = int(self.at[first if rows is None else rows[first]])
             raise self._error(line, (fault in _OF_FIELDS and self._other_cause(line)) or fault)
 
     def _line(self, at: int) -> bytes:

@@ -27,14 +27,14 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from whitewater.engines import Array, Device
-from whitewater.errors import InputError, ResourceError
+from whitewater.engines import Array, Device, memory
+from whitewater.errors import InputError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
@@ -54,20 +54,6 @@ ROUNDING = 2.0**-50
 SMALL_EDGES = 1 << 20
 # Vectors in memory at once: ranks, shares, sums, strengths, and the rows of a personalization or of the result.
 VECTORS = 5
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """An iteration: by how much it changed the ranks, in L1, and the rank of dangling vertices before it.
-
-    ``error_bound`` bounds the L1 distance of the ranks to the fixed point: by every definition the recurrence is a
-    contraction by *d* (Banach's fixed-point theorem), and each iteration adds a rounding error.
-    """
-
-    iteration: int
-    l1_change: float
-    error_bound: float
-    dangling_rank: float
 
 
 @dataclass(frozen=True)
@@ -116,14 +102,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """The ranks, float64 (vertices,) on the host, the iterations, and whether these started from cuGraph's ranks."""
+    """The ranks, float64 (vertices,) on the host, a record of each iteration, and whether cuGraph's were first."""
 
     ranks: npt.NDArray[np.float64]
-    iterations: list[Iteration]
+    log: list[dict[str, Any]]
     from_cugraph: bool = False
 
 
-def solve(run: Run[Pagerank], problem: Problem) -> Solution:
+def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[np.float64] | None = None) -> Solution:
     """Run power iteration: on the CPU in this process, unless a cluster is attached, or on one GPU.
 
     If there are several GPUs and cuGraph cannot hold the graph on one, it computes the initial ranks on all of them.
@@ -131,9 +117,11 @@ def solve(run: Run[Pagerank], problem: Problem) -> Solution:
     Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
     the memory of a GPU.
     """
-    runs_here = problem.device.name == "cpu" and not run.cluster_settings.attached
-    with run.workers(small=runs_here or problem.folder.edges < SMALL_EDGES) as workers:
-        problem = replace(problem, threads=min(workers.threads))
+    if not folder.vertices:
+        return Solution(np.zeros(0), [])
+    runs_here = run.device.name == "cpu" and not run.cluster_settings.attached
+    with run.workers(small=runs_here or folder.edges < SMALL_EDGES) as workers:
+        problem = Problem(folder, run.settings, personalization, run.device, min(workers.threads))
         start = None
         if problem.starts_from_cugraph and len(workers.threads) > 1:
             start = ranks_beyond_one_gpu(problem, workers)
@@ -147,11 +135,11 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
     from_cugraph = ranks is not None
     in_edges = prepare_in_edges(device, edges, threads=problem.threads)
     restart = np.array([1 / problem.folder.vertices]) if problem.personalization is None else problem.personalization
-    ranks, iterations = power_iteration(
+    ranks, log = power_iteration(
         in_edges.pull, problem.settings, device, start=ranks,
         strength=device.to_device(problem.strength()), restart=device.to_device(restart),
     )  # fmt: skip
-    return Solution(device.to_host(ranks), iterations, from_cugraph)
+    return Solution(device.to_host(ranks), log, from_cugraph)
 
 
 def _load(problem: Problem) -> Edges:
@@ -159,12 +147,12 @@ def _load(problem: Problem) -> Edges:
     edges, device = problem.edges, problem.device
     if device.name == "cpu":
         return edges
-    free, needed = device.free_memory(), edges.nbytes + VECTORS * 8 * problem.folder.vertices
-    if needed > free:
-        raise ResourceError(
-            f"{problem.folder.path}: {len(edges.sources):,} edges and the ranks need about {needed / 1e9:.1f} GB of "
-            f"GPU memory, but {free / 1e9:.1f} GB are free. Use a GPU with more memory, or set device=cpu."
-        )
+    memory.forecast(
+        edges.nbytes + VECTORS * 8 * problem.folder.vertices,
+        device=device,
+        what=f"PageRank of {len(edges.sources):,} edges",
+        remedy="Use a GPU with more memory, or set device=cpu.",
+    )
     return edges_to_device(device, edges)
 
 
@@ -194,7 +182,7 @@ def _cugraph_ranks(problem: Problem, edges: Edges) -> Array | None:
 
 def power_iteration(
     pull: Pull, settings: Pagerank, device: Device, *, strength: Array, restart: Array, start: Array | None = None
-) -> tuple[Array, list[Iteration]]:
+) -> tuple[Array, list[dict[str, Any]]]:
     """Iterate to the tolerance, or a number of times, as the definition says.
 
     Parameters
@@ -210,16 +198,18 @@ def power_iteration(
     Returns
     -------
     tuple
-        The ranks, float64 (vertices,), and a record of each iteration.
+        The ranks, float64 (vertices,), and of each iteration its number, by how much it changed the ranks, in L1, the
+        bound on their L1 distance to the fixed point, and the rank of dangling vertices before it. By every definition
+        the recurrence is a contraction by *d* (Banach's fixed-point theorem); each iteration adds a rounding error.
     """
     fixed_count, damping, xp, size = settings.definition == "graphalytics", settings.damping, device.xp, len(strength)
     # Of a size that suits the device. Totals are added up slice by slice, so that they do not depend on the workers.
     slices = [slice(first, first + device.slice_rows) for first in range(0, size, device.slice_rows)]
     ranks = xp.broadcast_to(restart, (size,)).copy() if start is None else start
     shares, sums = xp.empty_like(ranks), xp.empty_like(ranks)
-    iterations: list[Iteration] = []
+    log: list[dict[str, Any]] = []
     logged_at = time.monotonic()
-    while len(iterations) < (settings.iterations if fixed_count else settings.maximum_iterations):
+    while len(log) < (settings.iterations if fixed_count else settings.maximum_iterations):
         dangling_ranks, changes = [], []
         for part in slices:
             xp.divide(ranks[part], strength[part], out=shares[part])
@@ -235,7 +225,7 @@ def power_iteration(
             changes.append(xp.abs(next_ranks - ranks[part]).sum())
         change = math.fsum(map(float, changes))
         bound = (damping * change + ROUNDING) / (1 - damping)
-        iterations.append(Iteration(len(iterations) + 1, change, bound, dangling))
+        log.append({"iteration": len(log) + 1, "l1_change": change, "error_bound": bound, "dangling_rank": dangling})
         ranks, sums = sums, ranks
         if not fixed_count and bound <= settings.tolerance:
             break
@@ -243,7 +233,7 @@ def power_iteration(
             logged_at = time.monotonic()
             # The bound shrinks by about the same factor in each iteration.
             done = math.log(bound) / math.log(settings.tolerance)
-            progress = len(iterations) / settings.iterations if fixed_count else max(0.0, min(done, 1.0))
+            progress = len(log) / settings.iterations if fixed_count else max(0.0, min(done, 1.0))
             extra = {"progress": progress}
-            logger.info("iteration %d: at most %.2g from the exact ranks", len(iterations), bound, extra=extra)
-    return ranks, iterations
+            logger.info("iteration %d: at most %.2g from the exact ranks", len(log), bound, extra=extra)
+    return ranks, log

@@ -1,7 +1,6 @@
 """Step `communities`: weakly connected components, communities by modularity, and the table of all vertices."""
 
 import logging
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,9 @@ import numpy.typing as npt
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError, ResourceError
-from whitewater.graphs.communities import communities_bytes, components, find_communities
-from whitewater.graphs.graph_folder import Edges, GraphFolder, open_graph
+from whitewater.graphs import communities as on_cpu
+from whitewater.graphs.communities import Groups, Labels
+from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.pagerank.solving import SMALL_EDGES
 from whitewater.io.folder import Files
 from whitewater.io.store import write_json
@@ -23,20 +23,10 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.pagerank.config import Communities
 
 logger = logging.getLogger(__name__)
-Labels = npt.NDArray[np.int64]
 SIZES_LISTED = 1000
 RANKS = Files(remedy="Run the step rank again.")
-# Vectors in memory at once, of 8 bytes per vertex: columns of the table, and temporary ones of `numbered_by_size`.
+# Vectors in memory at once, of 8 bytes per vertex: columns of the table, and temporary ones of their numbering by size.
 VECTORS = 12
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The component and the community of each vertex, int64 (vertices,), numbered by size; -1 if none were sought."""
-
-    components: Labels
-    communities: Labels
-    modularity: float | None
 
 
 def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Output, summary: Output) -> None:
@@ -65,7 +55,7 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
     """
     edges = folder.in_edges()
     if settings.method == "none":
-        return Groups(numbered_by_size(components(edges)), np.full(folder.vertices, -1), None)
+        return Groups(on_cpu.components(edges), np.full(folder.vertices, -1), None)
     if device.name == "gpu":
         from whitewater.graphs.library_gpu import MAXIMUM_EDGES, cugraph_bytes, cugraph_groups, fits_cugraph
 
@@ -76,10 +66,8 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
                 f"{free / 1e9:.1f} GB are free, and cuGraph takes {MAXIMUM_EDGES // 2:,} edges at most on one GPU. "
                 "Use more GPUs, set communities.method to none, or device=cpu."
             )
-        return _groups_by_size(*cugraph_groups(edges, **_options(settings)))
-    labels = numbered_by_size(find_communities(edges, **_options(settings)))
-    quality = modularity(edges, labels, resolution=settings.resolution)
-    return Groups(numbered_by_size(components(edges)), labels, quality)
+        return cugraph_groups(edges, **_options(settings))
+    return on_cpu.find_groups(edges, **_options(settings))
 
 
 def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
@@ -88,7 +76,7 @@ def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device,
         from whitewater.graphs.library_gpu import groups_beyond_one_gpu
 
         if groups := groups_beyond_one_gpu(folder, workers, device, **_options(settings)):
-            return _groups_by_size(*groups)
+            return groups
     find = partial(find_groups, settings=settings, device=device)
     return next(workers.map(find, [folder], label="components and communities"))
 
@@ -97,45 +85,12 @@ def _options(settings: Communities) -> dict[str, Any]:
     return settings.model_dump(include={"method", "resolution", "seed"})
 
 
-def _groups_by_size(components: Labels, communities: Labels, modularity: float) -> Groups:
-    return Groups(numbered_by_size(components), numbered_by_size(communities), modularity)
-
-
-def numbered_by_size(labels: Labels) -> Labels:
-    """Return labels renumbered by descending size of their group; groups of equal size by their first vertex."""
-    _, first, inverse, sizes = np.unique(labels, return_index=True, return_inverse=True, return_counts=True)
-    numbers = np.empty(len(first), np.int64)
-    numbers[np.lexsort((first, -sizes))] = np.arange(len(first))
-    return numbers[inverse]
-
-
-def modularity(edges: Edges, communities: Labels, *, resolution: float) -> float:
-    """Return the modularity of communities, numbered from 0: at most 1; 0 for no edges. Edges count as undirected.
-
-    *W* is the sum of all weights, ``inside[c]`` the sum for edges within community *c*, and ``strength[c]`` the sum of
-    the weighted degrees of its vertices, where a self-loop counts twice::
-
-        Q = sum over c of inside[c] / W - resolution * (strength[c] / (2 W)) ** 2
-
-    Source: M. E. J. Newman: Modularity and community structure in networks, PNAS 103 (2006); resolution: J. Reichardt,
-    S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
-    """
-    count = int(communities.max(initial=-1)) + 1
-    source, target = communities[edges.sources], np.repeat(communities, np.diff(edges.offsets))
-    weights = np.ones(len(source)) if edges.weights is None else edges.weights
-    within = source == target
-    inside = np.bincount(target[within], weights[within], minlength=count)
-    strength = np.bincount(target, weights, minlength=count) + np.bincount(source, weights, minlength=count)
-    total = strength.sum() / 2
-    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2)) if total else 0.0
-
-
 def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
     """Refuse what will not fit into host memory; return about how many bytes it takes. GPU memory is checked later."""
     needed = VECTORS * 8 * folder.vertices
     groups, remedy = "components", "Use a machine with more memory."
     if settings.method != "none":
-        needed += 0 if device.name == "gpu" else communities_bytes(folder.in_edges())
+        needed += 0 if device.name == "gpu" else on_cpu.communities_bytes(folder.in_edges())
         groups, remedy = f"components and {settings.method} communities", "Set communities.method to none."
     what = f"{groups} of {folder.vertices:,} vertices and {folder.edges:,} edges"
     workers.forecast(Device(), a_task=needed, tasks=1, what=what, remedy=remedy)

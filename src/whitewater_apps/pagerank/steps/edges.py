@@ -11,10 +11,9 @@ import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
-from whitewater.graphs.edge_files.names import SCHEMA, merged
-from whitewater.graphs.edge_files.reading import edges_of_files, judge, total
-from whitewater.graphs.edges_folder import EdgesFolder, EdgesWriter, finish_edges, open_edges
-from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.graphs.edge_files.reading import COUNTS, edges_of_files, write_part
+from whitewater.graphs.edges_folder import Batch, EdgesFolder, finish_edges
+from whitewater.graphs.vertex_ids import SCHEMA, Ids, merged, places_of
 from whitewater.io.places import check_fetched
 from whitewater.io.store import read_json
 from whitewater.script import main
@@ -59,16 +58,15 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     Raises InputError if a folder cannot be read, or there is no document, and IntegrityError if two documents have the
     same id, or the source of a link is not a document.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     vertices = _vertices(documents)
     if not vertices.num_rows:
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
     shared = {"documents": ids, "aliases": _aliases(documents, ids), "rules": run.settings, "folder": folder}
-    counts = Counter[str](redirected=0)
     groups = LINKS.parts(links)
     parts = [groups[start : start + _GROUPS_PER_PART] for start in range(0, len(groups), _GROUPS_PER_PART)]
+    counts = Counter[str]()
     with run.workers() as workers:
 
         def named() -> Iterator[pa.Table]:
@@ -76,15 +74,16 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
             tasks = list(enumerate(parts))
             for of_part, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
                 counts.update(of_part)
-                yield targets
+                yield from [] if targets is None else [targets]
 
-        finish_edges(folder, weighted=False, directed=True, vertices=merged(named()), counts=total(counts))
-    return open_edges(folder)
+        table = merged(named())
+    return finish_edges(folder, weighted=False, directed=True, vertices=table,
+                        counts={**dict.fromkeys((*COUNTS, "redirected"), 0), **counts})  # fmt: skip
 
 
 def read_links(
     part: "tuple[int, list[RowGroup]]", *, documents: Ids, aliases: tuple[Ids, Ids], rules: EdgeRules, folder: Path
-) -> tuple[Counter[str], pa.Table]:
+) -> tuple[Counter[str], pa.Table | None]:
     """Write the edges of row groups of links; return the counts, and id and URL of broken targets that are kept.
 
     The ids of ``documents``, and of ``aliases``, with the document of each, ascend.
@@ -96,24 +95,21 @@ def read_links(
         resolved[places >= 0] = aliases[1][places[places >= 0]]
         return resolved
 
-    number, groups = part
-    counts, names = Counter[str](), [SCHEMA.empty_table()]
-    keep = rules.broken == "keep"
-    with EdgesWriter(folder, number, weighted=False) as writer:
+    def batches() -> Iterator[Batch]:
         for group in groups:
-            table = LINKS.read_group(group, ["source", "target", *(["target_url"] if keep else [])])
+            table = LINKS.read_group(group, ["source", "target", "target_url"][: 2 + (rules.broken == "keep")])
             original = np.array(table["target"])
             source, target = resolve(np.array(table["source"])), resolve(original)
-            unknown_sources = source[places_of(source, documents) < 0]
-            if len(unknown_sources):
-                raise IntegrityError(f"a link comes from page {unknown_sources[0]}, which is not a document. {_REMEDY}")
-            links = judge(source, target, documents, rules)
-            counts.update(links.counts, redirected=int((target != original).sum()))
-            writer.add(source[links.kept], target[links.kept])
-            if keep:
-                urls = table["target_url"].filter(pa.array(links.broken)).cast(pa.string())
-                names.append(pa.table([target[links.broken], urls], names=SCHEMA.names).cast(SCHEMA))
-    return counts, merged(names)
+            unknown = source[places_of(source, documents) < 0]
+            if len(unknown):
+                raise IntegrityError(f"a link comes from page {unknown[0]}, which is not a document. {_REMEDY}")
+            names = None
+            if rules.broken == "keep":
+                names = pa.table([target, table["target_url"].cast(pa.string())], names=SCHEMA.names).cast(SCHEMA)
+            yield Batch(source, target, names=names, counts=Counter(redirected=int((target != original).sum())))
+
+    number, groups = part
+    return write_part(folder, number, batches(), rules=rules, known=documents)
 
 
 def _vertices(documents: Path) -> pa.Table:

@@ -1,7 +1,6 @@
 """Step `rank`: the rank of each vertex, by one of three definitions, in float64."""
 
 import logging
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from whitewater.errors import IntegrityError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, open_graph
 from whitewater.graphs.pagerank.personalization import read_personalization
-from whitewater.graphs.pagerank.solving import VECTORS, Problem, Solution, solve
+from whitewater.graphs.pagerank.solving import VECTORS, Solution, solve
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -33,8 +32,13 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     not enough memory.
     """
     folder = open_graph(graph)
-    forecast_bytes = _forecast(folder, run.settings)
-    solution = _solve(run, folder)
+    # Edges do not count: they are mapped.
+    needed = 8 * folder.vertices * (VECTORS + 2 * bool(run.settings.personalization))
+    memory.forecast(needed, what=f"PageRank of {folder.vertices:,} vertices and {folder.edges:,} edges",
+                    remedy="Use a machine with more memory.")  # fmt: skip
+    path = run.settings.personalization
+    chosen = read_personalization(Path(path).expanduser(), folder) if path and folder.vertices else None
+    solution = solve(run, folder, chosen)
     summary = _summary(solution, folder, run.settings)
     _check(solution, summary, run.settings)
     table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(solution.ranks)})
@@ -42,47 +46,26 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     write_json(convergence, summary)
     run.note(
         **{name: summary[name] for name in ("definition", "vertices", "edges", "start", "iterations", "error_bound")},
-        forecast_memory_bytes=forecast_bytes,
+        forecast_memory_bytes=needed,
     )
-    count = len(solution.iterations)
-    logger.info("%d iterations, %s vertices, %s edges", count, f"{folder.vertices:,}", f"{folder.edges:,}")
-
-
-def _forecast(folder: GraphFolder, settings: Pagerank) -> int:
-    """Refuse a graph whose vectors do not fit into memory; return their bytes. Edges do not count: they are mapped."""
-    vectors = VECTORS + (2 if settings.personalization else 0)
-    needed = 8 * vectors * folder.vertices
-    memory.forecast(
-        needed,
-        what=f"PageRank of {folder.vertices:,} vertices and {folder.edges:,} edges",
-        remedy="Use a machine with more memory.",
-    )
-    return needed
-
-
-def _solve(run: Run[Pagerank], folder: GraphFolder) -> Solution:
-    if not folder.vertices:
-        return Solution(np.zeros(0), [])
-    path = run.settings.personalization
-    personalization = read_personalization(Path(path).expanduser(), folder) if path else None
-    return solve(run, Problem(folder, run.settings, personalization, run.device, run.threads))
+    logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
 
 
 def _summary(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
-    last = solution.iterations[-1] if solution.iterations else None
+    bound = solution.log[-1]["error_bound"] if solution.log else None
     return {
         "definition": settings.definition,
         "damping": settings.damping,
         "tolerance": settings.tolerance,
         "start": "cugraph" if solution.from_cugraph else "personalization" if settings.personalization else "uniform",
-        "iterations": len(solution.iterations),
-        "converged": last is None or last.error_bound <= settings.tolerance,
-        "error_bound": last and last.error_bound,
+        "iterations": len(solution.log),
+        "converged": bound is None or bound <= settings.tolerance,
+        "error_bound": bound,
         "sum": float(np.sum(solution.ranks)),
         "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
         "vertices": folder.vertices,
         "edges": folder.edges,
-        "log": [asdict(iteration) for iteration in solution.iterations],
+        "log": solution.log,
     }
 
 
@@ -95,7 +78,7 @@ def _check(solution: Solution, summary: dict[str, Any], settings: Pagerank) -> N
     if settings.definition != "graphalytics" and not summary["converged"]:
         bound = summary["error_bound"]
         raise IntegrityError(
-            f"after {len(solution.iterations)} iterations the ranks are within {bound:.3g} of the exact ones, but "
+            f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
             f"pagerank.rank.tolerance is {settings.tolerance:g}. Set pagerank.rank.maximum_iterations higher, "
             f"or the tolerance above {bound:.3g}."
         )

@@ -14,7 +14,6 @@ import numpy as np
 
 from whitewater.engines import Array, memory
 from whitewater.errors import ConfigError, InputError
-from whitewater.graphs.build.engines import number_edges
 from whitewater.graphs.edges_folder import open_edges
 from whitewater.graphs.graph_folder import write_graph
 from whitewater.graphs.vertex_ids import Ids, places_of
@@ -56,20 +55,27 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
         TemporaryDirectory(prefix="under-way-", dir=graph) as spool,
         run.workers(small=folder.edges << (not folder.directed) < SMALL) as workers,
     ):
-        numbered = number_edges(
-            folder, known, rule=rule, memory_gb=run.settings.memory_gb, run=run, workers=workers, spool=Path(spool)
-        )
+        if run.engine == "dask":
+            from whitewater.graphs.build import with_dask
+
+            numbered = with_dask.number_edges(folder, known, rule=rule, run=run, workers=workers)
+        else:
+            from whitewater.graphs.build import with_kernels
+
+            numbered = with_kernels.number_edges(
+                folder, known, rule=rule, memory_gb=run.settings.memory_gb, run=run, workers=workers, spool=Path(spool)
+            )
         loops = 0
 
         def rows() -> Iterator[tuple[int, Array, Array, Array | None]]:
             nonlocal loops
-            for vertices, merged in numbered.ranges:
+            for merged in numbered.ranges:
                 if merged.repeated is not None and folder.weighted and rule == "drop":
                     source, target = numbered.ids[[*merged.repeated]].tolist()
                     raise ConfigError("pagerank.renumber.duplicates is 'drop', but edges have weights, and there are "
                                       f"several from {source} to {target}: set it to sum or maximum.")  # fmt: skip
                 loops += merged.loops
-                yield vertices.start, merged.counts, merged.sources, merged.weights
+                yield merged.vertices.start, merged.counts, merged.sources, merged.weights
 
         names = _names(table, numbered.ids) if folder.named else None
         written = write_graph(

@@ -10,11 +10,16 @@ Blocks of pages have random numbers of their own, so texts do not depend on how 
 
 import csv
 import logging
+import zlib
+from base64 import b32encode
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha1
+from http import HTTPStatus
 from itertools import chain, pairwise
 from typing import Any
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +28,6 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Simulate
 from whitewater_apps.pagerank.synthetic import html, sites
-from whitewater_apps.pagerank.synthetic.archive import record_of
 from whitewater_apps.pagerank.synthetic.linking import draw_links, draw_out_degrees
 from whitewater_apps.pagerank.synthetic.words import (
     Numbers,
@@ -38,6 +42,7 @@ logger = logging.getLogger(__name__)
 Flags = npt.NDArray[np.bool_]
 
 BLOCK_PAGES = 1000
+DATE = "1998-04-14T00:00:00Z"
 HTML = "text/html; charset=utf-8"
 # Times the mean that a page is long: one page that no query is about, and those that a query by subject is about.
 LARGE, EVEN = 50.0, 1.0
@@ -213,22 +218,19 @@ def _of_block(web: Web, block: range, *, settings: Simulate) -> Iterator[bytes]:
             said.setdefault(page, []).append(question.sentence)
     for page, paragraphs, links in zip(block, texts, _links(web, block, random=random), strict=True):
         own = {name: values[page] for name, values in web.features.items()}
-        copy, encoding = web.duplicates.get(page), html.ENCODINGS[own["encoding"]]
+        copy = web.duplicates.get(page)
         body = html.write_html(
             f"{' '.join(web.titles[page]).capitalize()} | {web.topics[web.topic[page]].capitalize()}",
             # What a page says because of the queries stands before its last paragraph.
             [*paragraphs[:-1], *said.get(page, ()), paragraphs[-1]],
             links,
-            encoding,
+            own,
             base=_base(web, page).url if own["base_pages"] else "",
             canonical=web.pages[page].url if copy and copy.canonical else "",
-            nofollow=own["nofollow_pages"],
-            traps=own["trap_pages"],
             picture=len(web.source) > 0 and page == web.source[0],
-            fault=html.FAULTS[own["fault"]] if own["fault"] >= 0 else "",
         )
         for address in (web.pages[page], copy.address) if copy else (web.pages[page],):
-            yield record_of(address.url, body, content_type=encoding.content_type)
+            yield record_of(address.url, body, content_type=html.ENCODINGS[own["encoding"]].content_type)
 
 
 def _links(web: Web, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
@@ -264,6 +266,32 @@ def _of_the_rest(web: Web) -> Iterator[bytes]:
         body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
         yield record_of(address.url, body, status=404, content_type=HTML)
     yield record_of(web.places[-1].url, html.PICTURE, content_type="image/png")
+
+
+def record_of(url: str, body: bytes, *, status: int = 200, content_type: str, location: str = "") -> bytes:
+    """Return the record of a response in WARC 1.0: a member of gzip, which does not differ from run to run."""
+    response = {"Content-Type": content_type, "Content-Length": len(body)}
+    response |= {"Location": location} if location else {}
+    block = _head(f"HTTP/1.1 {status} {HTTPStatus(status).phrase}", response) + body
+    record = {
+        "WARC-Record-ID": f"<urn:uuid:{uuid5(NAMESPACE_URL, url)}>",
+        "WARC-Date": DATE,
+        "WARC-Type": "response",
+        "WARC-Target-URI": url,
+        "WARC-Payload-Digest": _digest(body),
+        "WARC-Block-Digest": _digest(block),
+        "Content-Type": "application/http; msgtype=response",
+        "Content-Length": len(block),
+    }
+    return zlib.compress(_head("WARC/1.0", record) + block + b"\r\n\r\n", 9, wbits=16 + zlib.MAX_WBITS)
+
+
+def _head(first: str, fields: Mapping[str, object]) -> bytes:
+    return "\r\n".join([first, *(f"{name}: {value}" for name, value in fields.items()), "", ""]).encode()
+
+
+def _digest(data: bytes) -> str:
+    return f"sha1:{b32encode(sha1(data, usedforsecurity=False).digest()).decode()}"
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The parts of the generated web: words, sites, links, dirt, HTML, the archive."""
+"""The parts of the generated web: words, sites, links, dirt, HTML."""

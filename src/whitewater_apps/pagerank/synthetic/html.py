@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -103,24 +103,14 @@ def write_href(address: Address, base: Address, spelling: Spelling) -> str:
     return path + end
 
 
-def write_html(
-    title: str,
-    paragraphs: Sequence[str],
-    links: Sequence[Link],
-    encoding: Encoding,
-    *,
-    base: str,
-    canonical: str,
-    nofollow: bool,
-    traps: bool,
-    picture: bool,
-    fault: str,
-) -> bytes:
+def write_html(title: str, paragraphs: Sequence[str], links: Sequence[Link], features: Mapping[str, Any], *, base: str,
+               canonical: str, picture: bool) -> bytes:  # fmt: skip
     """Return the bytes of a page; what its encoding lacks is written as character references.
 
-    ``base`` and ``canonical`` are URLs, empty where the page says nothing of them, and ``fault`` one of `FAULTS` or
-    empty.
+    ``features`` are those of `Web` that the page has; ``base`` and ``canonical`` are URLs, empty where the page says
+    nothing of them.
     """
+    encoding, fault = ENCODINGS[features["encoding"]], FAULTS[features["fault"]] if features["fault"] >= 0 else ""
     unclosed = fault == "unclosed"
     quote = "" if fault == "unquoted" else '"'
     items = "".join(
@@ -134,9 +124,9 @@ def write_html(
         f"<title>{escape(title)}</title>\n",
         f'<base href="{base}">\n' if base else "",
         f'<link rel="canonical" href="{canonical}">\n' if canonical else "",
-        '<meta name="robots" content="nofollow">\n' if nofollow else "",
+        '<meta name="robots" content="nofollow">\n' if features["nofollow_pages"] else "",
         f"</head>\n<body>\n<h1>{escape(title)}</h1>\n",
-        TRAPS if traps else "",
+        TRAPS if features["trap_pages"] else "",
         "<b>" if unclosed else "",
         *(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in paragraphs),
         f'<img src="{PICTURE_PATH}" alt="">\n' if picture else "",
