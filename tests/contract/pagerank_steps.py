@@ -108,7 +108,7 @@ BESIDE = {
     "return edges",
     # `test_graph_library` has stand-ins, for several GPUs, too.
     'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)',
-    "return ranks_of_all_gpus(", "return _groups_by_size(*groups)",
+    "return ranks_of_all_gpus(", "return groups",
     "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
 }  # fmt: skip
 

@@ -100,16 +100,10 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
         resource_handle=handle, graph=graph, offsets=None, indices=None, weights=None, labels=None,
         do_expensive_check=False,
     )  # fmt: skip
-    if method == "leiden":
-        *communities, modularity = pylibcugraph.leiden(
-            resource_handle=handle, random_state=seed, graph=graph, max_level=LEVELS, resolution=resolution,
-            theta=THETA, do_expensive_check=False,
-        )  # fmt: skip
-    else:
-        *communities, modularity = pylibcugraph.louvain(
-            resource_handle=handle, graph=graph, max_level=LEVELS, threshold=THRESHOLD, resolution=resolution,
-            do_expensive_check=False,
-        )  # fmt: skip
+    own = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
+    *communities, modularity = getattr(pylibcugraph, method)(
+        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **own
+    )
     device = GpuDevice()
     groups = [_in_order(*map(device.to_host, each), count=edges.target_count) for each in (components, communities)]
     return Groups(groups[0], groups[1], modularity)
@@ -183,10 +177,8 @@ def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, r
 
     with _distributed_graph(folder, device, weighted=folder.weighted, directed=False) as graph:
         components = cugraph.dask.weakly_connected_components(graph).compute()
-        if method == "leiden":
-            frame, modularity = cugraph.dask.leiden(graph, resolution=resolution, random_state=seed)
-        else:
-            frame, modularity = cugraph.dask.louvain(graph, resolution=resolution)
+        own = {"random_state": seed} if method == "leiden" else {}
+        frame, modularity = getattr(cugraph.dask, method)(graph, resolution=resolution, **own)
         communities = frame.compute()
     groups = [
         _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)

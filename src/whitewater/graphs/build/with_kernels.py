@@ -197,11 +197,9 @@ def number_edges(
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)
     run.note(edges_on_disk=sizes.spills)
     tasks = tasks_of(groups, threads=threads)
-    codes = distances(groups, known, ends=2 * sizes.entries + len(known))
-    hashed = 0 if codes else threads * min(sizes.piece_rows, folder.edges) * HASHED_BYTES
-    codes = codes or _places(tasks, known, sizes, workers, hashed=hashed)
+    codes = distances(groups, known, ends=2 * sizes.entries + len(known)) or _places(tasks, known, sizes, workers)
     vertices = min(codes.size, 2 * folder.edges + len(known))
-    run.note(memory_forecast_bytes=_check_memory(sizes, codes, hashed=hashed, vertices=vertices))
+    run.note(memory_forecast_bytes=_check_memory(sizes, codes, vertices=vertices))
     bucket_bits = sizes.bucket_bits(codes.size)
     shared = {"codes": codes, "bucket_bits": bucket_bits, "rows": sizes.piece_rows, "weighted": folder.weighted,
               "symmetric": not folder.directed, "spool": spool if sizes.spills else None}  # fmt: skip
@@ -249,9 +247,9 @@ def _statistics(path: Path) -> Iterator[Any]:
         yield from (each.statistics for each in columns if each.path_in_schema != "weight")
 
 
-def _places(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, workers: Workers, *, hashed: int) -> IdCodes:
+def _places(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, workers: Workers) -> IdCodes:
     """Read the ids of all edges; the code of each is its place among these and those that are known."""
-    _check_memory(sizes, IdCodes(0, len(known)), hashed=hashed, vertices=len(known))
+    _check_memory(sizes, IdCodes(0, len(known), known), vertices=len(known))
     found = workers.map(distinct_ids, tasks, label="ids", shared={"rows": sizes.piece_rows})
     ids: Ids = reduce(union_of_ids, found, known)
     if len(ids) > CODES:
@@ -259,8 +257,9 @@ def _places(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, worke
     return IdCodes(0, len(ids), ids)
 
 
-def _check_memory(sizes: Sizes, codes: IdCodes, *, hashed: int, vertices: int) -> int:
+def _check_memory(sizes: Sizes, codes: IdCodes, *, vertices: int) -> int:
     """Refuse the work if it takes more memory of the host than there is; return how much it takes, in bytes."""
+    hashed = 0 if codes.ids is None else sizes.threads * min(sizes.piece_rows, sizes.entries) * HASHED_BYTES
     marks = codes.size // 64 * (8 * (sizes.threads + 1) + 4)
     edges = min(sizes.budget, sizes.in_memory_bytes)
     needed = edges + marks + hashed + vertices * (VERTEX_BYTES + (8 if sizes.weighted else 0))
