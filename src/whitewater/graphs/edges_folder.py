@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 FORMAT = Format("edges.json", 1, "edges")
 _COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
-# Sources and targets, int64 (edges,), and weights, float64 (edges,), if there are any.
-Block = tuple["Array", "Array", "Array | None"]
 # Rows of a row group: 16 MB of ids, the work of one task.
 GROUP_ROWS = 1 << 20
 # A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
@@ -49,7 +47,7 @@ _BUFFER_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Batch:
-    """Some edges as they come from a file.
+    """Some edges, as they come from a file.
 
     ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
     begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
@@ -98,7 +96,7 @@ def edge_schema(*, weighted: bool) -> pa.Schema:
     return pa.schema(_COLUMNS[: 2 + weighted])
 
 
-def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block]:
+def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch]:
     """Yield the edges of a row group of a folder of edges, at most ``rows`` of them at a time, read-only.
 
     Raises InputError if the file is damaged, or a column is not there, is of another type, or has a null.
@@ -113,8 +111,8 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Block
             for name in schema.names:
                 if batch.column(name).null_count:
                     raise ValueError(f"column {name!r} has a null")
-            source, target, *weight = (to_numpy(batch.column(name)) for name in schema.names)
-            yield source, target, weight[0] if weighted else None
+            arrays: dict[str, Any] = {name: to_numpy(batch.column(name)) for name in schema.names}
+            yield Batch(**arrays)
 
 
 def check_types(found: pa.Schema, wanted: pa.Schema) -> None:

@@ -20,7 +20,8 @@ def read(table: pa.Table, path: Path, *, rows: int = 10, weighted: bool = False)
     pq.write_table(table, path / "edges.parquet", row_group_size=5, compression="snappy", use_dictionary=False)
     group = RowGroup(path / "edges.parquet", table.num_rows // 5 - 1, 5)
     blocks = edge_blocks(group, weighted=weighted, rows=rows)
-    return [[None if each is None else each.tolist() for each in block] for block in blocks]
+    arrays = [(block.source, block.target, block.weight) for block in blocks]
+    return [[None if each is None else each.tolist() for each in block] for block in arrays]
 
 
 @pytest.mark.parametrize("rows", [2, 5, 10])

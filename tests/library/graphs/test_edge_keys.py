@@ -15,6 +15,7 @@ from whitewater.errors import IntegrityError
 from whitewater.graphs.build.kernels import KeyedEdges, sort_keys
 from whitewater.graphs.build.numbered_edges import Rule
 from whitewater.graphs.build.with_kernels import IdCodes, Piece, TargetRange, bucket_edges, encode_edges, merge
+from whitewater.graphs.edges_folder import Batch
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdCodes(-400, 1001)
@@ -44,7 +45,7 @@ def test_codes_lead_back_to_the_ids_and_are_marked(symmetric: bool, factor: int)
     ids = np.unique(np.concatenate([source, target]))
     codes = SPAN if factor == 1 else IdCodes(0, len(ids), ids * factor)
     marks = codes.empty_marks()
-    keys, weights = encode_edges((source * factor, target * factor, weight), codes, marks, symmetric=symmetric)
+    keys, weights = encode_edges(Batch(source * factor, target * factor, weight), codes, marks, symmetric=symmetric)
     ends = [each - 400 if codes.ids is None else ids[each] for each in codes_of(keys)]
     assert set(zip(*(each.tolist() for each in ends), weights.tolist(), strict=True)) == expected(
         edges, symmetric=symmetric
@@ -57,7 +58,7 @@ def test_an_id_without_a_code_is_refused() -> None:
     for wrong in (-401, 601, -(2**63), 2**63 - 1):
         for codes in (SPAN, IdCodes(0, 2, np.array([0, 3]))):
             with pytest.raises(IntegrityError, match="does not have by its statistics, or had not"):
-                encode_edges((np.array([0, wrong]), np.array([0, 0]), None), codes, codes.empty_marks(),
+                encode_edges(Batch(np.array([0, wrong]), np.array([0, 0])), codes, codes.empty_marks(),
                              symmetric=False)  # fmt: skip
 
 
@@ -123,7 +124,7 @@ def test_keys_of_any_bits_are_sorted(keys: list[int]) -> None:
 def test_vertices_are_what_is_known_and_the_ends_of_edges(known: set[int], ends: set[int]) -> None:
     codes, source = IdCodes(-7, 301), np.array(sorted(ends)) - 7
     marks = codes.empty_marks()
-    keys, _ = encode_edges((source, source, None), codes, marks, symmetric=False)
+    keys, _ = encode_edges(Batch(source, source), codes, marks, symmetric=False)
     ids, numbers = codes.number(marks, np.array(sorted(known), np.int64) - 7)
     assert ids.tolist() == [each - 7 for each in sorted(known | ends)]
     task, piece = TargetRange(range(1), range(len(ids)), len(keys)), Piece(keys, NO_WEIGHTS, np.array([len(keys)]))

@@ -27,7 +27,7 @@ from whitewater.engines import Array, memory
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
 from whitewater.graphs.build.numbered_edges import MergedEdges, NumberedEdges, Rule
-from whitewater.graphs.edges_folder import Block, edge_blocks
+from whitewater.graphs.edges_folder import Batch, edge_blocks
 from whitewater.graphs.graph_folder import index_type
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.folder import Files, RowGroup
@@ -303,7 +303,7 @@ def _merged(
 def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
     """Return the ids of the ends of edges, int64, ascending, each once."""
     blocks = (block for group in groups for block in edge_blocks(group, weighted=False, rows=rows))
-    return union_of_ids(*(union_of_ids(source, target) for source, target, _ in blocks))
+    return union_of_ids(*(union_of_ids(block.source, block.target) for block in blocks))
 
 
 def union_of_ids(*arrays: Ids) -> Ids:
@@ -334,16 +334,15 @@ def encode(
     return pieces, marks
 
 
-def encode_edges(block: Block, codes: IdCodes, marks: Array, *, symmetric: bool) -> KeyedEdges:
+def encode_edges(block: Batch, codes: IdCodes, marks: Array, *, symmetric: bool) -> KeyedEdges:
     """Return the keys of edges; ``symmetric`` adds the opposite of each that is not a self-loop.
 
     The codes that occur are marked, see `IdCodes.empty_marks`. Raises IntegrityError if an id has no code.
     """
-    source, target, weight = block
-    keys, weights = _room(len(source) << symmetric, weighted=weight is not None)
+    keys, weights = _room(len(block.source) << symmetric, weighted=block.weight is not None)
     edges = encode_block(
-        (codes.shifted_codes(source), codes.shifted_codes(target)),
-        _NO_WEIGHTS if weight is None else weight,
+        (codes.shifted_codes(block.source), codes.shifted_codes(block.target)),
+        _NO_WEIGHTS if block.weight is None else block.weight,
         (codes.minimum, codes.size, symmetric),
         (keys, weights, marks),
     )
