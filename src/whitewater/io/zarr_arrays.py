@@ -40,7 +40,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import ByteRequest, RangeByteRequest, Store, SuffixByteRequest
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
-from zarr.core.buffer import Buffer, BufferPrototype, cpu, default_buffer_prototype
+from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError, redact
 from whitewater.io.remote import WEB, DamageError, RefusedError, TransferError, client_fault, file_system
@@ -192,19 +192,6 @@ class StrictStore(Store):
             raise client_fault(error, place) from None  # the client's may hold the URL with its secrets
 
 
-class _Values(cpu.NDBuffer):
-    """What is read: of a chunk that is read whole, the decoded chunk itself, and no copy of it."""
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(value, cpu.NDBuffer) and value.shape == self.shape and value.dtype == self.dtype:
-            self._data = value.as_ndarray_like()
-        else:
-            super().__setitem__(key, value)
-
-
-_PROTOTYPE = BufferPrototype(cpu.Buffer, _Values)
-
-
 @dataclass(frozen=True, eq=False)
 class Array:
     """An array of a store; see the module. Made by `Group.array`.
@@ -228,9 +215,8 @@ class Array:
         """Return a part of the array: one slice a dimension, of step 1; those that are left out are whole."""
         if any(part.step not in (None, 1) for part in selection):
             raise ValueError(f"{self.name} is read by slices of step 1, not {selection}")
-        prototype = None if self._array.shards else _PROTOTYPE  # zarr-python reads shards with its own only
         try:
-            values = np.asarray(self._array.get_basic_selection(selection, prototype=prototype))
+            values = np.asarray(self._array.get_basic_selection(selection))
         except Exception as error:  # each codec has errors of its own
             _cause(error)
             values = self._read_by_chunk(selection)
