@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +20,9 @@ import pyarrow.parquet as pq
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
-from whitewater.features.plan import Plan, Stage, Transformation
+from whitewater.features.plan import Plan, Stage
 from whitewater.features.schema import Schema, column_from_json, column_json
 from whitewater.io.folder import Format, write_file
-from whitewater.io.store import check_replaceable, staged
 
 if TYPE_CHECKING:
     from whitewater.features.operator import Fitted, Operator
@@ -33,36 +31,21 @@ _REMEDY = "Fit the workflow and save it again, or copy the folder again."
 FORMAT = Format("workflow.json", 1, "fitted workflow", remedy=_REMEDY)
 
 
-def save(transformation: Transformation, directory: Path) -> None:
-    """Write a fitted workflow as a folder, whole or not at all; replace an older one.
-
-    Raises ConfigError if another folder or file is there.
-    """
-    directory = directory.absolute()
-    check_replaceable(directory, sign=FORMAT.name)
-    with staged({"workflow": directory}, owner=directory.with_name(f".{directory.name}.owner")) as paths:
-        write(transformation, paths["workflow"])
-
-
-def write(transformation: Transformation, directory: Path) -> None:
+def write(plan: Plan, directory: Path) -> None:
     """Write a fitted workflow into a new folder."""
-    plan, files = transformation.plan, dict[str, str]()
-    nodes = [
-        _write_node(number, stage, learned or {}, directory, files)
-        for number, (stage, learned) in enumerate(zip(plan.stages, transformation.learned, strict=True))
-    ]
+    files: dict[str, str] = {}
     value = {
         "input": [column_json(field) for field in plan.schema],
-        "output": [column_json(field) for field in plan.output_fields()],
+        "output": [column_json(field) for field in plan.fields()],
         "from": plan.outputs,
-        "carried": transformation.carried,
-        "seconds": transformation.seconds,
-        "nodes": nodes,
+        "carried": plan.carried,
+        "seconds": plan.seconds,
+        "nodes": [_write_node(number, stage, directory, files) for number, stage in enumerate(plan.stages)],
     }
     FORMAT.write_signed(directory, value, files)
 
 
-def load(directory: Path) -> Transformation:
+def load(directory: Path) -> Plan:
     """Read a fitted workflow.
 
     Raises InputError if there is none, a file is missing, or its format is another one; IntegrityError if a byte has
@@ -86,22 +69,24 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
         raise IntegrityError(f"{directory / name} is not a table: {error}. {_REMEDY}") from error
 
 
-def _restore(value: Mapping[str, Any], directory: Path) -> Transformation:
-    plan = Plan(Schema(tuple(map(column_from_json, value["input"]))))
-    learned: list[Mapping[str, Fitted]] = []
+def _restore(value: Mapping[str, Any], directory: Path) -> Plan:
+    # Workflows of older versions do not say which columns are seconds.
+    plan = Plan(
+        Schema(tuple(map(column_from_json, value["input"]))),
+        outputs={column["name"]: value["from"][column["name"]] for column in value["output"]},
+        carried=tuple(value["carried"]),
+        seconds=tuple(value.get("seconds", ())),
+    )
     for node in value["nodes"]:
         inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in node["inputs"])
-        plan = plan.add(_operator(node["operator"], node["parameters"]), inputs, node["from"])
-        learned.append(_learned(plan.stages[-1], node, directory, value["files"]))
-    outputs = {column["name"]: value["from"][column["name"]] for column in value["output"]}
-    plan = replace(plan.describe(learned), outputs=outputs)
-    if [column_json(field) for field in plan.output_fields()] != value["output"]:
+        added = _operator(node["operator"], node["parameters"]), inputs, node["from"]
+        plan = plan.add(*added, _learned(plan.add(*added).stages[-1], node, directory, value["files"]))
+    if [column_json(field) for field in plan.fields()] != value["output"]:
         raise IntegrityError(
             f"the operators of this version of Whitewater ({whitewater.__version__}) make other columns than those of "
             f"the version that wrote the workflow ({value['whitewater']}). Fit the workflow and save it again."
         )
-    # Workflows of older versions do not say which columns are seconds.
-    return Transformation(plan, tuple(learned), tuple(value["carried"]), tuple(value.get("seconds", ())))
+    return plan
 
 
 def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
@@ -136,11 +121,9 @@ def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapp
     return learned
 
 
-def _write_node(
-    number: int, stage: Stage, learned: Mapping[str, Fitted], directory: Path, files: dict[str, str]
-) -> dict[str, Any]:
+def _write_node(number: int, stage: Stage, directory: Path, files: dict[str, str]) -> dict[str, Any]:
     statistics = {}
-    for index, (name, fitted) in enumerate(sorted(learned.items())):
+    for index, (name, fitted) in enumerate(sorted((stage.learned or {}).items())):
         tables = {}
         for table, content in fitted.tables().items():
             file = f"{number:03d}-{stage.label}/{index}.{table}.parquet"

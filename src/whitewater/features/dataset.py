@@ -16,9 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.features.columns.arrow import arrow_of, column_of
-from whitewater.features.columns.column import Block, Column, Lists, Numbers
-from whitewater.features.columns.parquet import read_columns
+from whitewater.features.columns.column import Block, Column, Lists, Numbers, arrow_of, column_of
 from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
 from whitewater.io.folder import RowGroup, open_parquet
@@ -98,6 +96,9 @@ class Dataset:
 
     def read(self, part: Part, names: Sequence[str]) -> Block:
         """Read columns of a part; raises InputError if a file is damaged, or a column is missing."""
+        # Numba takes a third of a second to import.
+        from whitewater.features.columns.parquet import read_columns
+
         types = {name: self.schema[name].type for name in names}
         if self._table is not None:
             return cast_columns(_block(self._table.slice(part.start, part.rows), names), types)
@@ -315,15 +316,6 @@ def seconds_fault(name: str, value: int) -> str:
         f"column {name!r} has the time {value}, but was of seconds since 1970 when the workflow was fitted, and these "
         f"are from {SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."
     )
-
-
-def type_of(column: Column) -> pa.DataType:
-    """Return the plain type of a column."""
-    if isinstance(column, Numbers):
-        return pa.from_numpy_dtype(column.values.dtype)
-    if isinstance(column, Lists):
-        return pa.list_(type_of(column.values))
-    return column.dictionary.type
 
 
 def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.column import Lists, Numbers
+from whitewater.features.columns.column import Lists, Numbers, column_of
 from whitewater.features.schema import Field, Schema, column_from_json, column_json
 from whitewater.io.folder import Format
 

@@ -18,7 +18,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
 from whitewater.features.operator import ApplyMode, Fitted, Node, Resources, Statistic
-from whitewater.features.plan import FitState, Lesson, Plan, Transformation, bind
+from whitewater.features.plan import FitState, Lesson, Plan, bind
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -35,8 +35,8 @@ ROW_BYTES = 24
 
 def fit_workflow(
     features: Node, dataset: Dataset, *, carry: Sequence[str] = (), run: Run[Fit], workers: Workers
-) -> Transformation:
-    """Fit all operators of a graph; ``carry`` names columns of the data to copy to the results.
+) -> Plan:
+    """Return the fitted plan of a graph; ``carry`` names columns of the data to copy to the results.
 
     The settings limit the share of the available memory that statistics may take. Raises ConfigError if the features
     cannot be computed from these columns; InputError if there are no rows, or a file is damaged; ResourceError if
@@ -55,7 +55,7 @@ def fit_workflow(
     while lessons := _next_phase(plan, learned):
         # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-        state = FitState(plan, tuple(learned), dataset, Resources(run.device, int(memory)), mode)
+        state = FitState(plan, dataset, Resources(run.device, int(memory)), mode)
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             results, lessons = _learn(lessons, state, workers), []
@@ -64,15 +64,16 @@ def fit_workflow(
                     lessons.append(replace(lesson, statistic=result))
                 else:
                     learned[lesson.stage] = {**(learned[lesson.stage] or {}), lesson.statistic.name: result}
-        plan = plan.describe(learned)
-    return Transformation(plan, tuple(statistics or {} for statistics in learned), tuple(carry), dataset.seconds)
+        plan = plan.learn(learned)
+    return replace(plan.learn(learned), carried=tuple(carry), seconds=dataset.seconds)
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
     """Return the statistics that can be learned now; mark stages that need none as fitted."""
     lessons: list[Lesson] = []
     for number, stage in enumerate(plan.stages):
-        if learned[number] is None and all(learned[parent] is not None for parent in stage.parents()):
+        parents = [learned[origin] for origin in stage.origins.values() if origin is not None]
+        if learned[number] is None and None not in parents:
             statistics = stage.operator.statistics(stage.inputs, stage.fields)
             lessons += [Lesson(number, statistic) for statistic in statistics]
             if not statistics:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from whitewater.features.categories.byte_strings import ByteStrings
+from whitewater.features.columns.byte_strings import ByteStrings
 from whitewater.features.columns.column import Numbers
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def is_list(series: Series) -> bool:
     return str(series.dtype).lower().startswith("list")
 
 
-def column_of(series: Series) -> Any:
+def column_of_series(series: Series) -> Any:
     """Return a series of numbers as `Numbers`, with the arrays of its library (NumPy or CuPy), and text as `Text`."""
     kind = getattr(series.dtype, "kind", "O")
     if kind == "f":

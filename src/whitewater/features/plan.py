@@ -7,15 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.dataset import check_seconds
+from whitewater.errors import ConfigError, InputError, IntegrityError, did_you_mean
 from whitewater.features.operator import Concatenation, Inputs, Node, Operator, OperatorCall, Source, Subset
 from whitewater.features.schema import Field, Schema, kind
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from whitewater.features.columns.column import Column
+    from whitewater.features.columns.column import Block, Column
     from whitewater.features.dataset import Dataset
     from whitewater.features.operator import ApplyMode, Fitted, Resources, Statistic
 
@@ -23,8 +20,6 @@ Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
 Columns = tuple[Inputs, Mapping[str, Origin]]
 """Columns at a point in the graph: names and combinations in order, and the origin of every name."""
-Learned = Sequence[Mapping[str, "Fitted"] | None]
-"""What each stage of a plan learned, by names of statistics; None for a stage that is not fitted yet."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
 
 
@@ -33,7 +28,8 @@ class Stage:
     """An operator with its columns.
 
     ``fields`` describes its inputs and dependencies, ``outputs`` its results. ``made_of`` maps each result to the
-    inputs that it depends on: a single one, or all inputs if any result is computed from several.
+    inputs that it depends on: a single one, or all inputs if any result is computed from several. ``learned`` has what
+    its statistics learned, by their names; it is None while the stage is not fitted yet.
     """
 
     operator: Operator
@@ -42,15 +38,12 @@ class Stage:
     fields: Mapping[str, Field]
     outputs: tuple[Field, ...]
     made_of: Mapping[str, Inputs]
+    learned: Mapping[str, Fitted] | None = None
 
     @property
     def label(self) -> str:
         """The operator's name, in messages and artifacts."""
         return type(self.operator).__name__
-
-    def parents(self) -> set[int]:
-        """Return the numbers of the stages that make its inputs."""
-        return {origin for origin in self.origins.values() if origin is not None}
 
     @cached_property
     def field_of(self) -> dict[str, Field]:
@@ -60,11 +53,17 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages in the order of evaluation; ``outputs`` are the columns of the result, ``schema`` those of the data."""
+    """Stages in the order of evaluation; ``outputs`` are the columns of the result, ``schema`` those of the data.
+
+    ``carried`` names columns that are copied unchanged to the results if the data have them, and ``seconds`` columns of
+    the data that hold seconds since 1970; times in other units are refused there.
+    """
 
     schema: Schema
     stages: tuple[Stage, ...] = ()
     outputs: Mapping[str, Origin] = field(default_factory=dict)
+    carried: tuple[str, ...] = ()
+    seconds: tuple[str, ...] = ()
 
     def add(
         self,
@@ -89,22 +88,23 @@ class Plan:
         made_of = _made_of(operator, inputs, fields, outputs)
         if learned is not None:
             outputs = tuple(operator.describe(outputs, learned))
-        return replace(self, stages=(*self.stages, Stage(operator, inputs, origins, fields, outputs, made_of)))
+        return replace(self, stages=(*self.stages, Stage(operator, inputs, origins, fields, outputs, made_of, learned)))
 
-    def describe(self, learned: Learned) -> Plan:
-        """Return the plan with the column properties that are known from what was learned so far."""
-        plan = Plan(self.schema, (), self.outputs)
+    def learn(self, learned: Sequence[Mapping[str, Fitted] | None]) -> Plan:
+        """Return the plan with what its stages learned, and the properties of columns that are known from that."""
+        plan = replace(self, stages=())
         for stage, fitted in zip(self.stages, learned, strict=True):
             plan = plan.add(stage.operator, stage.inputs, stage.origins, fitted)
         return plan
 
-    def output_fields(self) -> tuple[Field, ...]:
-        """Return the columns of the result."""
-        return tuple(self.field_of(name, origin) for name, origin in self.outputs.items())
-
     def field_of(self, name: str, origin: Origin) -> Field:
         """Return a column of the data or of a stage."""
         return self.schema[name] if origin is None else self.stages[origin].field_of[name]
+
+    def fields(self, schema: Schema | None = None) -> tuple[Field, ...]:
+        """Return the columns of the result, and then those that are carried from data with this schema."""
+        carried = () if schema is None else (schema[name] for name in self.carried if name in schema.types)
+        return (*(self.field_of(name, origin) for name, origin in self.outputs.items()), *carried)
 
     def evaluation_order(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Inputs]]:
         """Return numbers of stages, and the inputs of each that the wanted columns need; what they need comes first."""
@@ -129,12 +129,68 @@ class Plan:
         dependencies = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
         return {**dependencies, **{name: stage.origins[name] for name in _names(inputs)}}
 
-    def data_columns(self, wanted: Mapping[str, Origin], *, training: bool) -> list[str]:
-        """Return the distinct columns of the data that are needed to make the wanted columns."""
+    def data_columns(self, wanted: Mapping[str, Origin] | None = None, *, training: bool) -> list[str]:
+        """Return the distinct columns of the data that are needed to make the wanted columns: by default the result."""
+        wanted = self.outputs if wanted is None else wanted
         order = self.evaluation_order(wanted)
         taken = [self.taken(number, inputs, training=training) for number, inputs in order]
         pairs = [pair for origins in [*taken, wanted] for pair in origins.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
+
+    def check(self, schema: Schema, *, training: bool) -> None:
+        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
+
+        Raises InputError, naming every column that is missing or of another kind.
+        """
+        faults = []
+        for name in self.data_columns(training=training):
+            if name not in schema.types:
+                faults.append(schema.fault(name) if name in schema.unusable else f"column {name!r} is missing")
+                continue
+            kinds = kind(schema[name].type), kind(self.schema[name].type)
+            if kinds[0] != kinds[1] and "nulls" not in kinds:
+                faults.append(f"column {name!r} is of {kinds[0]}, but was of {kinds[1]} when it was fitted")
+        if faults:
+            raise InputError(
+                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
+            )
+
+    def evaluate(self, read: Read, wanted: Mapping[str, Origin], mode: ApplyMode) -> Block:
+        """Return the wanted columns, read from the data or computed by stages, for some rows.
+
+        Columns are computed one after another, and dropped after their last use, so that few besides the results are in
+        memory at a time. ``read`` returns columns of the data by name; ``wanted`` maps the wanted columns to their
+        origins. Raises IntegrityError if a stage makes other columns than its plan says, or columns of different
+        lengths.
+        """
+        columns: dict[tuple[Origin, str], Column] = {}
+
+        def block_of(origins: Mapping[str, Origin]) -> dict[str, Column]:
+            missing = [name for name, origin in origins.items() if origin is None and (None, name) not in columns]
+            if missing:
+                columns.update({(None, name): column for name, column in read(missing).items()})
+            return {name: columns[origin, name] for name, origin in origins.items()}
+
+        order = self.evaluation_order(wanted)
+        steps = [(number, inputs, self.taken(number, inputs, training=mode.training)) for number, inputs in order]
+        last_use = {
+            (origin, name): place for place, (_, _, origins) in enumerate(steps) for name, origin in origins.items()
+        }
+        last_use |= {(origin, name): len(steps) for name, origin in wanted.items()}
+        for place, (number, inputs, origins) in enumerate(steps):
+            stage, block = self.stages[number], block_of(origins)
+            for key in [key for key in columns if last_use[key] <= place]:
+                del columns[key]
+            outputs = stage.operator.transform(inputs, block, stage.learned or {}, mode)
+            promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
+            if list(outputs) != promised or len({len(column) for column in (*block.values(), *outputs.values())}) > 1:
+                raise IntegrityError(
+                    f"{stage.label} made the columns {list(outputs)}, not {promised}, or columns of other rows than "
+                    "it was given. Report this as a bug."
+                )
+            columns |= {(number, name): column for name, column in outputs.items() if (number, name) in last_use}
+            del block, outputs
+        return block_of(wanted)
 
 
 def _made_of(
@@ -151,69 +207,6 @@ def _made_of(
 
 
 @dataclass(frozen=True)
-class Transformation:
-    """A fitted plan, and the columns that are copied unchanged to the results if the data have them.
-
-    ``seconds`` names the columns of the data that hold seconds since 1970; times in other units are refused there.
-    """
-
-    plan: Plan
-    learned: Learned
-    carried: tuple[str, ...] = ()
-    seconds: tuple[str, ...] = ()
-
-    def columns(self, *, training: bool) -> list[str]:
-        """Return the columns that the data must have."""
-        return self.plan.data_columns(self.plan.outputs, training=training)
-
-    def origins(self, schema: Schema) -> dict[str, Origin]:
-        """Return the columns of the results for data with this schema, and where they come from."""
-        return {**self.plan.outputs, **{name: None for name in self.carried if name in schema.names}}
-
-    def fields(self, schema: Schema) -> tuple[Field, ...]:
-        """Return the columns of the results for data with this schema."""
-        carried = (schema[name] for name in self.carried if name in schema.names)
-        return (*self.plan.output_fields(), *carried)
-
-    def input_types(self, schema: Schema, *, training: bool) -> dict[str, pa.DataType]:
-        """Return the columns to read from data with this schema, with their types as in the data fitted on."""
-        carried = {name: schema[name].type for name in self.carried if name in schema.names}
-        return carried | {name: self.plan.schema[name].type for name in self.columns(training=training)}
-
-    def results(self, read: Read, schema: Schema, mode: ApplyMode) -> Any:
-        """Return the columns of the results for some rows; see `evaluate`.
-
-        Raises InputError if a column of seconds has other numbers.
-        """
-
-        def read_checked(names: Sequence[str]) -> Mapping[str, Any]:
-            columns = read(names)
-            for name in columns.keys() & set(self.seconds):
-                check_seconds(name, columns[name])
-            return columns
-
-        return evaluate(self.plan, self.learned, read_checked, self.origins(schema), mode)
-
-    def check(self, schema: Schema, *, training: bool) -> None:
-        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
-
-        Raises InputError, naming every column that is missing or of another kind.
-        """
-        faults = []
-        for name in self.columns(training=training):
-            if name not in schema.types:
-                faults.append(schema.fault(name) if name in schema.unusable else f"column {name!r} is missing")
-                continue
-            kinds = kind(schema[name].type), kind(self.plan.schema[name].type)
-            if kinds[0] != kinds[1] and "nulls" not in kinds:
-                faults.append(f"column {name!r} is of {kinds[0]}, but was of {kinds[1]} when it was fitted")
-        if faults:
-            raise InputError(
-                f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
-            )
-
-
-@dataclass(frozen=True)
 class Lesson:
     """A statistic that a stage, given by its number, has to learn."""
 
@@ -223,10 +216,9 @@ class Lesson:
 
 @dataclass(frozen=True)
 class FitState:
-    """What the lessons of a pass over the data have in common: the plan, what was learned before, and the data."""
+    """What the lessons of a pass over the data have in common: the plan, with what was learned before, and the data."""
 
     plan: Plan
-    learned: Learned
     dataset: Dataset
     resources: Resources
     mode: ApplyMode
@@ -236,9 +228,9 @@ class FitState:
         origins = self.plan.stages[lesson.stage].origins
         return {name: origins.get(name) for name in lesson.statistic.columns}
 
-    def observed(self, lesson: Lesson, read: Read) -> Any:
-        """Return the columns that a lesson observes, for some rows; see `evaluate`."""
-        return evaluate(self.plan, self.learned, read, self.observed_columns(lesson), self.mode)
+    def observed(self, lesson: Lesson, read: Read) -> Block:
+        """Return the columns that a lesson observes, for some rows; see `Plan.evaluate`."""
+        return self.plan.evaluate(read, self.observed_columns(lesson), self.mode)
 
 
 def bind(graph: Node, schema: Schema) -> Plan:
@@ -339,51 +331,8 @@ def _names(inputs: Inputs) -> Iterator[str]:
 
 def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
     if unknown := [name for name in wanted if name not in known]:
+        near = did_you_mean(str(unknown[0]), map(str, known))
         raise ConfigError(
             f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not among the columns of {of}: "
-            f"{', '.join(map(str, known))}. Correct the name."
+            f"{', '.join(map(str, known))}{near or '.'} Correct the name."
         )
-
-
-def evaluate(plan: Plan, learned: Learned, read: Read, wanted: Mapping[str, Origin], mode: ApplyMode) -> Any:
-    """Return the wanted columns, read from the data or computed by stages, for some rows.
-
-    Columns are computed one after another, and dropped after their last use, so that few besides the results are in
-    memory at a time. ``read`` returns columns of the data by name; ``wanted`` maps the wanted columns to their origins.
-    Raises IntegrityError if a stage makes other columns than its plan says, or columns of different lengths.
-    """
-    columns: dict[tuple[Origin, str], Column] = {}
-    steps = [
-        (number, inputs, plan.taken(number, inputs, training=mode.training))
-        for number, inputs in plan.evaluation_order(wanted)
-    ]
-    last_use = {
-        (origin, name): place for place, (_, _, origins) in enumerate(steps) for name, origin in origins.items()
-    }
-    result_keys = {(origin, name) for name, origin in wanted.items()}
-    used_keys = last_use.keys() | result_keys
-    for place, (number, inputs, origins) in enumerate(steps):
-        _read_missing(columns, origins, read)
-        block = {name: columns[origin, name] for name, origin in origins.items()}
-        for key in [key for key in columns if key not in result_keys and last_use[key] <= place]:
-            del columns[key]
-        stage = plan.stages[number]
-        outputs = stage.operator.transform(inputs, block, learned[number] or {}, mode)
-        promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
-        if list(outputs) != promised:
-            raise IntegrityError(
-                f"{stage.label} made the columns {list(outputs)}, not {promised}. Report this as a bug."
-            )
-        lengths = {len(column) for column in (*block.values(), *outputs.values())}
-        if len(lengths) > 1:
-            raise IntegrityError(f"{stage.label} made columns of other rows than it was given. Report this as a bug.")
-        columns |= {(number, name): column for name, column in outputs.items() if (number, name) in used_keys}
-        del block, outputs
-    _read_missing(columns, wanted, read)
-    return {name: columns[origin, name] for name, origin in wanted.items()}
-
-
-def _read_missing(columns: dict[tuple[Origin, str], Column], wanted: Mapping[str, Origin], read: Read) -> None:
-    missing = [name for name, origin in wanted.items() if origin is None and (origin, name) not in columns]
-    if missing:
-        columns |= {(None, name): column for name, column in read(missing).items()}

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import reprlib
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -22,7 +22,7 @@ from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
     from whitewater.features.operator import Inputs, Row, RowFunction, Value
-    from whitewater.features.plan import Origin, Stage, Transformation
+    from whitewater.features.plan import Origin, Plan, Stage
     from whitewater.features.workflow import Workflow
 
 # Up to it a float of 64 bits is every integer.
@@ -42,7 +42,7 @@ class Transformer:
     """
 
     def __init__(self, workflow: Workflow) -> None:
-        self._compile(workflow.transformation)
+        self._compile(workflow.plan)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
@@ -58,45 +58,30 @@ class Transformer:
         needs are ignored. Raises InputError if a column is missing, or a value is of another kind than in the data
         that the workflow was fitted on.
         """
-        made: list[Row] = [{name: check(row) for name, check in self._checks}]
-        for step in self._steps:
-            made.append(step(made))
-        results = {name: made[place][name] for name, place in self._outputs}
+        made: dict[Origin, Row] = {None: {name: check(row) for name, check in self._checks}}
+        for number, function, columns in self._steps:
+            made[number] = function({name: made[origin][name] for name, origin in columns})
+        results = {name: made[origin][name] for name, origin in self._outputs}
         return results | {name: row[name] for name in self._carried if name in row}
 
-    def _compile(self, transformation: Transformation) -> None:
-        plan = transformation.plan
+    def _compile(self, plan: Plan) -> None:
         inputs: dict[int, Inputs] = {}
         for number, needed in plan.evaluation_order(plan.outputs):
             inputs[number] = (*inputs.get(number, ()), *needed)
-        numbers = sorted(inputs)
-        places: dict[Origin, int] = {None: 0} | {number: place for place, number in enumerate(numbers, start=1)}
         self._checks = [
-            (name, _check(name, plan.schema[name].type, is_time=name in transformation.seconds))
-            for name in transformation.columns(training=False)
+            (name, _check(name, plan.schema[name].type, is_time=name in plan.seconds))
+            for name in plan.data_columns(training=False)
         ]
-        self._steps = []
-        for number in numbers:
-            taken = plan.taken(number, inputs[number], training=False)
-            function = _rounding(plan.stages[number], inputs[number], transformation.learned[number] or {})
-            self._steps.append(_step(function, {name: places[origin] for name, origin in taken.items()}))
-        self._outputs = [(name, places[origin]) for name, origin in plan.outputs.items()]
-        self._carried = transformation.carried
+        self._steps = [
+            (number, _rounding(plan.stages[number], of), [*plan.taken(number, of, training=False).items()])
+            for number, of in sorted(inputs.items())
+        ]
+        self._outputs, self._carried = [*plan.outputs.items()], plan.carried
 
 
-def _step(function: RowFunction, places: Mapping[str, int]) -> Callable[[list[Row]], Row]:
-    """Return a function that applies a stage to the columns of earlier stages, some of them at each place."""
-    counts = Counter(places.values())
-    most = max(counts, key=counts.__getitem__, default=0)
-    others = [(name, place) for name, place in places.items() if place != most]
-    if not others:
-        return lambda made: function(made[most])
-    return lambda made: function({**made[most], **{name: made[place][name] for name, place in others}})
-
-
-def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFunction:
+def _rounding(stage: Stage, inputs: Inputs) -> RowFunction:
     """Return the function of a stage, with the outputs of type float32 rounded as in a column."""
-    function = stage.operator.row(inputs, learned)
+    function = stage.operator.row(inputs, stage.learned or {})
     made = {name for name, of in stage.made_of.items() if set(of) <= set(inputs)}
     narrow = [each.name for each in stage.outputs if pa.types.is_float32(each.type) and each.name in made]
     if not narrow:
@@ -105,9 +90,7 @@ def _rounding(stage: Stage, inputs: Inputs, learned: Mapping[str, Any]) -> RowFu
     def rounded(row: Row) -> dict[str, Value]:
         made = function(row)
         for name in narrow:
-            value = made[name]
-            if value is not None:
-                made[name] = ctypes.c_float(value).value  # type: ignore[arg-type]
+            made[name] = None if made[name] is None else ctypes.c_float(made[name]).value  # type: ignore[arg-type]
         return made
 
     return rounded
@@ -118,18 +101,14 @@ def _check(name: str, type_: pa.DataType, *, is_time: bool) -> Callable[[Row], V
     convert = _converter(type_)
 
     def check(row: Row) -> Value:
+        if name not in row:
+            raise InputError(f"the row has no column {name!r}, but the workflow needs it. Give it, or None for null.")
         try:
-            value = row[name]
-        except KeyError:
-            raise InputError(
-                f"the row has no column {name!r}, which the workflow needs. Give it, as None if it is null."
-            ) from None
-        try:
-            converted = convert(value)
+            converted = convert(row[name])
         except (TypeError, ValueError, OverflowError):
             of = f"numbers ({type_})" if kind(type_) == "numbers" else kind(type_)
             raise InputError(
-                f"the row's {name!r} is {reprlib.repr(value)}, but the column was of {of} when the workflow was "
+                f"the row's {name!r} is {reprlib.repr(row[name])}, but the column was of {of} when the workflow was "
                 "fitted. Give such a value, or None."
             ) from None
         if is_time and isinstance(converted, int) and not SINCE <= converted < UNTIL:
@@ -144,8 +123,23 @@ def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
 
     It raises TypeError, ValueError or OverflowError for a value of another kind.
     """
-    is_list = pa.types.is_list(type_)
-    convert = _list_of(_converter(type_.value_type)) if is_list else next(make for is_of, make in _OF if is_of(type_))
+    types = pa.types
+    if types.is_list(type_):
+        item = _converter(type_.value_type)
+        return _of((list, tuple), lambda value: [item(each) for each in value])
+    if types.is_null(type_):
+        return _of((str, int), lambda value: value)
+    if types.is_string(type_):
+        return _of(str, _text)
+    if types.is_floating(type_):
+        return _of((float, int), (lambda value: ctypes.c_float(value).value) if types.is_float32(type_) else float)
+    made, least, most = (bool, 0, 1) if types.is_boolean(type_) else (int, -(2**63), 2**63 - 1)
+    most = 2**64 - 1 if types.is_uint64(type_) else most
+    return _of((float, int), partial(_integer, least=least, most=most, made=made))
+
+
+def _of(kinds: type | tuple[type, ...], convert: Callable[[Any], Any]) -> Callable[[Any], Value]:
+    """Return a function that converts values of some classes, and nulls; it raises TypeError for others."""
 
     def convert_or_null(value: Any) -> Value:
         # A value of NumPy, as Python's
@@ -153,46 +147,25 @@ def _converter(type_: pa.DataType) -> Callable[[Any], Value]:
             value = to_python()
         # NaN, in a column of text, too, is not equal to itself, and pandas' NA is neither equal nor unequal.
         if value is None or (value != value) is not False:  # noqa: PLR0124
-            return [] if is_list else None
-        return convert(value)
+            return [] if kinds == (list, tuple) else None
+        if not isinstance(value, kinds):
+            raise TypeError
+        converted: Value = convert(value)
+        return converted
 
     return convert_or_null
 
 
-def _list_of(convert: Callable[[Any], Value]) -> Callable[[Any], Value]:
-    return lambda value: [convert(each) for each in _instance(value, (list, tuple))]
-
-
-def _instance(value: Any, kinds: type | tuple[type, ...]) -> Any:
-    if not isinstance(value, kinds):
-        raise TypeError
+def _text(value: str) -> str:
+    if not value.isascii():
+        value.encode()  # half of a surrogate pair, which JSON can name, is not text, and refused
     return value
 
 
-def _text(value: Any) -> Value:
-    if not _instance(value, str).isascii():
-        value.encode()  # half of a surrogate pair, which JSON can name, is not text, and refused
-    return cast("str", value)
-
-
-def _integer_between(least: int, most: int, made: type[int]) -> Callable[[Any], Value]:
-    def convert(value: Any) -> Value:
-        # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
-        if isinstance(value, float) and (abs(value) > _WHOLE or not value.is_integer()):
-            raise ValueError
-        if not least <= _instance(value, (int, float)) <= most:
-            raise ValueError
-        return made(value)
-
-    return convert
-
-
-_OF: tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], Value]], ...] = (
-    (pa.types.is_string, _text),
-    (pa.types.is_float32, lambda value: ctypes.c_float(_instance(value, (float, int))).value),
-    (pa.types.is_floating, lambda value: float(_instance(value, (float, int)))),
-    (pa.types.is_boolean, _integer_between(0, 1, bool)),
-    (pa.types.is_uint64, _integer_between(-(2**63), 2**64 - 1, int)),
-    (pa.types.is_integer, _integer_between(-(2**63), 2**63 - 1, int)),
-    (pa.types.is_null, lambda value: cast("str | int", _instance(value, (str, int)))),
-)
+def _integer(value: float, *, least: int, most: int, made: type[int]) -> int:
+    # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
+    if isinstance(value, float) and (abs(value) > _WHOLE or not value.is_integer()):
+        raise ValueError
+    if not least <= value <= most:
+        raise ValueError
+    return made(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,12 +14,12 @@ import pyarrow as pa
 
 from whitewater.engines.device import Device
 from whitewater.errors import IntegrityError
-from whitewater.features.categories.values import row_hash
-from whitewater.features.dataset import Dataset, Part, as_table, cast_columns
+from whitewater.features.columns.categories import row_hash
+from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
 from whitewater.features.operator import ApplyMode
-from whitewater.features.plan import Transformation
+from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
@@ -40,68 +39,75 @@ _HASH = "hash"
 
 @dataclass(frozen=True)
 class _Results:
-    """What a transformation makes of a dataset."""
+    """What a fitted plan makes of a dataset: columns of this schema."""
 
-    transformation: Transformation
+    plan: Plan
     dataset: Dataset
     mode: ApplyMode
-
-    def schema(self, tags: Mapping[str, str]) -> Schema:
-        """Return the columns, with these tags added to those that they name."""
-        fields = self.transformation.fields(self.dataset.schema)
-        return Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
+    schema: Schema
 
     def block(self, part: Part) -> Block:
         """Return the results for a part of the dataset, on the host."""
-        transformation, schema, mode = self.transformation, self.dataset.schema, self.mode
+        plan, dataset, mode = self.plan, self.dataset, self.mode
+        carried = {name: dataset.schema[name].type for name in self.schema.names if name not in plan.outputs}
+        types = carried | {name: plan.schema[name].type for name in plan.data_columns(training=mode.training)}
         if mode.engine == "dask":
             from whitewater.features import with_dask
 
-            return with_dask.part_block(transformation, part, self.dataset, mode)
-        types = transformation.input_types(schema, training=mode.training)
+            read_part = with_dask.reader(part, dataset, types, mode.device)
+        else:
+
+            def read_part(names: Sequence[str]) -> Block:
+                return cast_columns(dataset.read(part, names), types)
 
         def read(names: Sequence[str]) -> Block:
-            return cast_columns(self.dataset.read(part, names), types)
+            columns = read_part(names)
+            for name in columns.keys() & set(plan.seconds):
+                check_seconds(name, columns[name])
+            return columns
 
-        results: Block = transformation.results(read, schema, mode)
-        return results
+        results = plan.evaluate(read, {**plan.outputs, **dict.fromkeys(carried)}, mode)
+        return results if mode.engine == "local" else with_dask.on_host(results, mode.device)
+
+    def table(self, part: Part) -> pa.Table:
+        """Return `block` as a table."""
+        return as_table(self.block(part), self.schema.types)
 
 
-def tables(
-    transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
-) -> Iterator[pa.Table]:
+def tables(plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
     """Yield the results part by part, in order; a few parts are in memory at a time."""
-    results = _prepare(transformation, dataset, run=run, workers=workers, training=training)
+    results = _prepare(plan, dataset, run=run, workers=workers, training=training, tags={})
     parts, batch_size = dataset.parts, 2 * sum(workers.threads)
     for first in range(0, len(parts), batch_size):
         batch = parts[first : first + batch_size]
         yield from workers.map(_table, batch, label="transform", ordered=True, shared={"results": results})
 
 
+def _table(part: Part, *, results: _Results) -> pa.Table:
+    return results.table(part)
+
+
 def _prepare(
-    transformation: Transformation, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool
+    plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool, tags: Mapping[str, str]
 ) -> _Results:
-    """Check a dataset, and that its parts fit into memory."""
-    transformation.check(dataset.schema, training=training)
-    parts = dataset.parts
-    rows = max((part.rows for part in parts), default=0)
-    columns = max(len(transformation.columns(training=True)), len(transformation.plan.outputs))
+    """Check a dataset, and that its parts fit into memory; ``tags`` are added to the columns that they name."""
+    plan.check(dataset.schema, training=training)
+    rows = max((part.rows for part in dataset.parts), default=0)
+    columns = max(len(plan.data_columns(training=True)), len(plan.outputs))
     workers.forecast(
         run.device,
         a_task=rows * columns * ROW_BYTES,
-        tasks=len(parts),
+        tasks=len(dataset.parts),
         what=f"transforming parts of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )
-    return _Results(transformation, dataset, ApplyMode(run.device, training, run.engine))
-
-
-def _table(part: Part, *, results: _Results) -> pa.Table:
-    return as_table(results.block(part), results.schema({}).types)
+    fields = plan.fields(dataset.schema)
+    schema = Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
+    return _Results(plan, dataset, ApplyMode(run.device, training, run.engine), schema)
 
 
 def write_in_order(
-    transformation: Transformation,
+    plan: Plan,
     dataset: Dataset,
     folder: Path,
     *,
@@ -113,16 +119,14 @@ def write_in_order(
 ) -> int:
     """Write the results for a dataset, one file per part; return the number of rows.
 
-    ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the
-    transformation, IntegrityError if a row is lost, and ResourceError if a part does not fit into memory.
+    ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the plan, IntegrityError
+    if a row is lost, and ResourceError if a part does not fit into memory.
     """
-    results = _prepare(transformation, dataset, run=run, workers=workers, training=training)
-    schema = results.schema(tags or {})
+    results = _prepare(plan, dataset, run=run, workers=workers, training=training, tags=tags or {})
     folder.mkdir(parents=True)
-    shared = {"results": results, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
-    tasks = list(enumerate(dataset.parts))
-    files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
-    return _finish(folder, schema, files, expected=dataset.rows, seed=None)
+    shared = {"results": results, "folder": folder, "row_group_rows": row_group_rows}
+    files = workers.map(_write, list(enumerate(dataset.parts)), label="transform", ordered=True, shared=shared)
+    return _finish(folder, results.schema, list(files), expected=dataset.rows, seed=None)
 
 
 def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expected: int, seed: int | None) -> int:
@@ -134,15 +138,13 @@ def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expec
     return written
 
 
-def _write(
-    task: tuple[int, Part], *, results: _Results, folder: Path, schema: Schema, row_group_rows: int
-) -> FeatureFile:
+def _write(task: tuple[int, Part], *, results: _Results, folder: Path, row_group_rows: int) -> FeatureFile:
     number, part = task
-    return write_file(folder, number, _table(part, results=results), schema, row_group_rows=row_group_rows)
+    return write_file(folder, number, results.table(part), results.schema, row_group_rows=row_group_rows)
 
 
 def write_shuffled(
-    transformation: Transformation,
+    plan: Plan,
     log: Log,
     folder: Path,
     *,
@@ -159,8 +161,8 @@ def write_shuffled(
     does, and IntegrityError if two rows have the same number.
     """
     dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    results = _prepare(transformation, dataset, run=run, workers=workers, training=True)
-    scratch, schema = folder / "scratch", results.schema(log.tags)
+    results = _prepare(plan, dataset, run=run, workers=workers, training=True, tags=log.tags)
+    scratch, schema = folder / "scratch", results.schema
     scratch.mkdir(parents=True)
     # Rows are sorted on the host, whatever the device.
     workers.forecast(
@@ -170,12 +172,11 @@ def write_shuffled(
         what=f"shuffling {log.rows:,} rows in {buckets} buckets",
         remedy="Take fewer threads.",
     )
-    map_in_order = partial(workers.map, ordered=True)
     tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts)]
     shared: dict[str, Any] = {"results": results, "buckets": buckets, "seed": seed}
-    paths = list(map_in_order(_scatter, tasks, label="transform train", shared=shared))
+    paths = list(workers.map(_scatter, tasks, label="transform train", ordered=True, shared=shared))
     shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
-    files = list(map_in_order(_gather, range(buckets), label="shuffle train", shared=shared))
+    files = list(workers.map(_gather, range(buckets), label="shuffle train", ordered=True, shared=shared))
     shutil.rmtree(scratch)
     return _finish(folder, schema, files, expected=log.rows, seed=seed)
 
@@ -190,7 +191,7 @@ def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: 
     # Larger hashes are in later buckets.
     of_bucket = (sorted_hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
     bounds = np.searchsorted(of_bucket, np.arange(buckets + 1))
-    table = as_table(block, results.schema({}).types).take(to_arrow(order))
+    table = as_table(block, results.schema.types).take(to_arrow(order))
     (rows,) = table.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks().to_batches()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
         for start, stop in pairwise(bounds.tolist()):

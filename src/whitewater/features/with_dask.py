@@ -8,8 +8,9 @@ change a bit of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import dask.dataframe as dd
@@ -18,30 +19,30 @@ from dask.delayed import delayed
 
 from whitewater.engines.device import Device
 from whitewater.errors import InputError
-from whitewater.features.columns import arrow as arrow_columns
-from whitewater.features.columns.column import Lists, Numbers
-from whitewater.features.dataset import (
-    Dataset,
-    Part,
-    Span,
-    arrow_schema,
-    as_table,
-    cast_columns,
-    spans,
-    type_of,
+from whitewater.features.columns.categories import as_floats
+from whitewater.features.columns.column import Numbers, column_of
+from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
+from whitewater.features.frames import (
+    Text,
+    column_of_series,
+    frame_class,
+    frame_of,
+    is_list,
+    series_of,
+    sum_by_keys,
+    table_of,
 )
-from whitewater.features.frames import Text, column_of, frame_class, frame_of, is_list, series_of, sum_by_keys, table_of
-from whitewater.features.operator import ApplyMode, Fitted, Statistic
+from whitewater.features.operator import Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
 from whitewater.features.operators.by_column import is_number
-from whitewater.features.plan import FitState, Lesson, Transformation
+from whitewater.features.plan import FitState, Lesson
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
+    from whitewater.features.operator import Resources
     from whitewater.features.plan import Read
-    from whitewater.features.schema import Schema
 
 HOST = Device()
 # Number of frames of sums that are merged at a time.
@@ -56,13 +57,13 @@ def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) 
     rows: dd.DataFrame = dd.from_map(
         _read,
         list(spans(dataset.parts, rows=device.partition_rows)),
-        dataset=dataset, types=types, device=device, meta=_empty(types, HOST),
+        dataset=dataset, types=types, device=device, meta=_empty(types),
     )  # fmt: skip
     return rows
 
 
-def _empty(types: Mapping[str, pa.DataType], device: Device) -> Frame:
-    return _frame(arrow_schema(_plain(types)).empty_table(), device)
+def _empty(types: Mapping[str, pa.DataType]) -> Frame:
+    return _frame(arrow_schema(_plain(types)).empty_table(), HOST)
 
 
 def _frame(table: pa.Table, device: Device) -> Frame:
@@ -104,7 +105,7 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
         if bool(frame[name].isna().all()):
             columns[name] = _nulls(type_, frame, device)
             continue
-        column = column_of(frame[name])
+        column = column_of_series(frame[name])
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
@@ -123,10 +124,10 @@ def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
 
 def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
     """Return the result of each lesson: from sums by keys over all rows, or from summaries of the partitions."""
+    lessons = [replace(lesson, statistic=_first(lesson.statistic)) for lesson in lessons]
     by_category = [lesson for lesson in lessons if isinstance(lesson.statistic, CategoryStatistic)]
     sum_lessons = [lesson for lesson in by_category if not _has_lists(lesson, state)]
     summary_lessons = [lesson for lesson in lessons if lesson not in sum_lessons]
-    sum_lessons = _with_exponents(sum_lessons, state, workers)
     # Computed one after the other, because Dask optimizes frames, but not delayed summaries.
     sums = workers.compute(*_key_sums(sum_lessons, state))
     partitions = _rows(summary_lessons, state).to_delayed() if summary_lessons else ()
@@ -142,6 +143,13 @@ def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[
     ]
 
 
+def _first(statistic: Statistic) -> Statistic:
+    """Return what is learned before a statistic whose target has floats, and other statistics as they are."""
+    if isinstance(statistic, GroupStatistic) and statistic.exponent is None:
+        return _LargestTarget(statistic.name, statistic.operator.target_columns, statistic)
+    return statistic
+
+
 def _has_lists(lesson: Lesson, state: FitState) -> bool:
     columns = state.observed_columns(lesson).items()
     return any(pa.types.is_list(state.plan.field_of(name, origin).type) for name, origin in columns)
@@ -151,20 +159,12 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
     """Return the sums by keys of each lesson, merged in a tree, as frames on the host."""
     if not lessons:
         return []
-    rows = _rows(lessons, state)
-    # Spares Dask a trial run on made-up rows in this process, which may have no GPU.
-    meta = _empty({}, HOST)
-    return [
-        rows.reduction(
-            _sum_partition,
-            aggregate=_sums_on_host,
-            combine=sum_by_keys,
-            chunk_kwargs={"lesson": lesson, "state": state},
-            split_every=SPLIT_EVERY,
-            meta=meta,
-        )
-        for lesson in lessons
-    ]
+    # The meta spares Dask a trial run on made-up rows in this process, which may have no GPU.
+    reduction = partial(
+        _rows(lessons, state).reduction, _sum_partition,
+        aggregate=_sums_on_host, combine=sum_by_keys, split_every=SPLIT_EVERY, meta=_empty({}),
+    )  # fmt: skip
+    return [reduction(chunk_kwargs={"lesson": lesson, "state": state}) for lesson in lessons]
 
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
@@ -179,8 +179,7 @@ def _sums_on_host(cells: Frame) -> Frame:
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
     observed, resources = state.observed(lesson, _reader(rows)), state.resources
     if _has_lists(lesson, state):
-        observed = {name: _on_host(column, resources.device) for name, column in observed.items()}
-        resources = replace(resources, device=HOST)
+        observed, resources = on_host(observed, resources.device), replace(resources, device=HOST)
     return lesson.statistic.observe(iter([observed]), resources)
 
 
@@ -190,59 +189,27 @@ def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
     return rows_of(state.dataset, types, state.resources.device)
 
 
-def _with_exponents(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[Lesson]:
-    """Return lessons with the powers of 2 by which targets of floats are scaled to integers."""
-    statistics = [lesson.statistic for lesson in lessons if isinstance(lesson.statistic, GroupStatistic)]
-    names = [name for statistic in statistics for name in statistic.operator.target_columns]
-    types = {name: state.plan.schema[name].type for name in names}
-    floats = {name: type_ for name, type_ in types.items() if pa.types.is_floating(type_)}
-    if not floats:
-        return list(lessons)
-    partitions = rows_of(state.dataset, floats, state.resources.device).to_delayed()
-    largest = workers.compute(*(delayed(_largest)(partition) for partition in partitions))
-    exponents = {name: _exponent(name, max(sizes[name] for sizes in largest)) for name in floats}
-    return [
-        replace(lesson, statistic=replace(lesson.statistic, exponents=exponents))
-        if isinstance(lesson.statistic, GroupStatistic)
-        else lesson
-        for lesson in lessons
-    ]
+@dataclass(frozen=True)
+class _LargestTarget(Statistic):
+    """Learns the power of 2 by which the floats of a target are scaled to integers, and goes on with a statistic."""
+
+    following: GroupStatistic
+
+    def observe(self, blocks: Iterator[Block], resources: Resources) -> float:
+        xp, (block,) = resources.device.xp, blocks
+        sizes = xp.abs(as_floats(block[self.columns[0]], xp))
+        return float(xp.where(xp.isnan(sizes), 0.0, sizes).max()) if len(sizes) else 0.0
+
+    def combine(self, summaries: Iterable[float], resources: Resources) -> GroupStatistic:
+        largest = max(summaries)
+        if math.isinf(largest):
+            raise InputError(f"the column {self.columns[0]!r} has infinite values. Clip it before, or leave it out.")
+        return replace(self.following, exponent=min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT))
 
 
-def _exponent(name: str, largest: float) -> int:
-    if math.isinf(largest):
-        raise InputError(f"the column {name!r} has infinite values. Clip it before, or leave it out.")
-    return min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT)
-
-
-def _largest(frame: Frame) -> dict[str, float]:
-    """Return the largest absolute value of each column, 0 if it has none."""
-    return {name: float(frame[name].abs().fillna(0.0).max()) if len(frame) else 0.0 for name in list(frame.columns)}
-
-
-def frames(transformation: Transformation, dataset: Dataset, mode: ApplyMode) -> dd.DataFrame:
-    """Return the results for a dataset as a Dask DataFrame on pandas or cuDF, in the order of the rows."""
-    transformation.check(dataset.schema, training=mode.training)
-    mode = replace(mode, engine="dask")
-    input_types = transformation.input_types(dataset.schema, training=mode.training)
-    types = {field.name: field.type for field in transformation.fields(dataset.schema)}
-    results: dd.DataFrame = rows_of(dataset, input_types, mode.device).map_partitions(
-        _results, transformation, dataset.schema, mode, meta=_empty(types, mode.device)
-    )
-    return results
-
-
-def part_block(transformation: Transformation, part: Part, dataset: Dataset, mode: ApplyMode) -> Block:
-    """Return the results for a part of a dataset, on the host."""
-    input_types = transformation.input_types(dataset.schema, training=mode.training)
-    rows = _read((part,), dataset=dataset, types=input_types, device=mode.device)
-    results = transformation.results(_reader(rows), dataset.schema, mode)
-    return {name: _on_host(column, mode.device) for name, column in results.items()}
-
-
-def _results(rows: Frame, transformation: Transformation, schema: Schema, mode: ApplyMode) -> Frame:
-    results = transformation.results(_reader(rows), schema, mode)
-    return type(rows)({name: _series(column, rows) for name, column in results.items()})
+def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Read:
+    """Return what reads columns of a part of a dataset, of those that ``types`` names, as of a frame."""
+    return _reader(_read((part,), dataset=dataset, types=types, device=device))
 
 
 def _reader(rows: Frame) -> Read:
@@ -251,25 +218,21 @@ def _reader(rows: Frame) -> Read:
 
 
 def _column(series: Series) -> Any:
-    return _arrow_column(series) if is_list(series) else column_of(series)
+    return _arrow_column(series) if is_list(series) else column_of_series(series)
 
 
 def _arrow_column(series: Series) -> Column:
-    return arrow_columns.column_of(table_of(series.to_frame("values"))["values"])
+    return column_of(table_of(series.to_frame("values"))["values"])
 
 
-def _on_host(column: Any, device: Device) -> Column:
-    """Return a column of a frame as one on the host, where text has a dictionary."""
-    if isinstance(column, Text):
-        return _arrow_column(column.series)
-    if isinstance(column, Numbers):
-        return Numbers(device.to_host(column.values), None if column.valid is None else device.to_host(column.valid))
-    host_column: Column = column
-    return host_column
-
-
-def _series(column: Any, rows: Frame) -> Series:
-    """Return a column as a series of the same library as this frame."""
-    if isinstance(column, Lists):
-        return frame_of(as_table({"values": column}, {"values": type_of(column)}), type(rows))["values"]
-    return series_of(column, rows)
+def on_host(block: Mapping[str, Any], device: Device) -> Block:
+    """Return columns of a frame as columns on the host, where text has a dictionary."""
+    columns: dict[str, Column] = {}
+    for name, column in block.items():
+        columns[name] = column
+        if isinstance(column, Text):
+            columns[name] = _arrow_column(column.series)
+        elif isinstance(column, Numbers):
+            valid = None if column.valid is None else device.to_host(column.valid)
+            columns[name] = Numbers(device.to_host(column.values), valid)
+    return columns

@@ -13,19 +13,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from whitewater.engines import Device
 from whitewater.engines.config import choose
 from whitewater.errors import ConfigError
+from whitewater.features import artifact, feature_folder
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
-from whitewater.features.feature_folder import FORMAT
 from whitewater.features.fit import fit_workflow
 from whitewater.features.operator import Node, Selection, as_node
-from whitewater.features.plan import Transformation
+from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
 from whitewater.features.transform import tables, write_in_order
 from whitewater.io.store import check_replaceable, staged
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from whitewater.engines.config import Engine
+    from whitewater.io.folder import Format
 
 
 class Workflow:
@@ -58,25 +60,24 @@ class Workflow:
     def __init__(self, features: Node | Selection, *, carry: Sequence[str] = ()) -> None:
         self._graph: Node | None = as_node(features)
         self._carried = tuple(carry)
-        self._transformation: Transformation | None = None
+        self._plan: Plan | None = None
 
     @property
-    def transformation(self) -> Transformation:
-        """The fitted transformation; raises ConfigError before `fit`."""
-        if self._transformation is None:
+    def plan(self) -> Plan:
+        """The fitted plan; raises ConfigError before `fit`."""
+        if self._plan is None:
             raise ConfigError("the workflow is not fitted. Call fit with a dataset, or load one that is.")
-        return self._transformation
+        return self._plan
 
     @property
     def input_schema(self) -> Schema:
         """The columns of the data that `transform` needs."""
-        schema, names = self.transformation.plan.schema, self.transformation.columns(training=False)
-        return Schema(tuple(schema[name] for name in names))
+        return Schema(tuple(self.plan.schema[name] for name in self.plan.data_columns(training=False)))
 
     @property
     def output_schema(self) -> Schema:
         """The columns of the results, except those that ``carry`` names."""
-        return Schema(self.transformation.plan.output_fields())
+        return Schema(self.plan.fields())
 
     def fit(
         self, dataset: Any, *, threads: int | None = None, device: Device | None = None, engine: Engine | None = None
@@ -91,7 +92,7 @@ class Workflow:
         run = run_on(device, "fit", threads=threads, engine=engine)
         with run.workers(small=run.device == Device()) as workers:
             data = as_dataset(dataset)
-            self._transformation = fit_workflow(self._graph, data, carry=self._carried, run=run, workers=workers)
+            self._plan = fit_workflow(self._graph, data, carry=self._carried, run=run, workers=workers)
         return self
 
     def transform(
@@ -112,11 +113,9 @@ class Workflow:
 
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
-            found = list(tables(self.transformation, dataset, run=run, workers=workers, training=training))
-        if found:
-            return pa.concat_tables(found)
-        fields = self.transformation.fields(dataset.schema)
-        return pa.schema([(field.name, field.type) for field in fields]).empty_table()
+            found = list(tables(self.plan, dataset, run=run, workers=workers, training=training))
+        empty = pa.schema([(field.name, field.type) for field in self.plan.fields(dataset.schema)]).empty_table()
+        return pa.concat_tables(found or [empty])
 
     def transform_to(
         self,
@@ -136,11 +135,9 @@ class Workflow:
         features is replaced; raises ConfigError if another folder or file is there.
         """
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
-        check_replaceable(target, sign=FORMAT.name)
-        owner = target.with_name(f".{target.name}.owner")
-        with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
+        with _replaced(target, feature_folder.FORMAT) as path, run.workers() as workers:
             return write_in_order(
-                self.transformation, as_dataset(data), paths["features"], run=run, workers=workers,
+                self.plan, as_dataset(data), path, run=run, workers=workers,
                 row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip
 
@@ -154,19 +151,23 @@ class Workflow:
 
         Raises ConfigError if it is not fitted, or another folder or file is there.
         """
-        from whitewater.features.artifact import save
-
-        save(self.transformation, Path(directory))
+        with _replaced(Path(directory).absolute(), artifact.FORMAT) as path:
+            artifact.write(self.plan, path)
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
         """Read a fitted workflow; raises as `whitewater.features.artifact.load` does."""
-        from whitewater.features.artifact import load
-
         loaded = cls.__new__(cls)
-        loaded._graph, loaded._transformation = None, load(Path(directory))
-        loaded._carried = loaded._transformation.carried
+        loaded._graph, loaded._plan = None, artifact.load(Path(directory))
         return loaded
+
+
+@contextmanager
+def _replaced(folder: Path, kind: Format) -> Iterator[Path]:
+    """Give a path to write a folder to, which replaces an older one of its kind once it is whole."""
+    check_replaceable(folder, sign=kind.name)
+    with staged({"folder": folder}, owner=folder.with_name(f".{folder.name}.owner")) as paths:
+        yield paths["folder"]
 
 
 def as_dataset(data: Any) -> Dataset:

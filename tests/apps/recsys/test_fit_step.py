@@ -18,7 +18,7 @@ from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features import dataset
 from whitewater.features import transform as transforming
-from whitewater.features.categories import groups
+from whitewater.features.columns import groups
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import FeatureFolder, open_features
 from whitewater.features.operators.by_category import GroupStatistic

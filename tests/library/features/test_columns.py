@@ -21,8 +21,7 @@ from hypothesis import strategies as st
 from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.features.columns import parquet
-from whitewater.features.columns.arrow import column_of
-from whitewater.features.columns.column import Categories, Column, Lists, Numbers
+from whitewater.features.columns.column import Categories, Column, Lists, Numbers, column_of
 from whitewater.features.columns.parquet import read_columns
 from whitewater.features.dataset import as_table
 
@@ -210,12 +209,12 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from pathlib import Path
         import pyarrow.parquet as pq
         from whitewater.engines import Device
-        from whitewater.features.columns.codes import count_codes
+        from whitewater.features.columns.categories import count_codes
         from whitewater.features.columns.parquet import read_columns
         from whitewater.features.dataset import as_table
         from whitewater.features.feature_folder import write_file
-        from whitewater.features.categories import groups
-        from whitewater.features.categories import values as categories
+        from whitewater.features.columns import groups
+        from whitewater.features.columns import categories
         from whitewater.features.schema import Field, Schema
 
         device, path = Device(), Path(sys.argv[1])

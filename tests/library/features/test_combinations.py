@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
-from whitewater.features.categories.groups import combine, combine_one
-from whitewater.features.categories.values import as_categories
+from whitewater.features.columns.categories import as_categories
 from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.groups import combine, combine_one
 
 CPU = Device()
 TEXTS = st.none() | st.sampled_from(["", "\0", "a", "ab", "b", "a" * 300]) | st.text(max_size=5)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
 from whitewater.errors import ConfigError
-from whitewater.features.categories import values as hashing
-from whitewater.features.categories.values import as_categories
+from whitewater.features.columns import categories as hashing
+from whitewater.features.columns.categories import as_categories
 from whitewater.features.columns.column import Column, Lists, Numbers
 
 CPU = Device()

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from whitewater.engines import memory, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features import loader
-from whitewater.features.columns.arrow import column_of
+from whitewater.features.columns.column import column_of
 from whitewater.features.dataset import as_table
 from whitewater.features.feature_folder import FeatureFolder, open_features, write_features, write_file
 from whitewater.features.loader import Batch, Batches

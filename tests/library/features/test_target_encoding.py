@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.library.features.frames import learned
 from whitewater.errors import ConfigError, InputError, ResourceError
-from whitewater.features.categories.values import row_hash_one
+from whitewater.features.columns.categories import row_hash_one
 from whitewater.features.operators.encodings import TargetEncoding
 
 FOLDS, SEED, SMOOTH = 5, 42, 20.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.features.categories.byte_strings import eight_bytes
+from whitewater.features.columns.byte_strings import eight_bytes
 
 # Stands for the size of levels where it stands ahead of them.
 ABSENT = -1

@@ -26,7 +26,7 @@ from pydantic import AfterValidator, FiniteFloat, model_validator
 from pydantic import Field as Parameter
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByNumber, OnFloats, dtype_holding, plain_number, type_holding

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -16,13 +16,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.engines.device import Device
-from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.features.categories.groups import (
+from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
+from whitewater.features.columns.categories import CategoryCounter, as_floats, category_type, hash_values
+from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.groups import (
     NULL_GROUP,
     CategoryNumbers,
-    Grouping,
     categories_of,
     categories_of_keys,
+    columns_of,
     enlarge,
     keys_of,
     name_of,
@@ -30,9 +32,6 @@ from whitewater.features.categories.groups import (
     table_of_groups,
     without_unused,
 )
-from whitewater.features.categories.values import CategoryCounter, as_floats, hash_values
-from whitewater.features.columns.codes import count_codes, sum_by_code
-from whitewater.features.columns.column import Numbers
 from whitewater.features.frames import halves, sums_of_halves
 from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
@@ -42,6 +41,7 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
+    from whitewater.features.columns.groups import Input
     from whitewater.features.frames import Frame
     from whitewater.features.operator import ApplyMode, Inputs, Resources, Row, RowFunction, Value
 
@@ -55,8 +55,6 @@ DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
 # Bits of the number of a group in that of a pair.
 _GROUP_BITS = 32
 HOST = Device()
-# Up to this many cells per row, all cells are numbered, including empty ones; otherwise cells are found by sorting.
-DENSE = 8
 
 
 class ByCategory(Operator):
@@ -64,7 +62,7 @@ class ByCategory(Operator):
 
     takes_combinations: ClassVar[bool] = True
     output_type: ClassVar[pa.DataType]
-    # Made of the operator, a grouping, and the table of all of the data
+    # Made of the operator, a column or combination, the types of its columns, and the table of all of the data
     learned: ClassVar[type[LearnedByCategory]]
 
     @abstractmethod
@@ -97,32 +95,43 @@ class ByCategory(Operator):
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         number_fields(self, self.target_columns, fields)
-        names = [grouping.name for grouping in self._groupings(inputs, fields)]
-        return [Field(self.output_name(name), self.output_type, (TAG,)) for name in names]
+        for entry in inputs:
+            self._kinds(entry, fields)
+        return [Field(self.output_name(name_of(entry)), self.output_type, (TAG,)) for entry in inputs]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[GroupStatistic]:
         others = self.dependencies(fitting=True, training=False)
+        is_scaled = any(pa.types.is_floating(fields[target].type) for target in self.target_columns)
         return [
-            GroupStatistic(grouping.name, tuple(dict.fromkeys((*grouping.columns, *others))), grouping, self)
-            for grouping in self._groupings(inputs, fields)
-        ]
+            GroupStatistic(
+                name_of(entry), tuple(dict.fromkeys((*columns_of(entry), *others))),
+                entry, self._kinds(entry, fields), self, None if is_scaled else 0,
+            )
+            for entry in inputs
+        ]  # fmt: skip
 
-    def _groupings(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Grouping]:
-        return [Grouping.bound(entry, fields, operator=type(self).__name__) for entry in inputs]
+    def _kinds(self, entry: Input, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
+        """Return the types of the categories of columns, string or int64; raises ConfigError if one has none."""
+        for name in columns_of(entry):
+            if pa.types.is_list(fields[name].type):
+                raise ConfigError(
+                    f"{type(self).__name__} groups rows by the column {name!r}, which is one of lists: a row would be "
+                    "in several groups. Give it another column."
+                )
+        return tuple(category_type(fields[name]) for name in columns_of(entry))
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
-        of, kinds = tuple(facts["of"]), tuple(map(type_from_name, facts["kinds"]))
-        grouping = Grouping(of[0] if len(of) == 1 else of, kinds)
-        if grouping.of not in inputs:
-            raise IntegrityError(f"{type(self).__name__}: {grouping.name} is not one of its inputs. Fit again.")
-        return self.learned(self, grouping, tables[TABLE])
+        of = tuple(facts["of"]) if len(facts["of"]) > 1 else facts["of"][0]
+        if of not in inputs:
+            raise IntegrityError(f"{type(self).__name__}: {name_of(of)} is not one of its inputs. Fit again.")
+        return self.learned(self, of, tuple(map(type_from_name, facts["kinds"])), tables[TABLE])
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         outputs = {}
-        for name in map(name_of, inputs):
-            learned = cast("LearnedByCategory", fitted[name])
-            groups = learned.groups.of_block(learned.grouping.of, block, mode)
-            outputs[self.output_name(name)] = Numbers(learned.numbers(groups, block, mode))
+        for entry in inputs:
+            learned = cast("LearnedByCategory", fitted[name_of(entry)])
+            groups = learned.groups.of_block(entry, block, mode)
+            outputs[self.output_name(name_of(entry))] = Numbers(learned.numbers(groups, block, mode))
         return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -149,6 +158,11 @@ class Sums:
         """Return the groups of the entries of a dictionary, new or not, and last that of null, which code -1 takes."""
         return np.append(self.categories.add(dictionary) + 1, NULL_GROUP)
 
+    def add_rows(self, categories: Categories, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Add numbers, by name, of rows of some categories and slots."""
+        categories = without_unused(categories)
+        self.add(self.groups_of(categories.dictionary)[categories.codes], slots, numbers)
+
     def add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
         if slots is None:
@@ -159,7 +173,7 @@ class Sums:
             places, size = self._pairs.add(to_arrow(pairs)), self._pairs.size
         self.totals = {name: enlarge(total, size) for name, total in self.totals.items()}
         for name in self.totals.keys() & numbers.keys():
-            np.add.at(self.totals[name], places, numbers[name])
+            np.add.at(self.totals[name], places, numbers[name].astype(DTYPES[name], copy=False))
 
     def pairs(self) -> tuple[Integers, Integers]:
         """Return the group and the slot, 0 if there are none, of each entry of the totals."""
@@ -181,27 +195,6 @@ class Sums:
         """The memory that the sums take."""
         counters = self.categories.nbytes + self._slots.nbytes + self._pairs.nbytes
         return counters + sum(total.nbytes for total in self.totals.values())
-
-
-def cells_of(codes: Array, size: int, slots: Array, device: Device) -> tuple[Array, Integers, Integers]:
-    """Return the cell of each row, int32 (rows,) on the device, and the codes and slots of the cells, on the host.
-
-    A cell is a pair of a code and a slot. Codes are int32 (rows,) below ``size``, slots integers (rows,). Some cells
-    may have no rows.
-    """
-    xp = device.xp
-    if not len(codes):
-        return codes, np.arange(size), np.zeros(size, np.int64)
-    first, last = int(slots.min()), int(slots.max())
-    width = last - first + 1
-    if size * width <= DENSE * len(codes):
-        cells = np.arange(size * width)
-        row_cells = codes * np.int64(width) + (slots - first)
-        return row_cells.astype(np.int32), cells // width, first + cells % width
-    distinct, rank = xp.unique(slots, return_inverse=True)
-    keys, row_cells = xp.unique(codes * np.int64(len(distinct)) + rank, return_inverse=True)
-    cells = device.to_host(keys)
-    return row_cells.astype(np.int32), cells // len(distinct), device.to_host(distinct)[cells % len(distinct)]
 
 
 class CategoryStatistic(Statistic):
@@ -260,58 +253,47 @@ class CategoryStatistic(Statistic):
 
 @dataclass(frozen=True)
 class GroupStatistic(CategoryStatistic):
-    """The statistic of an operator for a grouping."""
+    """The statistic of an operator for a column or combination ``of`` columns of these kinds, string or int64."""
 
-    grouping: Grouping
+    of: Input
+    kinds: tuple[pa.DataType, ...]
     operator: ByCategory
-    # By target, of the powers of 2 by which floats are multiplied to be summed as `halves`
-    exponents: Mapping[str, int] = field(default_factory=dict)
+    # The power of 2 by which a target is multiplied to be summed as `halves`; None while it is not known
+    exponent: int | None
 
     def sums(self) -> Sums:
-        return Sums(self.grouping.type, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
+        type_ = self.kinds[0] if isinstance(self.of, str) else pa.binary()
+        return Sums(type_, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
 
     def add(self, sums: Sums, block: Block) -> None:
-        categories, slots = without_unused(categories_of(block, self.grouping.of)), self.operator.slots(block, HOST)
-        # Null, whose code is -1, is a cell as well.
-        cells, codes, of_slots = categories.codes + np.int32(1), np.arange(len(categories.dictionary) + 1), None
-        if slots is not None:
-            cells, codes, of_slots = cells_of(cells, len(codes), slots, HOST)
-        numbers = {NULLS: np.zeros(len(codes), np.int64)}
+        categories = categories_of(block, self.of)
+        numbers = {ROWS: np.ones(len(categories), np.int64)}
         for target in self.operator.target_columns:
             values = as_floats(block[target])
             is_null = np.isnan(values)
-            if bool(is_null.any()):
-                numbers[NULLS] = count_codes(np.where(is_null, cells, -1), len(codes))
-                values, cells = np.where(is_null, 0.0, values), np.where(is_null, -1, cells)
-            numbers[SUMS] = sum_by_code(cells, values, len(codes))
-        numbers[ROWS] = count_codes(cells, len(codes))
-        some = np.flatnonzero(numbers[ROWS] + numbers[NULLS])
-        groups = sums.groups_of(categories.dictionary)[codes[some] - 1]
-        of_some = {name: each[some] for name, each in numbers.items()}
-        sums.add(groups, None if of_slots is None else of_slots[some], of_some)
-
-    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
-        categories = without_unused(categories_of_keys(cells, len(self.grouping.columns)))
-        numbers = {name: to_numpy(cells[name]) for name in (ROWS, NULLS)}
-        for target in self.operator.target_columns:
-            first, second = to_numpy(cells["first"]), to_numpy(cells["second"])
-            numbers[SUMS] = sums_of_halves(first, second, self.exponents.get(target, 0))
-        slots = to_numpy(cells["key_slot"]) if "key_slot" in cells.column_names else None
-        sums.add(sums.groups_of(categories.dictionary)[categories.codes], slots, numbers)
-
-    def finish(self, sums: Sums) -> Fitted:
-        return self.operator.learned(self.operator, self.grouping, _in_order(self.operator.table(sums)))
+            numbers = {ROWS: ~is_null, NULLS: is_null, SUMS: np.where(is_null, 0.0, values)}
+        sums.add_rows(categories, self.operator.slots(block, HOST), numbers)
 
     def cells(self, block: Block, device: Device) -> Frame:
-        keys, slots, xp = keys_of(block, self.grouping.columns, device), self.operator.slots(block, device), device.xp
+        keys, slots, xp = keys_of(block, columns_of(self.of), device), self.operator.slots(block, device), device.xp
         columns: dict[str, Any] = {} if slots is None else {"key_slot": slots}
         columns |= {ROWS: 1, NULLS: 0}
         for target in self.operator.target_columns:
             values = as_floats(block[target], xp)
             is_null = xp.isnan(values)
             columns |= {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
-            columns["first"], columns["second"] = halves(values, self.exponents.get(target, 0), device)
+            columns["first"], columns["second"] = halves(values, self.exponent or 0, device)
         return keys.assign(**columns)
+
+    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
+        # The keys of the categories come first.
+        numbers = {name: to_numpy(cells[name]) for name in cells.column_names[len(self.kinds) :]}
+        if self.operator.target_columns:
+            numbers[SUMS] = sums_of_halves(numbers["first"], numbers["second"], self.exponent or 0)
+        sums.add_rows(categories_of_keys(cells, len(self.kinds)), numbers.get("key_slot"), numbers)
+
+    def finish(self, sums: Sums) -> Fitted:
+        return self.operator.learned(self.operator, self.of, self.kinds, _in_order(self.operator.table(sums)))
 
     def refuse(self, sums: Sums, resources: Resources) -> None:
         raise ResourceError(
@@ -328,8 +310,8 @@ class LearnedByCategory(Fitted):
     ``totals`` maps names to sums (groups + 1, slots); the last group is that of unseen categories.
     """
 
-    def __init__(self, operator: Any, grouping: Grouping, table: pa.Table) -> None:
-        self.operator, self.grouping, self._table = operator, grouping, table
+    def __init__(self, operator: Any, of: Input, kinds: Sequence[pa.DataType], table: pa.Table) -> None:
+        self.operator, self.of, self._kinds, self._table = operator, of, kinds, table
         self.groups = CategoryNumbers.of_groups(read_categories(table))
         self.totals: dict[str, npt.NDArray[Any]] = {
             name: np.column_stack([np.append(to_numpy(table[slot]).astype(DTYPES[name]), 0) for slot in slots])
@@ -337,7 +319,8 @@ class LearnedByCategory(Fitted):
         }
 
     def facts(self) -> dict[str, Any]:
-        return self.grouping.facts() | {"categories": len(self.groups.values)}
+        kinds = [str(kind) for kind in self._kinds]
+        return {"of": list(columns_of(self.of)), "kinds": kinds, "categories": len(self.groups.values)}
 
     def tables(self) -> dict[str, pa.Table]:
         return {TABLE: self._table}
@@ -353,7 +336,7 @@ class LearnedByCategory(Fitted):
 
     def number_of_row(self) -> Callable[[Row], Value]:
         """Return a function that computes the number of one row in serving."""
-        group_of, numbers = self.groups.of_row(self.grouping.of), self.serving
+        group_of, numbers = self.groups.of_row(self.of), self.serving
         return lambda row: numbers[group_of(row)].item()
 
 

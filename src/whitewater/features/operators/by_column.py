@@ -17,7 +17,7 @@ from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
 

@@ -29,21 +29,12 @@ from pydantic import model_validator
 from whitewater.engines import memory
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.categories.byte_strings import LARGE
-from whitewater.features.categories.groups import (
-    NULL_GROUP,
-    SEED,
-    CategoryNumbers,
-    categories_of,
-    categories_of_keys,
-    columns_of,
-    keys_of,
-    name_of,
-)
-from whitewater.features.categories.values import (
+from whitewater.features.columns.byte_strings import LARGE
+from whitewater.features.columns.categories import (
     TAG,
     as_categories,
     category_type,
+    count_codes,
     hash_value,
     id_field,
     id_type,
@@ -54,8 +45,17 @@ from whitewater.features.categories.values import (
     value_hashes,
     with_cardinality,
 )
-from whitewater.features.columns.codes import count_codes
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
+from whitewater.features.columns.groups import (
+    NULL_GROUP,
+    SEED,
+    CategoryNumbers,
+    categories_of,
+    categories_of_keys,
+    columns_of,
+    keys_of,
+    name_of,
+)
 from whitewater.features.operator import Fitted, Operator, Resources
 from whitewater.features.operators.by_category import NULLS, ROWS, CategoryStatistic, Integers, Sums
 from whitewater.features.operators.by_column import ByColumn
@@ -63,7 +63,7 @@ from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.features.categories.groups import Input
+    from whitewater.features.columns.groups import Input
     from whitewater.features.frames import Frame, Text
     from whitewater.features.operator import ApplyMode, Inputs, Row, RowFunction, Value
 
@@ -128,9 +128,9 @@ class Categorify(Operator):
             raise ConfigError(
                 "Categorify: freq_threshold and max_size both say which values are left out. Set one of them to 0."
             )
-        if self.max_size and self.max_size <= self._first:
+        if self.max_size and self.max_size <= self.first:
             raise ConfigError(
-                f"Categorify: max_size {self.max_size} leaves no id for a value: {self._first} are reserved. Raise it."
+                f"Categorify: max_size {self.max_size} leaves no id for a value: {self.first} are reserved. Raise it."
             )
         return self
 
@@ -140,7 +140,7 @@ class Categorify(Operator):
             group.kind(fields)
             for name, of in group.sources.items():
                 field = fields[of] if isinstance(of, str) else Field(name, pa.int64())
-                outputs.append(replace(id_field(field, self._first), properties={}))
+                outputs.append(replace(id_field(field, self.first), properties={}))
         return outputs
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[VocabularyStatistic]:
@@ -150,14 +150,12 @@ class Categorify(Operator):
                 f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of "
                 f"{', '.join(group.name for group in groups)}. Name one of them."
             )
-        return [
-            VocabularyStatistic(
-                group.name, group.columns, group, group.kind(fields), self.num_buckets or 1, self.freq_threshold,
-                max_values=self.max_size - self._first if self.max_size else None,
-                given=_given(group, vocabs[group.name], group.kind(fields)) if group.name in vocabs else None,
-            )
-            for group in groups
-        ]  # fmt: skip
+        statistics = []
+        for group in groups:
+            kind = group.kind(fields)
+            given = _given(group, vocabs[group.name], kind) if group.name in vocabs else None
+            statistics.append(VocabularyStatistic(group.name, group.columns, self, group, kind, given))
+        return statistics
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
         # A file of a given vocabulary is not needed once the vocabulary is learned.
@@ -203,7 +201,7 @@ class Categorify(Operator):
         return lambda row: {name: function(row) for name, function in functions}
 
     @property
-    def _first(self) -> int:
+    def first(self) -> int:
         """Id of the first value of a vocabulary."""
         return OUT_OF_VOCABULARY + (self.num_buckets or 1)
 
@@ -275,14 +273,12 @@ class Vocabulary(Fitted):
 class VocabularyStatistic(CategoryStatistic):
     """The values of a group's columns by descending count; where counts are equal, by ascending value.
 
-    It keeps values with at least ``min_rows`` rows, the first ``max_values`` of them unless None; or those ``given``.
+    It keeps values with at least ``freq_threshold`` rows, or as many as ``max_size`` allows; or those ``given``.
     """
 
+    operator: Categorify
     group: Group
     kind: pa.DataType
-    num_buckets: int
-    min_rows: int
-    max_values: int | None
     given: CategoryNumbers | None
 
     def sums(self) -> Sums:
@@ -326,11 +322,12 @@ class VocabularyStatistic(CategoryStatistic):
         nulls, rows = int(sums.totals[NULLS][NULL_GROUP]), total[NULL_GROUP + 1 :]
         kept = np.arange(len(values))
         if self.given is None:
-            frequent = np.flatnonzero(rows >= self.min_rows)
-            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))][: self.max_values]
+            frequent = np.flatnonzero(rows >= self.operator.freq_threshold)
+            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))]
+            kept = kept[: self.operator.max_size - self.operator.first] if self.operator.max_size else kept
         all_rows, left_out = nulls + int(total.sum()), len(rows) - len(kept) if self.given is None else None
         facts = {
-            "columns": list(self.group.sources), "kind": str(self.kind), "num_buckets": self.num_buckets,
+            "columns": list(self.group.sources), "kind": str(self.kind), "num_buckets": self.operator.num_buckets or 1,
             "values": len(kept), "rows": all_rows, "nulls": nulls,
             "out_of_vocabulary_rows": all_rows - nulls - int(rows[kept].sum()), "out_of_vocabulary_values": left_out,
         }  # fmt: skip
@@ -410,7 +407,7 @@ class HashedCross(Operator):
     """The bucket of a combination of categories: ``hash % num_buckets``, where the hash depends on the order.
 
     ``[["A", "B"]] >> HashedCross(num_buckets=1000)`` gives the column ``A_X_B``. The hashes of the parts are mixed one
-    after the other (`whitewater.features.categories.values.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
+    after the other (`whitewater.features.columns.categories.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
     (b, b).
 
     Input: combinations of columns of text or integers. Output: int32 (int64 where ``num_buckets`` needs it) in

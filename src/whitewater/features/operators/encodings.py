@@ -7,7 +7,7 @@ period, of which there are far fewer than rows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -17,11 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.engines.kernel import kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.features.categories.groups import Grouping, columns_of
-from whitewater.features.categories.values import row_hash
-from whitewater.features.columns.codes import add_up_runs
+from whitewater.features.columns.categories import row_hash
 from whitewater.features.columns.column import Numbers
+from whitewater.features.columns.groups import columns_of
 from whitewater.features.operators.by_category import (
     NULLS,
     ROWS,
@@ -31,7 +31,6 @@ from whitewater.features.operators.by_category import (
     Integers,
     LearnedByCategory,
     Sums,
-    cells_of,
     refuse_target,
     smoothed_means,
     take_numbers,
@@ -41,6 +40,7 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
+    from whitewater.features.columns.groups import Input
     from whitewater.features.operator import ApplyMode, Inputs, Row, Value
     from whitewater.features.schema import Field
 
@@ -55,8 +55,8 @@ class TargetMeans(LearnedByCategory):
     Raises InputError if the target is null in all rows, or infinite in one.
     """
 
-    def __init__(self, operator: TargetEncoding, grouping: Grouping, table: pa.Table) -> None:
-        super().__init__(operator, grouping, table)
+    def __init__(self, operator: TargetEncoding, *arguments: Any) -> None:
+        super().__init__(operator, *arguments)
         self._rows, self._sums = (self.totals[name].sum(axis=0) for name in (ROWS, SUMS))
         refuse_target("TargetEncoding", operator.target, self._rows, self._sums)
 
@@ -193,8 +193,8 @@ class LearnedPast(LearnedByCategory):
     ``_up_to[name][i]`` is the sum over the cells before *i* of the same category: 0 at its first one.
     """
 
-    def __init__(self, operator: _Past, grouping: Grouping, table: pa.Table) -> None:
-        super().__init__(operator, grouping, table)
+    def __init__(self, operator: _Past, of: Input, kinds: Sequence[pa.DataType], table: pa.Table) -> None:
+        super().__init__(operator, of, kinds, table)
         lists = {name: one_array(table[name]) for name in (PERIODS, *operator.list_columns)}
         self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
         lengths = lists[PERIODS].value_lengths()
@@ -217,24 +217,21 @@ class LearnedPast(LearnedByCategory):
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
 
     def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
-        device = mode.device
-        there = device.xp.bincount(groups, minlength=self.groups.unseen + 1) > 0
-        codes = (device.xp.cumsum(there) - 1)[groups]
-        groups = device.to_host(device.xp.flatnonzero(there))
-        of_row, of_cell, periods = cells_of(codes, len(groups), self.operator.slots(block, device), device)
-        groups = groups[of_cell]
-        ranks = np.searchsorted(self.periods, periods)
-        places = np.searchsorted(self._keys, groups * (len(self.periods) + 1) + ranks)
-        earlier = places > self.starts[groups]
+        device, ends = mode.device, len(self.periods) + 1
+        ranks = device.xp.searchsorted(device.to_device(self.periods), self.operator.slots(block, device))
+        distinct, of_row = device.xp.unique(groups * ends + ranks, return_inverse=True)
+        keys = device.to_host(distinct)
+        places = np.searchsorted(self._keys, keys)
+        earlier = places > self.starts[keys // ends]
         before = {name: np.where(earlier, each[places], 0.0) for name, each in self._up_to.items()}
-        return take_numbers(self.number(before, ranks), of_row, device)
+        return take_numbers(self.number(before, keys % ends), of_row, device)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
         """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""
         return before[ROWS].astype(np.int64)
 
     def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, period_of = self.groups.of_row(self.grouping.of), self.operator.period_of_row
+        group_of, period_of = self.groups.of_row(self.of), self.operator.period_of_row
         periods = self.periods.tolist()
 
         def number(row: Row) -> Value:
@@ -252,8 +249,8 @@ class LearnedPast(LearnedByCategory):
 class PastMeans(LearnedPast):
     """What a `PastMean` learned; raises InputError if the target is null in all rows, or infinite in one."""
 
-    def __init__(self, operator: PastMean, grouping: Grouping, table: pa.Table) -> None:
-        super().__init__(operator, grouping, table)
+    def __init__(self, operator: PastMean, *arguments: Any) -> None:
+        super().__init__(operator, *arguments)
         refuse_target("PastMean", operator.target, self.cells[ROWS], self.cells[SUMS])
         period = np.searchsorted(self.periods, self.cells[PERIODS])
         rows, sums = (np.cumsum(np.bincount(period, self.cells[name])) for name in (ROWS, SUMS))
@@ -367,3 +364,17 @@ class PastMean(_Past):
 
     def output_name(self, name: str) -> str:
         return f"{name}_past_mean_{self.target}"
+
+
+@kernel
+def add_up_runs(values: Array, starts: Array, totals: Array) -> None:
+    """Add up the values of each run from its first on, so that nothing of another run, or of later, is in a total.
+
+    Run *i* is ``values[starts[i]:starts[i + 1]]``; ``totals``, float64 (values,), are filled with the sum of the run up
+    to and with the value.
+    """
+    for run in range(len(starts) - 1):
+        total = 0.0
+        for place in range(starts[run], starts[run + 1]):
+            total += values[place]
+            totals[place] = total

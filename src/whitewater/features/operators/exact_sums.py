@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.features.categories.byte_strings import read_only
+from whitewater.features.columns.byte_strings import read_only
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device

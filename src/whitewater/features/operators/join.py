@@ -15,12 +15,11 @@ from pydantic import Field as Parameter
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.categories.groups import CategoryNumbers, Grouping, categories_of, columns_of
-from whitewater.features.categories.values import category_type
-from whitewater.features.columns import arrow
-from whitewater.features.columns.column import Categories, Numbers, take_rows
+from whitewater.features.columns.categories import category_type
+from whitewater.features.columns.column import Categories, Numbers, column_of, take_rows
+from whitewater.features.columns.groups import CategoryNumbers, categories_of, columns_of
 from whitewater.features.dataset import Dataset
-from whitewater.features.frames import column_of, frame_class, frame_of
+from whitewater.features.frames import column_of_series, frame_class, frame_of
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, type_from_name
@@ -28,6 +27,7 @@ from whitewater.io.folder import open_parquet
 
 if TYPE_CHECKING:
     from whitewater.features.columns.column import Block
+    from whitewater.features.columns.groups import Input
     from whitewater.features.operator import Inputs
 
 TABLE = "table"
@@ -65,10 +65,14 @@ class JoinExternal(Operator):
         return columns_of(self.on)
 
     @property
-    def grouping(self) -> Grouping:
-        """The keys as one category."""
-        kinds = tuple(category_type(Field(key, self.type_of(key))) for key in self.keys)
-        return Grouping(self.keys[0] if len(self.keys) == 1 else self.keys, kinds)
+    def of(self) -> Input:
+        """The key, or the combination of the keys."""
+        return self.keys[0] if len(self.keys) == 1 else self.keys
+
+    @property
+    def kinds(self) -> dict[str, pa.DataType]:
+        """The types of the keys' categories."""
+        return {key: category_type(Field(key, self.type_of(key))) for key in self.keys}
 
     def type_of(self, name: str) -> pa.DataType:
         """Return the type of a key or column of the file."""
@@ -80,7 +84,7 @@ class JoinExternal(Operator):
             raise ConfigError(
                 f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
             )
-        for name, kind in zip(self.grouping.columns, self.grouping.kinds, strict=True):
+        for name, kind in self.kinds.items():
             if category_type(fields[name]) != kind:
                 raise ConfigError(
                     f"JoinExternal: the key {name!r} is of type {fields[name].type} in the data and of type "
@@ -96,15 +100,15 @@ class JoinExternal(Operator):
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
         table = cast("JoinedTable", fitted[TABLE])
-        groups = table.groups.of_block(self.grouping.of, block, mode)
+        groups = table.groups.of_block(self.of, block, mode)
         if mode.engine == "local":
             return {name: take_rows(column, groups) for name, column in table.columns.items()}
         rows = frame_of(pa.table(table.of_groups), frame_class(mode.device)).take(groups).reset_index(drop=True)
-        return {name: column_of(rows[name]) for name in self.columns}
+        return {name: column_of_series(rows[name]) for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])
-        group_of = table.groups.of_row(self.grouping.of)
+        group_of = table.groups.of_row(self.of)
         columns = {name: each.to_pylist() for name, each in table.of_groups.items()}
 
         def compute(row: Row) -> dict[str, Any]:
@@ -121,9 +125,8 @@ class JoinExternal(Operator):
             raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
         with open_parquet(Path(self.table)) as file:
             read = file.read(columns=list(found), use_threads=False)
-        kept = {**found, **dict(zip(self.keys, self.grouping.kinds, strict=True))}
         try:
-            table = pa.table({name: read.column(name).cast(type_) for name, type_ in kept.items()})
+            table = pa.table({name: read.column(name).cast(type_) for name, type_ in {**found, **self.kinds}.items()})
         except pa.ArrowInvalid as error:
             raise InputError(
                 f"{self.table}: a key does not fit 64 bits with sign ({error}). Store it as text."
@@ -177,7 +180,7 @@ class JoinedTable(Fitted):
 
     def __init__(self, rows: pa.Table, operator: JoinExternal) -> None:
         self.rows = rows.select([*operator.keys, *operator.columns]).combine_chunks()
-        self._columns, self._grouping = operator.columns, operator.grouping
+        self._operator = operator
 
     def facts(self) -> dict[str, Any]:
         return {"rows": len(self.rows)}
@@ -189,14 +192,14 @@ class JoinedTable(Fitted):
     def groups(self) -> CategoryNumbers:
         """The groups of keys: null, then those of the rows, in order, then others."""
         rows = np.arange(len(self.rows), dtype=np.int32)
-        keys = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._grouping.columns}
+        keys = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._operator.keys}
         # The keys of all rows differ, so that their categories come in the order of the rows.
-        return CategoryNumbers.of_groups(categories_of(keys, self._grouping.of).dictionary)
+        return CategoryNumbers.of_groups(categories_of(keys, self._operator.of).dictionary)
 
     @cached_property
     def of_groups(self) -> dict[str, pa.Array]:
         """The joined columns by group: null for a key that is null, and for one that the file does not have."""
-        arrays = {name: self.rows.column(name).combine_chunks() for name in self._columns}
+        arrays = {name: self.rows.column(name).combine_chunks() for name in self._operator.columns}
         return {
             name: pa.concat_arrays([pa.nulls(1, each.type), each, pa.nulls(1, each.type)])
             for name, each in arrays.items()
@@ -205,4 +208,4 @@ class JoinedTable(Fitted):
     @cached_property
     def columns(self) -> dict[str, Numbers | Categories]:
         """`of_groups` as columns of a block."""
-        return {name: cast("Numbers", arrow.column_of(each)) for name, each in self.of_groups.items()}
+        return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}

@@ -21,7 +21,7 @@ from pydantic import Field as Parameter
 from pydantic import FiniteFloat
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.features.categories.values import as_floats
+from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (

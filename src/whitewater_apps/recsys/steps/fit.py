@@ -8,7 +8,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.log_folder import ROW_ID, open_log
-from whitewater.features.plan import Transformation
+from whitewater.features.plan import Plan
 from whitewater.features.schema import column_json
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -29,21 +29,20 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     position_time = log.time if log.time.unit == "position" else None
     graph = graph_of(groups, log.columns, dataset.schema, position_time=position_time)
     with run.workers() as workers:
-        transformation = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
-    artifact.write(transformation, workflow)
-    described = {group.name: summary(transformation, group.name) for group in groups}
+        plan = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
+    artifact.write(plan, workflow)
+    described = {group.name: summary(plan, group.name) for group in groups}
     write_json(statistics, {"format": 1, "rows": log.rows, "groups": described})
-    run.note(rows=log.rows, features=len(transformation.plan.outputs))
+    run.note(rows=log.rows, features=len(plan.outputs))
 
 
-def summary(transformation: Transformation, group: str) -> dict[str, Any]:
+def summary(plan: Plan, group: str) -> dict[str, Any]:
     """Return the columns of a feature group, and its operators with what they learned."""
-    plan = transformation.plan
     outputs = {name: origin for name, origin in plan.outputs.items() if group in plan.field_of(name, origin).tags}
     operators = []
     for number in sorted({number for number, _ in plan.evaluation_order(outputs)}):
-        stage, learned = plan.stages[number], transformation.learned[number] or {}
-        facts = {name: fitted.facts() for name, fitted in learned.items()}
+        stage = plan.stages[number]
+        facts = {name: fitted.facts() for name, fitted in (stage.learned or {}).items()}
         if stage.label != "AddMetadata":
             operators.append({"operator": stage.label, "inputs": stage.inputs, "learned": facts})
     columns = [column_json(plan.field_of(name, origin)) for name, origin in outputs.items()]

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from whitewater.errors import ConfigError, InputError, ResourceError
-from whitewater.features.categories.byte_strings import ByteStrings, find, place_slots
-from whitewater.features.columns.arrow import arrow_of, categories_of
-from whitewater.features.columns.column import Categories, Column, Numbers
+from whitewater.engines.kernel import int64, kernel
+from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
+from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
+from whitewater.features.columns.column import Categories, Column, Numbers, arrow_of, categories_of
 from whitewater.features.frames import Text
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -201,6 +201,29 @@ def _longer(values: Array, length: int) -> Array:
     longer = np.empty(length, values.dtype)
     longer[: len(values)] = values
     return longer
+
+
+def count_codes(codes: Array, size: int) -> Array:
+    """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
+
+    Raises IntegrityError if there is another code.
+    """
+    counts = np.zeros(size, np.int64)
+    if outside := fill_counts(read_only(codes), counts):
+        raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
+    return counts
+
+
+@kernel
+def fill_counts(codes: Array, counts: Array) -> int:
+    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
+    outside = int64(0)
+    for code in codes:
+        if code >= len(counts):
+            outside += 1
+        elif code >= 0:
+            counts[code] += 1
+    return outside
 
 
 def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:

@@ -9,7 +9,6 @@ Group 0 is that of null, which is a category of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,25 +17,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.categories.byte_strings import ByteStrings
-from whitewater.features.categories.values import (
+from whitewater.errors import IntegrityError
+from whitewater.features.columns.byte_strings import ByteStrings
+from whitewater.features.columns.categories import (
     CategoryCounter,
     as_categories,
     as_integers,
-    category_type,
+    count_codes,
     hash_value,
     hash_values,
     scalar,
     value_hashes,
 )
-from whitewater.features.columns import arrow
-from whitewater.features.columns.codes import count_codes
-from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.column import Categories, Numbers, column_of
 from whitewater.features.frames import (
     Text,
     any_valid,
-    column_of,
+    column_of_series,
     frame_class,
     frame_of,
     is_integer,
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame
     from whitewater.features.operator import ApplyMode, Row
-    from whitewater.features.schema import Field
 
 Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
@@ -70,48 +66,6 @@ def name_of(each: Input) -> str:
 def columns_of(each: Input) -> tuple[str, ...]:
     """Return the columns of a column or combination."""
     return (each,) if isinstance(each, str) else each
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """A column or combination ``of`` whose categories are groups, and the type of each of its columns.
-
-    The types are string and int64.
-    """
-
-    of: Input
-    kinds: tuple[pa.DataType, ...]
-
-    @classmethod
-    def bound(cls, each: Input, fields: Mapping[str, Field], *, operator: str) -> Grouping:
-        """Return the grouping by a column or combination of some data.
-
-        Raises ConfigError if a column is neither of text nor of integers.
-        """
-        for column in columns_of(each):
-            if pa.types.is_list(fields[column].type):
-                raise ConfigError(
-                    f"{operator} groups rows by the column {column!r}, which is one of lists: a row would be in "
-                    "several groups. Give it another column."
-                )
-        return cls(each, tuple(category_type(fields[column]) for column in columns_of(each)))
-
-    @property
-    def name(self) -> str:
-        return name_of(self.of)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return columns_of(self.of)
-
-    @property
-    def type(self) -> pa.DataType:
-        """Type of the categories: those of a combination are binary."""
-        return self.kinds[0] if isinstance(self.of, str) else pa.binary()
-
-    def facts(self) -> dict[str, Any]:
-        """Return it as values of JSON."""
-        return {"of": list(self.columns), "kinds": [str(kind) for kind in self.kinds]}
 
 
 def categories_of(block: Block, each: Input) -> Categories:
@@ -207,7 +161,7 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
     """Return the categories of rows of ``count`` keys, as `keys_of` names them."""
-    columns = [as_categories(arrow.column_of(keys[f"key_{place}"])) for place in range(count)]
+    columns = [as_categories(column_of(keys[f"key_{place}"])) for place in range(count)]
     return columns[0] if count == 1 else combine(columns)
 
 
@@ -331,7 +285,7 @@ class CategoryNumbers:
 def _hashes_of_keys(keys: Frame, device: Device) -> Array:
     """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
     if len(keys.columns) == 1:
-        return value_hashes(column_of(keys["key_0"]), SEED, device)
+        return value_hashes(column_of_series(keys["key_0"]), SEED, device)
     categories = categories_of_keys(table_of(keys), len(keys.columns))
     hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
     return device.to_device(hashes[categories.codes])

@@ -1,1 +1,0 @@
-"""Columns of categories: their values, ids and vocabularies."""
