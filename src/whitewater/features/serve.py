@@ -162,7 +162,7 @@ def _text(value: str) -> str:
     return value
 
 
-def _integer(value: float, *, least: int, most: int, made: type[int]) -> int:
+def _integer(value: Any, *, least: int, most: int, made: type[int]) -> int:
     # pandas makes floats of integers some of which are null; above 2**53 they are not every integer.
     if isinstance(value, float) and (abs(value) > _WHOLE or not value.is_integer()):
         raise ValueError
