@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.operator import ApplyMode, Fitted, Node, Resources, Statistic
+from whitewater.features.operator import Fitted, Mode, Node, Statistic
 from whitewater.features.plan import FitState, Lesson, Plan, bind
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ def fit_workflow(
         raise InputError("there are no rows to learn from. Check the source of the data.")
     forecast(plan, dataset, run.device, workers)
     learned: list[dict[str, Fitted] | None] = [None] * len(plan.stages)
-    mode = ApplyMode(run.device, training=True, engine=run.engine)
     while lessons := _next_phase(plan, learned):
         # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-        state = FitState(plan, dataset, Resources(run.device, int(memory)), mode)
+        mode = Mode(run.device, training=True, engine=run.engine, memory=int(memory))
+        state = FitState(plan, dataset, mode)
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             results, lessons = _learn(lessons, state, workers), []
@@ -92,21 +92,19 @@ def _learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Sequ
     if len(lessons) >= sum(workers.threads) or len(all_spans) == 1:
         return list(zip(lessons, observe([(lesson, all_spans, True) for lesson in lessons]), strict=True))
     summaries = observe([(lesson, [span], False) for lesson in lessons for span in all_spans])
-    return [
-        (lesson, lesson.statistic.combine(islice(summaries, len(all_spans)), state.resources)) for lesson in lessons
-    ]
+    return [(lesson, lesson.statistic.combine(islice(summaries, len(all_spans)), state.mode)) for lesson in lessons]
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> Any:
     """Return the result of a lesson on all spans of the data, or its summary of one span."""
-    (lesson, task_spans, is_complete), resources = task, state.resources
+    lesson, task_spans, is_complete = task
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
             yield state.observed(lesson, partial(state.dataset.read, part))
 
-    summaries = (lesson.statistic.observe(blocks(span), resources) for span in task_spans)
-    return lesson.statistic.combine(summaries, resources) if is_complete else next(summaries)
+    summaries = (lesson.statistic.observe(blocks(span), state.mode) for span in task_spans)
+    return lesson.statistic.combine(summaries, state.mode) if is_complete else next(summaries)
 
 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:

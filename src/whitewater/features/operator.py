@@ -116,20 +116,16 @@ def as_inputs(columns: Selection) -> Inputs:
 
 
 @dataclass(frozen=True)
-class Resources:
-    """What a statistic may use while it is learned: a device, and so many bytes of ``memory``."""
+class Mode:
+    """How statistics are learned, in so many bytes of ``memory``, and operators are applied.
 
-    device: Device
-    memory: int
-
-
-@dataclass(frozen=True)
-class ApplyMode:
-    """How operators are applied. In ``training``, the rows are those fitted on, and must not see their own target."""
+    In ``training``, the rows are those fitted on, and must not see their own target.
+    """
 
     device: Device
     training: bool = False
     engine: Engine = "local"
+    memory: int = 0
 
 
 class Fitted:
@@ -152,11 +148,11 @@ class Statistic(ABC):
     columns: tuple[str, ...]  # the columns that it observes: inputs of the operator, or columns of the data
 
     @abstractmethod
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> Any:
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> Any:
         """Return a picklable summary of one span of the data, whose blocks come once and in order."""
 
     @abstractmethod
-    def combine(self, summaries: Iterable[Any], resources: Resources) -> Fitted | Statistic:
+    def combine(self, summaries: Iterable[Any], mode: Mode) -> Fitted | Statistic:
         """Return the result for all spans, given their summaries in order, or a statistic that needs another pass.
 
         It may change summaries in place.
@@ -206,7 +202,7 @@ class Operator(Section, ABC):
         return fields
 
     @abstractmethod
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         """Return the output columns, in the order of `output`, for the rows of a block.
 
         ``inputs`` may be only some of the operator's inputs, if its outputs depend on one input each. Numbers are on

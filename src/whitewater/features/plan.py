@@ -14,7 +14,7 @@ from whitewater.features.schema import Field, Schema, kind
 if TYPE_CHECKING:
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.dataset import Dataset
-    from whitewater.features.operator import ApplyMode, Fitted, Resources, Statistic
+    from whitewater.features.operator import Fitted, Mode, Statistic
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
@@ -155,7 +155,7 @@ class Plan:
                 f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
             )
 
-    def evaluate(self, read: Read, wanted: Mapping[str, Origin], mode: ApplyMode) -> Block:
+    def evaluate(self, read: Read, wanted: Mapping[str, Origin], mode: Mode) -> Block:
         """Return the wanted columns, read from the data or computed by stages, for some rows.
 
         Columns are computed one after another, and dropped after their last use, so that few besides the results are in
@@ -220,8 +220,7 @@ class FitState:
 
     plan: Plan
     dataset: Dataset
-    resources: Resources
-    mode: ApplyMode
+    mode: Mode
 
     def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
         """Return the columns that a lesson observes, with their origins."""

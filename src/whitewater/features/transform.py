@@ -18,7 +18,7 @@ from whitewater.features.columns.categories import row_hash
 from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID, Log
-from whitewater.features.operator import ApplyMode
+from whitewater.features.operator import Mode
 from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -43,7 +43,7 @@ class _Results:
 
     plan: Plan
     dataset: Dataset
-    mode: ApplyMode
+    mode: Mode
     schema: Schema
 
     def block(self, part: Part) -> Block:
@@ -103,7 +103,7 @@ def _prepare(
     )
     fields = plan.fields(dataset.schema)
     schema = Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
-    return _Results(plan, dataset, ApplyMode(run.device, training, run.engine), schema)
+    return _Results(plan, dataset, Mode(run.device, training, run.engine), schema)
 
 
 def write_in_order(

@@ -34,14 +34,13 @@ from whitewater.features.frames import (
 )
 from whitewater.features.operator import Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
-from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import FitState, Lesson
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame, Series
-    from whitewater.features.operator import Resources
+    from whitewater.features.operator import Mode
     from whitewater.features.plan import Read
 
 HOST = Device()
@@ -103,23 +102,14 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     columns = {}
     for name, type_ in types.items():
         if bool(frame[name].isna().all()):
-            columns[name] = _nulls(type_, frame, device)
+            nulls = pa.nulls(len(frame), pa.string() if pa.types.is_null(type_) else type_)
+            columns[name] = _frame(pa.table({name: nulls}), device)[name]
             continue
         column = column_of_series(frame[name])
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
     return type(frame)(columns)
-
-
-def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
-    """Return a column of nulls, of this type and as long as a frame."""
-    rows, xp = len(frame), device.xp
-    if not is_number(type_):
-        nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
-        return _frame(pa.table({"values": nulls}), device)["values"]
-    values = xp.zeros(rows, type_.to_pandas_dtype())
-    return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
 def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
@@ -138,7 +128,7 @@ def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[
         for lesson, cells in zip(sum_lessons, sums, strict=True)
     ]
     return results + [
-        (lesson, lesson.statistic.combine(found, state.resources))
+        (lesson, lesson.statistic.combine(found, state.mode))
         for lesson, found in zip(summary_lessons, summaries, strict=True)
     ]
 
@@ -169,7 +159,7 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
     observed = state.observed(lesson, _reader(rows))
-    return sum_by_keys(lesson.statistic.cells(observed, state.resources.device))  # type: ignore[attr-defined]
+    return sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
 
 
 def _sums_on_host(cells: Frame) -> Frame:
@@ -177,16 +167,16 @@ def _sums_on_host(cells: Frame) -> Frame:
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
-    observed, resources = state.observed(lesson, _reader(rows)), state.resources
+    observed, mode = state.observed(lesson, _reader(rows)), state.mode
     if _has_lists(lesson, state):
-        observed, resources = on_host(observed, resources.device), replace(resources, device=HOST)
-    return lesson.statistic.observe(iter([observed]), resources)
+        observed, mode = on_host(observed, mode.device), replace(mode, device=HOST)
+    return lesson.statistic.observe(iter([observed]), mode)
 
 
 def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
     observed = [state.plan.data_columns(state.observed_columns(lesson), training=True) for lesson in lessons]
     types = {name: state.plan.schema[name].type for names in observed for name in names}
-    return rows_of(state.dataset, types, state.resources.device)
+    return rows_of(state.dataset, types, state.mode.device)
 
 
 @dataclass(frozen=True)
@@ -195,12 +185,12 @@ class _LargestTarget(Statistic):
 
     following: GroupStatistic
 
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> float:
-        xp, (block,) = resources.device.xp, blocks
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> float:
+        xp, (block,) = mode.device.xp, blocks
         sizes = xp.abs(as_floats(block[self.columns[0]], xp))
         return float(xp.where(xp.isnan(sizes), 0.0, sizes).max()) if len(sizes) else 0.0
 
-    def combine(self, summaries: Iterable[float], resources: Resources) -> GroupStatistic:
+    def combine(self, summaries: Iterable[float], mode: Mode) -> GroupStatistic:
         largest = max(summaries)
         if math.isinf(largest):
             raise InputError(f"the column {self.columns[0]!r} has infinite values. Clip it before, or leave it out.")

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from whitewater.engines import resolve
 from whitewater.features.columns.column import Block, Categories, Column, Numbers
-from whitewater.features.operator import ApplyMode, Fitted, Inputs, Operator, Resources, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Statistic
 from whitewater.features.schema import Field
 
 CPU = resolve("cpu")
@@ -61,7 +61,7 @@ class Learned:
         """Return the columns that come out; those that are not needed do not go in."""
         needed = self.operator.dependencies(fitting=False, training=training)
         block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]])
-        made = self.operator.transform(self.inputs, block, self.fitted, ApplyMode(CPU, training))
+        made = self.operator.transform(self.inputs, block, self.fitted, Mode(CPU, training))
         assert {field.name: field.type for field in self.output} == {
             name: _number_type(column) for name, column in made.items()
         }
@@ -90,24 +90,24 @@ def learned(
 ) -> Learned:
     """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artifact."""
     given = tuple(inputs)
-    resources = Resources(CPU, memory)
+    mode = Mode(CPU, memory=memory)
     output = operator.output(given, fields_of(frame))
     # What an artifact keeps is all that is needed.
     restored = {
         statistic.name: operator.restore(given, found.facts(), found.tables())
         for statistic in operator.statistics(given, fields_of(frame))
-        for found in [_fitted(statistic, frame, parts, blocks, resources)]
+        for found in [_fitted(statistic, frame, parts, blocks, mode)]
     }
     return Learned(operator, given, restored, output)
 
 
-def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, resources: Resources) -> Fitted:
+def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, mode: Mode) -> Fitted:
     observed = [
-        statistic.observe(map(block_of, _split(part, blocks)), resources)
+        statistic.observe(map(block_of, _split(part, blocks)), mode)
         for part in _split(frame[list(statistic.columns)], parts)
     ]
-    found = statistic.combine(observed, resources)
-    return _fitted(found, frame, parts, blocks, resources) if isinstance(found, Statistic) else found
+    found = statistic.combine(observed, mode)
+    return _fitted(found, frame, parts, blocks, mode) if isinstance(found, Statistic) else found
 
 
 def _split(frame: pd.DataFrame, parts: int) -> list[pd.DataFrame]:

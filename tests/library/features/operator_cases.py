@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from whitewater.engines import Device, resolve
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
-from whitewater.features.operator import ApplyMode, Fitted, Inputs, Operator, Resources, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Statistic
 from whitewater.features.schema import Field
 
 CPU = resolve("cpu")
@@ -105,12 +105,12 @@ def fitted_on(
 ) -> dict[str, Fitted]:
     """Return what an operator learns from parts of the data, in as many passes as it asks for."""
     given = inputs or tuple(parts[0])
-    resources = Resources(device, 2**26)
+    mode = Mode(device, memory=2**26)
     learned: dict[str, Fitted] = {}
     for statistic in operator.statistics(given, fields_of(parts[0])):
         found: Fitted | Statistic = statistic
         while isinstance(found, Statistic):
-            found = found.combine([found.observe(iter([part]), resources) for part in parts], resources)
+            found = found.combine([found.observe(iter([part]), mode) for part in parts], mode)
         # What is read from an artifact is what was learned.
         learned[statistic.name] = operator.restore(given, found.facts(), found.tables())
     return learned
@@ -125,7 +125,7 @@ def applied(
 ) -> dict[str, list[Any]]:
     """Return what comes out of an operator, once it agrees with the schema that the operator promised."""
     given = inputs or tuple(block)
-    made = operator.transform(given, block, fitted or {}, ApplyMode(device))
+    made = operator.transform(given, block, fitted or {}, Mode(device))
     promised = operator.output(given, fields_of(block))
     assert {name: type_of(column) for name, column in made.items()} == {field.name: field.type for field in promised}
     return {name: values_of(column, device) for name, column in made.items()}

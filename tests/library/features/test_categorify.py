@@ -33,7 +33,7 @@ from whitewater.engines import Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Block, Categories
-from whitewater.features.operator import ApplyMode, Inputs
+from whitewater.features.operator import Inputs, Mode
 from whitewater.features.operators.categorify import Categorify, Vocabulary
 from whitewater.features.schema import Field
 
@@ -128,7 +128,7 @@ def test_rare_values_have_the_bucket_that_their_bytes_give_whatever_their_codes(
     fitted = fitted_on(operator, [learned])
     for dictionary, codes in ((["a", "b", "d"], [0, 1, 2, -1]), (["d", "b", "a", "b"], [2, 3, 0, -1])):
         column = Categories(np.array(codes, np.int32), pa.array(dictionary))
-        made = operator.transform(("C",), {"C": column}, fitted, ApplyMode(Device()))["C"]
+        made = operator.transform(("C",), {"C": column}, fitted, Mode(Device()))["C"]
         assert values_of(made) == [102, OUT + bucket("b", 100), OUT + bucket("d", 100), NULL]
 
 
@@ -255,7 +255,7 @@ def test_a_column_of_nulls_is_learned_and_everything_is_unseen() -> None:
     (statistic,) = Categorify().statistics(("C",), {"C": Field("C", pa.null())})
     assert statistic.columns == ("C",)
     known = fitted_on(Categorify(), [{"C": categories(["a"])}])
-    made = Categorify().transform(("C",), nulls, known, ApplyMode(CPU))["C"]
+    made = Categorify().transform(("C",), nulls, known, Mode(CPU))["C"]
     assert values_of(made) == [NULL, NULL]
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice
 from whitewater.engines import Device
-from whitewater.features.operators.exact_sums import ExactSums
+from whitewater.features.operators.scale_and_fill import ExactSums
 
 # By the kernel, and by arrays.
 DEVICES = [Device(), StrictDevice()]

@@ -22,7 +22,7 @@ from tests.library.features.operator_cases import (
 from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.column import Block, Numbers
-from whitewater.features.operator import Resources
+from whitewater.features.operator import Mode
 from whitewater.features.operators import scale_and_fill
 from whitewater.features.operators.arithmetic import Clip, LogOp
 from whitewater.features.operators.scale_and_fill import FillMedian, FillMissing, Median
@@ -88,12 +88,12 @@ def test_the_median_of_integers_skips_nulls(dtype: str, low: int, high: int) -> 
 
 def test_data_that_change_between_two_passes_are_noticed() -> None:
     values = 1 + np.random.default_rng(0).random(50_001)
-    resources = Resources(CPU, 2**26)
+    mode = Mode(CPU, memory=2**26)
     (statistic,) = FillMedian().statistics(("I1",), {})
-    again = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), resources)], resources)
+    again = statistic.combine([statistic.observe(iter([{"I1": Numbers(values)}]), mode)], mode)
     assert not isinstance(again, Median)
     with pytest.raises(IntegrityError, match=r"I1.*without changing the data"):
-        again.combine([again.observe(iter([{"I1": Numbers(values + 1)}]), resources)], resources)
+        again.combine([again.observe(iter([{"I1": Numbers(values + 1)}]), mode)], mode)
 
 
 def test_fill_median_fills_nulls_and_nan_and_says_where(device: Device) -> None:

@@ -15,7 +15,7 @@ from tests.library.features.operator_cases import CPU, applied, applied_by_row, 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Block, Categories
-from whitewater.features.operator import ApplyMode
+from whitewater.features.operator import Mode
 from whitewater.features.operators.categorify import HashBucket
 from whitewater.features.schema import Field
 
@@ -85,6 +85,6 @@ def test_a_row_of_another_type_is_refused(value: Any) -> None:
 
 def test_a_column_of_nulls_is_read_as_floats_and_has_the_id_of_null() -> None:
     operator, fields = HashBucket(num_buckets=3), {"C": Field("C", pa.null())}
-    made = operator.transform(("C",), {"C": numbers([np.nan, np.nan])}, {}, ApplyMode(CPU))
+    made = operator.transform(("C",), {"C": numbers([np.nan, np.nan])}, {}, Mode(CPU))
     assert values_of(made["C"]) == [3, 3]
     assert operator.output(("C",), fields)[0].type == pa.int32()

@@ -12,7 +12,7 @@ from tests.library.features.operator_cases import CPU, applied, applied_by_row, 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features import Transformer, Workflow
 from whitewater.features.columns.column import Categories
-from whitewater.features.operator import ApplyMode
+from whitewater.features.operator import Mode
 from whitewater.features.operators.categorify import HashedCross
 from whitewater.features.schema import Field
 
@@ -59,7 +59,7 @@ def test_three_columns_are_crossed_and_several_crosses_are_made() -> None:
 
 def test_a_column_of_nulls_is_read_as_floats_and_crossed_as_nulls() -> None:
     made = HashedCross(num_buckets=99).transform(
-        PAIR, {"A": categories(["a", "b"]), "B": numbers([np.nan, np.nan])}, {}, ApplyMode(CPU)
+        PAIR, {"A": categories(["a", "b"]), "B": numbers([np.nan, np.nan])}, {}, Mode(CPU)
     )
     assert (
         values_of(made["A_X_B"])

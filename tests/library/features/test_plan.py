@@ -10,7 +10,7 @@ import pytest
 
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block
-from whitewater.features.operator import ApplyMode, Fitted, Inputs, Node, Operator, RowFunction, as_node
+from whitewater.features.operator import Fitted, Inputs, Mode, Node, Operator, RowFunction, as_node
 from whitewater.features.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.plan import Plan, bind
 from whitewater.features.schema import Field, Schema
@@ -28,7 +28,7 @@ class Sum(Operator):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         return [Field("sum", NUMBER)]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         raise NotImplementedError
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:

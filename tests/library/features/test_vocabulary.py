@@ -12,7 +12,7 @@ import pytest
 from tests.library.features.operator_cases import CPU, applied, categories, fields_of, rows_of
 from whitewater.errors import ResourceError
 from whitewater.features.columns.column import Block
-from whitewater.features.operator import Inputs, Resources
+from whitewater.features.operator import Inputs, Mode
 from whitewater.features.operators.categorify import Categorify, Vocabulary
 
 LITTLE, PLENTY = 3000, 2**30
@@ -20,10 +20,10 @@ LITTLE, PLENTY = 3000, 2**30
 
 def learned(operator: Categorify, parts: Sequence[Block], memory: int, inputs: Inputs = ("C",)) -> Vocabulary:
     """Return the vocabulary that is learned from parts of two blocks."""
-    resources = Resources(CPU, memory)
+    mode = Mode(CPU, memory=memory)
     (statistic,) = operator.statistics(inputs, fields_of(parts[0]))
-    observed = [statistic.observe(iter([part, part]), resources) for part in parts]
-    found = statistic.combine(observed, resources)
+    observed = [statistic.observe(iter([part, part]), mode) for part in parts]
+    found = statistic.combine(observed, mode)
     assert isinstance(found, Vocabulary)
     return found
 

@@ -24,7 +24,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import like, open_log
-from whitewater.features.operator import ApplyMode, Fitted, Inputs, Operator, Resources, RowFunction, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction, Statistic
 from whitewater.features.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.schema import Field
 from whitewater.features.transform import tables
@@ -117,13 +117,13 @@ class LargestOf(Statistic):
 
     found: tuple[float, ...] = ()
 
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> float:
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> float:
         below = min(self.found, default=math.inf)
         columns = [block[self.name] for block in blocks]
         values = [float(value) for each in columns if isinstance(each, Numbers) for value in each.values]
         return max((value for value in values if value < below), default=-math.inf)
 
-    def combine(self, summaries: Iterable[float], resources: Resources) -> Fitted | Statistic:
+    def combine(self, summaries: Iterable[float], mode: Mode) -> Fitted | Statistic:
         found = (*self.found, max(summaries))
         return Largest(found) if len(found) == 3 else replace(self, found=found)
 
@@ -137,7 +137,7 @@ class LessThirdLargest(Operator):
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
         return [LargestOf(each, (each,)) for each in inputs if isinstance(each, str)]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         made = {}
         for name, column in block.items():
             learned = fitted[name]

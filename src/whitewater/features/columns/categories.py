@@ -258,27 +258,20 @@ def hash_values(dictionary: pa.Array, seed: int) -> Array:
     return ByteStrings.of(dictionary).hashes(seed & _WORD)
 
 
-def mix_one(value: int) -> int:
-    """Return the finalizer of SplitMix64 of a number of 64 bits."""
-    value = (value ^ value >> 30) * _FACTOR_1 & _WORD
-    value = (value ^ value >> 27) * _FACTOR_2 & _WORD
-    return value ^ value >> 31
-
-
-def mix(values: Array) -> Array:
-    """Return `mix_one` of each number, uint64 (rows,), on the device that they are on."""
-    values = (values ^ values >> np.uint64(30)) * np.uint64(_FACTOR_1)
-    values = (values ^ values >> np.uint64(27)) * np.uint64(_FACTOR_2)
-    mixed: Array = values ^ values >> np.uint64(31)
-    return mixed
+def mix(values: Any) -> Any:
+    """Return the finalizer of SplitMix64 of an integer of 64 bits, or of each of an array, uint64 (rows,)."""
+    word = int if isinstance(values, int) else np.uint64
+    for shift, factor in ((30, _FACTOR_1), (27, _FACTOR_2)):
+        values = (values ^ values >> word(shift)) * word(factor) & word(_WORD)
+    return values ^ values >> word(31)
 
 
 def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
     """Return `row_hash` of one row; a None is null."""
-    state = mix_one(seed + _GOLDEN & _WORD)
+    state: int = mix(seed + _GOLDEN & _WORD)
     for value in values:
         hashed = _null(seed) if value is None else hash_value(value, seed)
-        state = mix_one((state ^ hashed) + _GOLDEN & _WORD)
+        state = mix((state ^ hashed) + _GOLDEN & _WORD)
     return state
 
 
@@ -290,7 +283,7 @@ def row_hash(columns: Sequence[Column | Text], seed: int, device: Device) -> Arr
 
     Raises ConfigError if a column is of floats or lists.
     """
-    state: Array = device.xp.full(len(columns[0]), np.uint64(mix_one(seed + _GOLDEN & _WORD)))
+    state: Array = device.xp.full(len(columns[0]), np.uint64(mix(seed + _GOLDEN & _WORD)))
     for column in columns:
         state = mix((state ^ value_hashes(column, seed, device)) + np.uint64(_GOLDEN))
     return state
@@ -310,4 +303,5 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
 
 
 def _null(seed: int) -> int:
-    return mix_one((seed ^ _GOLDEN) & _WORD)
+    mixed: int = mix((seed ^ _GOLDEN) & _WORD)
+    return mixed

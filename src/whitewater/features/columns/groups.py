@@ -8,7 +8,7 @@ Group 0 is that of null, which is a category of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,13 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.errors import IntegrityError
 from whitewater.features.columns.byte_strings import ByteStrings
 from whitewater.features.columns.categories import (
     CategoryCounter,
     as_categories,
     as_integers,
-    count_codes,
     hash_value,
     hash_values,
     scalar,
@@ -41,17 +39,16 @@ from whitewater.features.frames import (
     series_of,
     table_of,
 )
-from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import ApplyMode, Row
+    from whitewater.features.operator import Mode, Row
 
 Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
-CATEGORY = "category"
 _NULL, _TEXT, _INTEGER = range(3)
 _LENGTH_BYTES, _HEAD_BYTES, _INTEGER_BYTES = 4, 5, 8
 # The separator of parts; `pyarrow.scalar` would import pandas.
@@ -165,26 +162,6 @@ def categories_of_keys(keys: pa.Table, count: int) -> Categories:
     return columns[0] if count == 1 else combine(columns)
 
 
-def without_unused(column: Categories) -> Categories:
-    """Return categories with a dictionary of only those values that a row has."""
-    there = np.flatnonzero(count_codes(column.codes, len(column.dictionary)))
-    if len(there) == len(column.dictionary):
-        return column
-    # The code of null, -1, takes the last one.
-    codes = np.full(len(column.dictionary) + 1, -1, np.int32)
-    codes[there] = np.arange(len(there))
-    return Categories(codes[column.codes], column.dictionary.take(to_arrow(there)))
-
-
-def enlarge(array: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
-    """Return the array with room for that many rows, at least doubled where it had too few; new ones are 0."""
-    if rows <= len(array):
-        return array
-    larger = np.zeros((max(rows, 2 * len(array)), *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger
-
-
 class CategoryNumbers:
     """Numbers of categories: ``first`` and following of the known ``values``, one of null, one of what is not known.
 
@@ -226,7 +203,7 @@ class CategoryNumbers:
         # Code -1 takes the last one. Of all modes, this alone does not look through the codes first.
         return np.take(numbers, categories.codes, mode="wrap")
 
-    def of_block(self, each: Input, block: Block, mode: ApplyMode, dtype: npt.DTypeLike = np.int64) -> Array:
+    def of_block(self, each: Input, block: Block, mode: Mode, dtype: npt.DTypeLike = np.int64) -> Array:
         """Return the number of each row's value of a column, or combination, (rows,) on the device."""
         if mode.engine == "local":
             return self.of_rows(categories_of(block, each), dtype)
@@ -289,23 +266,3 @@ def _hashes_of_keys(keys: Frame, device: Device) -> Array:
     categories = categories_of_keys(table_of(keys), len(keys.columns))
     hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
     return device.to_device(hashes[categories.codes])
-
-
-def table_of_groups(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
-    categories = pa.concat_arrays([pa.nulls(1, values.type), values])
-    return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
-
-
-def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    limits = np.iinfo(np.int32)
-    fits = numbers.dtype == np.int64 and np.all((numbers >= limits.min) & (numbers <= limits.max))
-    return numbers.astype(np.int32) if fits else numbers
-
-
-def read_categories(table: pa.Table) -> pa.Array:
-    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
-    values = one_array(table[CATEGORY])
-    if values.null_count != 1 or values[0].is_valid:
-        raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
-    return values.slice(1)

@@ -17,7 +17,13 @@ import pyarrow as pa
 
 from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features.columns.categories import CategoryCounter, as_floats, category_type, hash_values
+from whitewater.features.columns.categories import (
+    CategoryCounter,
+    as_floats,
+    category_type,
+    count_codes,
+    hash_values,
+)
 from whitewater.features.columns.column import Categories, Numbers
 from whitewater.features.columns.groups import (
     NULL_GROUP,
@@ -25,29 +31,25 @@ from whitewater.features.columns.groups import (
     categories_of,
     categories_of_keys,
     columns_of,
-    enlarge,
     keys_of,
     name_of,
-    read_categories,
-    table_of_groups,
-    without_unused,
 )
 from whitewater.features.frames import halves, sums_of_halves
 from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field, type_from_name
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
+from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
     from whitewater.features.columns.column import Block
     from whitewater.features.columns.groups import Input
     from whitewater.features.frames import Frame
-    from whitewater.features.operator import ApplyMode, Inputs, Resources, Row, RowFunction, Value
+    from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-TABLE = "categories"
+TABLE, CATEGORY = "categories", "category"
 TAG = "continuous"
 # The sums: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
 ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
@@ -126,7 +128,7 @@ class ByCategory(Operator):
             raise IntegrityError(f"{type(self).__name__}: {name_of(of)} is not one of its inputs. Fit again.")
         return self.learned(self, of, tuple(map(type_from_name, facts["kinds"])), tables[TABLE])
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         outputs = {}
         for entry in inputs:
             learned = cast("LearnedByCategory", fitted[name_of(entry)])
@@ -160,8 +162,11 @@ class Sums:
 
     def add_rows(self, categories: Categories, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of rows of some categories and slots."""
-        categories = without_unused(categories)
-        self.add(self.groups_of(categories.dictionary)[categories.codes], slots, numbers)
+        # A dictionary may have values that no row has. The code of null, -1, takes the last group.
+        there = np.flatnonzero(count_codes(categories.codes, len(categories.dictionary)))
+        groups = np.full(len(categories.dictionary) + 1, NULL_GROUP)
+        groups[there] = self.categories.add(categories.dictionary.take(to_arrow(there))) + 1
+        self.add(groups[categories.codes], slots, numbers)
 
     def add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
@@ -171,9 +176,12 @@ class Sums:
             # Neither groups nor slots are too many for their numbers to fit half of an integer.
             pairs = (self._slots.add(to_arrow(slots.astype(np.int64))) << _GROUP_BITS) | groups
             places, size = self._pairs.add(to_arrow(pairs)), self._pairs.size
-        self.totals = {name: enlarge(total, size) for name, total in self.totals.items()}
-        for name in self.totals.keys() & numbers.keys():
-            np.add.at(self.totals[name], places, numbers[name].astype(DTYPES[name], copy=False))
+        for name, total in self.totals.items():
+            if size > len(total):  # which at least doubles
+                more = np.zeros(max(size - len(total), len(total)), total.dtype)
+                self.totals[name] = np.append(total, more)
+            if name in numbers:
+                np.add.at(self.totals[name], places, numbers[name].astype(DTYPES[name], copy=False))
 
     def pairs(self) -> tuple[Integers, Integers]:
         """Return the group and the slot, 0 if there are none, of each entry of the totals."""
@@ -224,24 +232,24 @@ class CategoryStatistic(Statistic):
         """Return the result, given the sums of all of the data."""
 
     @abstractmethod
-    def refuse(self, sums: Sums, resources: Resources) -> None:
-        """Raise ResourceError for sums that have outgrown ``resources.memory``, unless there is room for them."""
+    def refuse(self, sums: Sums, mode: Mode) -> None:
+        """Raise ResourceError for sums that have outgrown ``mode.memory``, unless there is room for them."""
 
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> Sums:
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> Sums:
         sums = self.sums()
         for block in blocks:
             self.add(sums, block)
         return sums
 
-    def combine(self, summaries: Iterable[Sums], resources: Resources) -> Fitted:
+    def combine(self, summaries: Iterable[Sums], mode: Mode) -> Fitted:
         total: Sums | None = None
         for sums in summaries:
             if total is None:
                 total = sums
             else:
                 total.merge(sums)
-            if total.nbytes > resources.memory:
-                self.refuse(total, resources)
+            if total.nbytes > mode.memory:
+                self.refuse(total, mode)
         return self.finish(cast("Sums", total))
 
     def learn(self, cells: pa.Table) -> Fitted:
@@ -295,10 +303,10 @@ class GroupStatistic(CategoryStatistic):
     def finish(self, sums: Sums) -> Fitted:
         return self.operator.learned(self.operator, self.of, self.kinds, _in_order(self.operator.table(sums)))
 
-    def refuse(self, sums: Sums, resources: Resources) -> None:
+    def refuse(self, sums: Sums, mode: Mode) -> None:
         raise ResourceError(
             f"{self.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for "
-            f"{sums.categories.size + 1:,} or more categories, but only {resources.memory / 1e6:,.1f} MB are available "
+            f"{sums.categories.size + 1:,} or more categories, but only {mode.memory / 1e6:,.1f} MB are available "
             "for it. Give it more memory (recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or "
             "the buckets of a HashBucket instead of the categories."
         )
@@ -330,7 +338,7 @@ class LearnedByCategory(Fitted):
         """The number of each group in serving, (groups + 1,), where it depends on the group alone."""
         raise NotImplementedError
 
-    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
+    def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
         """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
         return take_numbers(self.serving, groups, mode.device)
 
@@ -365,3 +373,23 @@ def take_numbers(numbers: Any, codes: Array, device: Device) -> Array:
     """Return the entries, at these codes on the device, of an array of numbers on the host."""
     entries: Array = device.xp.take(device.to_device(numbers), codes)
     return entries
+
+
+def table_of_groups(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
+    categories = pa.concat_arrays([pa.nulls(1, values.type), values])
+    return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
+
+
+def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    limits = np.iinfo(np.int32)
+    fits = numbers.dtype == np.int64 and np.all((numbers >= limits.min) & (numbers <= limits.max))
+    return numbers.astype(np.int32) if fits else numbers
+
+
+def read_categories(table: pa.Table) -> pa.Array:
+    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
+    values = one_array(table[CATEGORY])
+    if values.null_count != 1 or values[0].is_valid:
+        raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
+    return values.slice(1)

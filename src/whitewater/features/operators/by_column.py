@@ -19,7 +19,7 @@ from pydantic import FiniteFloat, model_validator
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Lists, Numbers, take_rows
-from whitewater.features.operator import ApplyMode, Fitted, Operator, Row, RowFunction
+from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -54,7 +54,7 @@ class ByColumn(Operator):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(field) for field in self.input_fields(inputs, fields)]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         return {
             self.output_name(name): self.column(name, block[name], fitted.get(name), mode.device)
             for name in column_names(inputs)

@@ -56,16 +56,15 @@ from whitewater.features.columns.groups import (
     keys_of,
     name_of,
 )
-from whitewater.features.operator import Fitted, Operator, Resources
+from whitewater.features.operator import Fitted, Operator
 from whitewater.features.operators.by_category import NULLS, ROWS, CategoryStatistic, Integers, Sums
 from whitewater.features.operators.by_column import ByColumn
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.features.columns.groups import Input
     from whitewater.features.frames import Frame, Text
-    from whitewater.features.operator import ApplyMode, Inputs, Row, RowFunction, Value
+    from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 NULL, OUT_OF_VOCABULARY = 1, 2
 TABLE = "vocabulary"
@@ -75,6 +74,8 @@ _TABLE_BYTES = 40
 # Between the names of the columns of a cross
 SEPARATOR = "_X_"
 Given = str | tuple[str, ...] | tuple[int, ...]
+Sources = Mapping[str, str | tuple[str, ...]]
+"""By the name of an output, the column or combination whose ids it has."""
 
 
 class Categorify(Operator):
@@ -136,30 +137,30 @@ class Categorify(Operator):
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         outputs = []
-        for group in self._groups(inputs):
-            group.kind(fields)
-            for name, of in group.sources.items():
+        for sources in self._groups(inputs).values():
+            self._kind(sources, fields)
+            for name, of in sources.items():
                 field = fields[of] if isinstance(of, str) else Field(name, pa.int64())
                 outputs.append(replace(id_field(field, self.first), properties={}))
         return outputs
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[VocabularyStatistic]:
         groups, vocabs = self._groups(inputs), self.vocabs or {}
-        if unknown := sorted(set(vocabs) - {group.name for group in groups}):
+        if unknown := sorted(vocabs.keys() - groups.keys()):
             raise ConfigError(
-                f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of "
-                f"{', '.join(group.name for group in groups)}. Name one of them."
+                f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of {', '.join(groups)}. Name "
+                "one of them."
             )
         statistics = []
-        for group in groups:
-            kind = group.kind(fields)
-            given = _given(group, vocabs[group.name], kind) if group.name in vocabs else None
-            statistics.append(VocabularyStatistic(group.name, group.columns, self, group, kind, given))
+        for name, sources in groups.items():
+            kind = self._kind(sources, fields)
+            given = _given(name, vocabs[name], kind) if name in vocabs else None
+            statistics.append(VocabularyStatistic(name, _columns(sources), self, sources, kind, given))
         return statistics
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
         # A file of a given vocabulary is not needed once the vocabulary is learned.
-        return [group.name for group in self._groups(inputs)]
+        return list(self._groups(inputs))
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
         table, kind = tables[TABLE], _KINDS[facts["kind"]]
@@ -179,12 +180,12 @@ class Categorify(Operator):
         cardinality = {name: each.cardinality for each in vocabularies for name in each.facts()["columns"]}
         return [with_cardinality(field, cardinality[field.name]) for field in fields]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         outputs: dict[str, Column] = {}
-        for group in self._groups(inputs):
-            vocabulary = cast("Vocabulary", fitted[group.name])
+        for group, sources in self._groups(inputs).items():
+            vocabulary = cast("Vocabulary", fitted[group])
             dtype = id_type(vocabulary.cardinality)
-            for name, of in group.sources.items():
+            for name, of in sources.items():
                 column = block[columns_of(of)[0]]
                 if isinstance(column, Lists):
                     ids = vocabulary.ids.of_rows(as_categories(column.values), dtype)
@@ -195,9 +196,9 @@ class Categorify(Operator):
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         functions = []
-        for group in self._groups(inputs):
-            ids = cast("Vocabulary", fitted[group.name]).ids
-            functions += [(name, ids.of_row(of)) for name, of in group.sources.items()]
+        for group, sources in self._groups(inputs).items():
+            ids = cast("Vocabulary", fitted[group]).ids
+            functions += [(name, ids.of_row(of)) for name, of in sources.items()]
         return lambda row: {name: function(row) for name, function in functions}
 
     @property
@@ -205,50 +206,42 @@ class Categorify(Operator):
         """Id of the first value of a vocabulary."""
         return OUT_OF_VOCABULARY + (self.num_buckets or 1)
 
-    def _groups(self, inputs: Inputs) -> list[Group]:
-        combo = self.encode_type == "combo"
-        groups = [
-            Group(name_of(each), {name_of(each): each} if combo else {name: name for name in columns_of(each)})
-            for each in inputs
+    def _groups(self, inputs: Inputs) -> dict[str, Sources]:
+        """Return the outputs of each vocabulary, by its name."""
+        combo, names = self.encode_type == "combo", [name_of(each) for each in inputs]
+        groups: list[Sources] = [
+            {name_of(each): each} if combo else {name: name for name in columns_of(each)} for each in inputs
         ]
-        names = [group.name for group in groups]
-        outputs = [name for group in groups for name in group.sources]
+        outputs = [name for sources in groups for name in sources]
         for name in [*names, *outputs]:
             if names.count(name) > 1 or outputs.count(name) > 1:
                 raise ConfigError(
                     f"Categorify: {name} is there more than once. A list of columns shares a vocabulary; for their "
                     "combination set encode_type to combo, and if names coincide, rename one."
                 )
-        return groups
+        return dict(zip(names, groups, strict=True))
 
-
-@dataclass(frozen=True)
-class Group:
-    """Columns of ids by one vocabulary of that name: ``sources`` has the column, or the combination, of each."""
-
-    name: str
-    sources: Mapping[str, Input]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns whose values become ids."""
-        return tuple(name for of in self.sources.values() for name in columns_of(of))
-
-    def kind(self, fields: Mapping[str, Field]) -> pa.DataType:
-        """Return the type of the values: string, int64, or binary for combinations.
+    def _kind(self, sources: Sources, fields: Mapping[str, Field]) -> pa.DataType:
+        """Return the type of the values of a vocabulary: string, int64, or binary for combinations.
 
         Raises ConfigError if columns cannot be combined, or cannot share a vocabulary.
         """
-        kinds = [category_type(fields[name]) for name in self.columns]
-        if any(not isinstance(of, str) for of in self.sources.values()):
-            if lists := [name for name in self.columns if pa.types.is_list(fields[name].type)]:
+        columns = _columns(sources)
+        kinds = {category_type(fields[name]) for name in columns}
+        if any(not isinstance(of, str) for of in sources.values()):
+            if lists := [name for name in columns if pa.types.is_list(fields[name].type)]:
                 raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
             return pa.binary()
-        if len(set(kinds)) > 1:
+        if len(kinds) > 1:
             raise ConfigError(
-                f"Categorify: {', '.join(self.columns)} cannot share a vocabulary: some are text and some integers."
+                f"Categorify: {', '.join(columns)} cannot share a vocabulary: some are text and some integers."
             )
-        return kinds[0]
+        return kinds.pop()
+
+
+def _columns(sources: Sources) -> tuple[str, ...]:
+    """Return the columns whose values become ids."""
+    return tuple(name for of in sources.values() for name in columns_of(of))
 
 
 class Vocabulary(Fitted):
@@ -271,13 +264,13 @@ class Vocabulary(Fitted):
 
 @dataclass(frozen=True)
 class VocabularyStatistic(CategoryStatistic):
-    """The values of a group's columns by descending count; where counts are equal, by ascending value.
+    """The values of columns by descending count; where counts are equal, by ascending value.
 
     It keeps values with at least ``freq_threshold`` rows, or as many as ``max_size`` allows; or those ``given``.
     """
 
     operator: Categorify
-    group: Group
+    sources: Sources
     kind: pa.DataType
     given: CategoryNumbers | None
 
@@ -288,7 +281,7 @@ class VocabularyStatistic(CategoryStatistic):
         return sums
 
     def add(self, sums: Sums, block: Block) -> None:
-        for of in self.group.sources.values():
+        for of in self.sources.values():
             column = block[columns_of(of)[0]]
             categories = as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
             rows = count_codes(categories.codes, len(categories.dictionary))
@@ -312,7 +305,7 @@ class VocabularyStatistic(CategoryStatistic):
 
     def cells(self, block: Block, device: Device) -> Frame:
         values = keys_of(block, self.columns, device)
-        if len(self.group.sources) > 1:
+        if len(self.sources) > 1:
             values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
             values = values.rename(columns={"value": "key_0"})
         return values.assign(**{ROWS: 1})
@@ -327,33 +320,33 @@ class VocabularyStatistic(CategoryStatistic):
             kept = kept[: self.operator.max_size - self.operator.first] if self.operator.max_size else kept
         all_rows, left_out = nulls + int(total.sum()), len(rows) - len(kept) if self.given is None else None
         facts = {
-            "columns": list(self.group.sources), "kind": str(self.kind), "num_buckets": self.operator.num_buckets or 1,
+            "columns": list(self.sources), "kind": str(self.kind), "num_buckets": self.operator.num_buckets or 1,
             "values": len(kept), "rows": all_rows, "nulls": nulls,
             "out_of_vocabulary_rows": all_rows - nulls - int(rows[kept].sum()), "out_of_vocabulary_values": left_out,
         }  # fmt: skip
         return Vocabulary(facts, values.take(to_arrow(kept)), rows[kept])
 
-    def refuse(self, sums: Sums, resources: Resources) -> None:
+    def refuse(self, sums: Sums, mode: Mode) -> None:
         # It grows by doubling, and what it was is there until then.
         what = f"counting the {sums.categories.size + 1:,} and more values of {self.name}"
         remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
         memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
 
-def _given(group: Group, given: Given, kind: pa.DataType) -> CategoryNumbers:
+def _given(name: str, given: Given, kind: pa.DataType) -> CategoryNumbers:
     """Return the values of a given vocabulary as numbers from 1 on, and 0 for all others.
 
     Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
     its file cannot be read.
     """
     if pa.types.is_binary(kind):
-        raise ConfigError(f"Categorify: vocabs cannot be given for {group.name}, a combination. Leave it out.")
+        raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
     found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
-    values = found.cast(kind) if category_type(Field(group.name, found.type)) == kind else found
+    values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
     if values.type != kind:
-        raise ConfigError(f"Categorify: vocabs gives {group.name} values of type {values.type}, but it has {kind}.")
+        raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
     if values.null_count or len(pc.unique(values)) < len(values):
-        raise ConfigError(f"Categorify: vocabs gives {group.name} a null, or a value more than once. Remove it.")
+        raise ConfigError(f"Categorify: vocabs gives {name} a null, or a value more than once. Remove it.")
     return CategoryNumbers(values, NULL_GROUP, 1, 0)
 
 
@@ -426,7 +419,7 @@ class HashedCross(Operator):
                 raise ConfigError(f"column {name} has lists, which HashedCross cannot cross. Leave it out.")
         return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         made = {}
         for name, cross in _crosses(inputs).items():
             hashes = row_hash([_hashable(block[each]) for each in cross], SEED, mode.device)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block
     from whitewater.features.columns.groups import Input
-    from whitewater.features.operator import ApplyMode, Inputs, Row, Value
+    from whitewater.features.operator import Inputs, Mode, Row, Value
     from whitewater.features.schema import Field
 
 # Seed of the hash that assigns rows to folds.
@@ -65,7 +65,7 @@ class TargetMeans(LearnedByCategory):
         facts = {"rows": rows.item(), "mean": (self._sums.sum() / rows).item(), "null_rows": nulls.item()}
         return super().facts() | {"targets": {self.operator.target: facts}}
 
-    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
+    def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
         if not mode.training:
             return super().numbers(groups, block, mode)
         folds = self.operator.slots(block, mode.device)
@@ -216,7 +216,7 @@ class LearnedPast(LearnedByCategory):
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
 
-    def numbers(self, groups: Array, block: Block, mode: ApplyMode) -> Array:
+    def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
         device, ends = mode.device, len(self.periods) + 1
         ranks = device.xp.searchsorted(device.to_device(self.periods), self.operator.slots(block, device))
         distinct, of_row = device.xp.unique(groups * ends + ranks, return_inverse=True)

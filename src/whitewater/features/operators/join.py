@@ -20,7 +20,7 @@ from whitewater.features.columns.column import Categories, Numbers, column_of, t
 from whitewater.features.columns.groups import CategoryNumbers, categories_of, columns_of
 from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of_series, frame_class, frame_of
-from whitewater.features.operator import ApplyMode, Fitted, Operator, Resources, Row, RowFunction, Statistic
+from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import column_names, is_number
 from whitewater.features.schema import Field, type_from_name
 from whitewater.io.folder import open_parquet
@@ -98,7 +98,7 @@ class JoinExternal(Operator):
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
         return JoinedTable(tables[TABLE], self)
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: ApplyMode) -> Block:
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         table = cast("JoinedTable", fitted[TABLE])
         groups = table.groups.of_block(self.of, block, mode)
         if mode.engine == "local":
@@ -168,10 +168,10 @@ class RowsOfTable(Statistic):
 
     operator: JoinExternal
 
-    def observe(self, blocks: Iterator[Block], resources: Resources) -> None:
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> None:
         """Look at nothing: blocks that are not asked for are not read."""
 
-    def combine(self, summaries: Iterable[None], resources: Resources) -> JoinedTable:
+    def combine(self, summaries: Iterable[None], mode: Mode) -> JoinedTable:
         return JoinedTable(self.operator.read(), self.operator)
 
 
