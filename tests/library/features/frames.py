@@ -8,12 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from whitewater.engines import resolve
+from tests.library.features.operator_cases import CPU, fields_of, fitted_on, type_of
 from whitewater.features.columns.column import Block, Categories, Column, Numbers
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator
 from whitewater.features.schema import Field
 
-CPU = resolve("cpu")
 MEMORY = 1 << 26
 
 
@@ -35,19 +34,6 @@ def _column(series: pd.Series) -> Column:
     return Numbers(series.to_numpy())
 
 
-def fields_of(frame: pd.DataFrame) -> dict[str, Field]:
-    """Return what the schema of a file would say of the columns."""
-    return {
-        name: Field(name, column.dictionary.type if isinstance(column, Categories) else _number_type(column))
-        for name, column in block_of(frame).items()
-    }
-
-
-def _number_type(column: Column) -> pa.DataType:
-    assert isinstance(column, Numbers)
-    return pa.from_numpy_dtype(column.values.dtype)  # noqa: PD011 (a block's column)
-
-
 @dataclass(frozen=True)
 class Learned:
     """An operator with what it learned of its inputs."""
@@ -63,7 +49,7 @@ class Learned:
         block = block_of(frame[[*dict.fromkeys([*_columns(self.inputs), *needed])]])
         made = self.operator.transform(self.inputs, block, self.fitted, Mode(CPU, training))
         assert {field.name: field.type for field in self.output} == {
-            name: _number_type(column) for name, column in made.items()
+            name: type_of(column) for name, column in made.items()
         }
         columns = {name: column.values for name, column in made.items() if isinstance(column, Numbers)}  # noqa: PD011
         return pd.DataFrame(columns, index=frame.index)
@@ -90,24 +76,9 @@ def learned(
 ) -> Learned:
     """Return what an operator learns of a frame in parts of the rows, each of some blocks; by way of an artifact."""
     given = tuple(inputs)
-    mode = Mode(CPU, memory=memory)
-    output = operator.output(given, fields_of(frame))
-    # What an artifact keeps is all that is needed.
-    restored = {
-        statistic.name: operator.restore(given, found.facts(), found.tables())
-        for statistic in operator.statistics(given, fields_of(frame))
-        for found in [_fitted(statistic, frame, parts, blocks, mode)]
-    }
-    return Learned(operator, given, restored, output)
-
-
-def _fitted(statistic: Statistic, frame: pd.DataFrame, parts: int, blocks: int, mode: Mode) -> Fitted:
-    observed = [
-        statistic.observe(map(block_of, _split(part, blocks)), mode)
-        for part in _split(frame[list(statistic.columns)], parts)
-    ]
-    found = statistic.combine(observed, mode)
-    return _fitted(found, frame, parts, blocks, mode) if isinstance(found, Statistic) else found
+    spans: list[Block | list[Block]] = [list(map(block_of, _split(part, blocks))) for part in _split(frame, parts)]
+    output = operator.output(given, fields_of(block_of(frame)))
+    return Learned(operator, given, fitted_on(operator, spans, given, memory=memory), output)
 
 
 def _split(frame: pd.DataFrame, parts: int) -> list[pd.DataFrame]:

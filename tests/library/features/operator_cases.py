@@ -101,16 +101,23 @@ def on_host(block: Block, device: Device) -> Block:
 
 
 def fitted_on(
-    operator: Operator, parts: Sequence[Block], inputs: Inputs | None = None, device: Device = CPU
+    operator: Operator,
+    parts: Sequence[Block | list[Block]],
+    inputs: Inputs | None = None,
+    device: Device = CPU,
+    memory: int = 2**26,
 ) -> dict[str, Fitted]:
-    """Return what an operator learns from parts of the data, in as many passes as it asks for."""
-    given = inputs or tuple(parts[0])
-    mode = Mode(device, memory=2**26)
+    """Return what an operator learns from parts of the data, each of some blocks, in as many passes as it asks for."""
+    spans = [part if isinstance(part, list) else [part] for part in parts]
+    given = inputs or tuple(spans[0][0])
+    mode = Mode(device, memory=memory)
     learned: dict[str, Fitted] = {}
-    for statistic in operator.statistics(given, fields_of(parts[0])):
+    for statistic in operator.statistics(given, fields_of(spans[0][0])):
         found: Fitted | Statistic = statistic
         while isinstance(found, Statistic):
-            found = found.combine([found.observe(iter([part]), mode) for part in parts], mode)
+            columns = found.columns
+            needed = [[{name: block[name] for name in columns} for block in span] for span in spans]
+            found = found.combine([found.observe(iter(span), mode) for span in needed], mode)
         # What is read from an artifact is what was learned.
         learned[statistic.name] = operator.restore(given, found.facts(), found.tables())
     return learned
