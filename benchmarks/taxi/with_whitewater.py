@@ -23,9 +23,8 @@ from whitewater.tables.group_statistics import VALUE, integers
 from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
-from whitewater_apps.taxi.partitions import STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
-from whitewater_apps.taxi.schema import CODES, SOURCE
+from whitewater_apps.taxi.schema import CODES, SOURCE, STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.with_polars import is_kept, quantity
 from whitewater_apps.taxi.zones import Zones, read_zones
 

@@ -23,9 +23,8 @@ from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import VALUE, integers
 from whitewater.tables.raw_files import Unit, arrow_blocks, units
-from whitewater_apps.taxi.partitions import TRIP_SCHEMA
 from whitewater_apps.taxi.rules import rules
-from whitewater_apps.taxi.schema import CODES
+from whitewater_apps.taxi.schema import CODES, TRIP_SCHEMA
 from whitewater_apps.taxi.with_dask import quantity, reason_mask
 from whitewater_apps.taxi.zones import read_zones
 

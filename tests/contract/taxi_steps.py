@@ -36,7 +36,7 @@ CALLS = {
 # cuDF reads and writes the files. Predictions come down to be scored, and models are small.
 CROSSINGS = {"standardize": (0, 0), "clean": (0, 0), "tips": (0, 0), "model": (1, 35.36), "predict": (1, 1)}
 CODE = [
-    *(APPLICATIONS / "taxi" / f"{name}.py" for name in ("features", "sample", "steps/predict")),
+    *(APPLICATIONS / "taxi" / f"{name}.py" for name in ("tip_model", "steps/predict")),
     ROOT / "learn" / "trained.py", ROOT / "tables" / "hashing.py",
 ]  # fmt: skip
 # Compiled for the CPU.

@@ -34,9 +34,9 @@ from whitewater.step import Run
 from whitewater_apps.pagerank.config import Communities
 from whitewater_apps.pagerank.steps import communities
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import FeatureSet
+from whitewater_apps.taxi.data_sets import RowGroup
 from whitewater_apps.taxi.steps import model
-from whitewater_apps.taxi.trip_files import RowGroup
+from whitewater_apps.taxi.tip_model import FeatureSet
 
 CORES, GPU_TASKS = 64, 4
 GENOTYPES = GenotypeFolder(Path("genotypes"), "two_bit", 2, variants=200_000, samples=100_000)

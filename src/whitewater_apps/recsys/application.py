@@ -19,5 +19,5 @@ RECSYS = Application(
     },
     commands={"transform": "whitewater_apps.recsys.cli:main"},
     headline="whitewater_apps.recsys.headline:headline",
-    check="whitewater_apps.recsys.check:check",
+    check="whitewater_apps.recsys.steps.fetch:check",
 )

@@ -101,13 +101,11 @@ def _test_rows(metrics: Values) -> str:
 
 def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:
     """Return the keys of the feature sets: all, plain, and then those without a group, by descending loss."""
-
-    def rank(key: str) -> tuple[bool, bool, float, str]:
-        with_key = [sets for sets in models.values() if key in sets]
-        gains = [sets[key]["auc"] - sets.get(ALL, {"auc": 0.0})["auc"] for sets in with_key]
-        return key != ALL, key != PLAIN, float(np.mean(gains)), key
-
-    return sorted({key for sets in models.values() for key in sets}, key=rank)
+    gains: dict[str, list[float]] = {}
+    for sets in models.values():
+        for key, quality in sets.items():
+            gains.setdefault(key, []).append(quality["auc"] - sets.get(ALL, {"auc": 0.0})["auc"])
+    return sorted(gains, key=lambda key: (key != ALL, key != PLAIN, float(np.mean(gains[key])), key))
 
 
 def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:

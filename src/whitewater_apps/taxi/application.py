@@ -20,5 +20,5 @@ TAXI = Application(
         "predict": Operation(cpu="Polars, NumPy, treelite", dask="pandas, NumPy, treelite", gpu="cuDF, CuPy, nvForest"),
     },
     headline="whitewater_apps.taxi.headline:headline",
-    check="whitewater_apps.taxi.check:check",
+    check="whitewater_apps.taxi.steps.fetch:check",
 )

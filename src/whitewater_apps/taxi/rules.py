@@ -10,7 +10,7 @@ from whitewater.errors import InputError
 from whitewater.tables.eras import Rule
 from whitewater.tables.raw_files import MALFORMED
 from whitewater_apps.taxi.config import Clean
-from whitewater_apps.taxi.partitions import month_number
+from whitewater_apps.taxi.data_sets import month_number
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH
 from whitewater_apps.taxi.zones import Zones
 

@@ -22,9 +22,8 @@ import pyarrow.compute as pc
 from whitewater.tables.group_statistics import LIMIT, SUMS, summarize
 from whitewater.tables.partitions import Part
 from whitewater_apps.taxi.config import Service
-from whitewater_apps.taxi.partitions import LAST_YEAR, TRIP_SCHEMA, month_name
-from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, columns_of
-from whitewater_apps.taxi.trip_files import row_groups
+from whitewater_apps.taxi.data_sets import YEARS, month_name, row_groups
+from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, TRIP_SCHEMA, columns_of
 from whitewater_apps.taxi.zones import Zones
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
     # A location that the table of zones lacks has no borough.
     borough, zone = (pa.array(texts, pa.string()) for texts in (zones.boroughs, zones.names))
     payment = pa.array(PAYMENT_NAMES.values())
-    months = pa.array([month_name(number) for number in range((LAST_YEAR + 1) * 12)], pa.string())
+    months = pa.array([month_name(number) for number in range((YEARS[1] + 1) * 12)], pa.string())
     table = partial(_table, confidence=confidence)
     return {
         "hour": table(week, "hour"),

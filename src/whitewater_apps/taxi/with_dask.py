@@ -20,25 +20,14 @@ from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import Partition, columns_present
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
-from whitewater_apps.taxi.partitions import (
-    FIRST_YEAR,
-    LAST_YEAR,
-    RULE_COLUMNS,
-    STANDARDIZED_SCHEMA,
-    TRIP_SCHEMA,
-    UNKNOWN_MONTH,
-    DataSets,
-    Tally,
-    directory,
-)
+from whitewater_apps.taxi import tip_tables
+from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
-from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
-from whitewater_apps.taxi.trip_files import TRIPS, RowGroup
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, RULE_COLUMNS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 
-def standardize(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
-    """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
+def unit_writer(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
+    """Return what writes a unit of a raw file as parts of one schema; see `with_polars`."""
     frames = partial(tables.frames, rows=rows, codes=CODES, backend=dask.config.get("dataframe.backend"))
     write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
     return partial(write, folder=folder, frames=frames)
@@ -48,8 +37,8 @@ def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:
     return tables.count_rows(trips[["service"]].assign(month=month(trips["pickup_datetime"])), "service", "month")
 
 
-def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
-    """Write kept trips, and rejected ones with all their reasons; see `Operations.clean`."""
+def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
+    """Write kept trips, and rejected ones with all their reasons; see `with_polars`."""
     if not partitions:
         return Tally()
     schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=RULE_COLUMNS)
@@ -106,20 +95,20 @@ def quantity(trips: Frame, name: str) -> Series:
 
 
 def month(time: Series) -> Series:
-    """Return the number of the month, int32, as `whitewater_apps.taxi.partitions.month_number` counts."""
+    """Return the number of the month, int32, as `whitewater_apps.taxi.data_sets.month_number` counts."""
     year, month_of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
-    return (year * 12 + month_of_year - 1).where((year >= FIRST_YEAR) & (year <= LAST_YEAR), UNKNOWN_MONTH)
+    return (year * 12 + month_of_year - 1).where((year >= YEARS[0]) & (year <= YEARS[1]), UNKNOWN_MONTH)
 
 
 def _is_of(trips: Frame, service: int, month: int) -> Series:
     return (trips["service"].fillna(0) == service) & (trips["month"] == month)
 
 
-def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
-    """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
-    trips = tables.read(partitions, NEEDED).map_partitions(with_tips)
-    [sums] = workers.compute(tables.group_statistics(trips, SCHEMAS, "fraction", refusal=REFUSAL))
-    return dict(zip(KEYS, sums, strict=True))
+def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
+    """Return the sums of tip / fare for each key; see `with_polars`."""
+    trips = tables.read(partitions, tip_tables.NEEDED).map_partitions(with_tips)
+    [sums] = workers.compute(tables.group_statistics(trips, tip_tables.SCHEMAS, "fraction", refusal=tip_tables.REFUSAL))
+    return dict(zip(tip_tables.KEYS, sums, strict=True))
 
 
 def with_tips(trips: Frame) -> Frame:
@@ -129,20 +118,20 @@ def with_tips(trips: Frame) -> Frame:
     fraction = fraction.where((fraction >= 0).fillna(False))
     paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]
-    return trips[list(UNCHANGED)].assign(
+    return trips[list(tip_tables.UNCHANGED)].assign(
         service=trips["file"],  # `tip_tables.trip_parts` numbers files by service
         fraction=fraction,
         recorded=paid_by_card_or_in_app & fraction.notna(),
         plain=(fraction > 0).fillna(False),
         hour_of_week=(pickup.dt.weekday * 24 + pickup.dt.hour).where(number != UNKNOWN_MONTH),
         month=number.where(number != UNKNOWN_MONTH),
-        passenger_count=passengers.where((passengers <= MOST_PASSENGERS).fillna(False)),
+        passenger_count=passengers.where((passengers <= tip_tables.MOST_PASSENGERS).fillna(False)),
         location_id=trips["pickup_location_id"],
     )
 
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
-    """Yield columns of a row group's trips; see `Operations.read`."""
+    """Yield columns of a row group's trips; see `whitewater_apps.taxi.tip_model.read_trips`."""
     with TRIPS.explained(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
         trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=device.frames)

@@ -1,4 +1,4 @@
-"""The operations on tables of trips, in Polars."""
+"""The operations on tables of trips, in Polars; those in Dask have the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -17,26 +17,20 @@ from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
-from whitewater_apps.taxi.partitions import (
-    FIRST_YEAR,
-    LAST_YEAR,
-    STANDARDIZED_SCHEMA,
-    TRIP_SCHEMA,
-    UNKNOWN_MONTH,
-    DataSets,
-    Tally,
-    directory,
-)
+from whitewater_apps.taxi import tip_tables
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, TARGET
-from whitewater_apps.taxi.tip_tables import KEYS, MOST_PASSENGERS, NEEDED, REFUSAL, SCHEMAS, UNCHANGED, TipSums
-from whitewater_apps.taxi.trip_files import RowGroup
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def standardize(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
-    """Return what writes a unit of a raw file as parts of one schema; see `Operations.standardize`."""
+def unit_writer(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
+    """Return what writes a unit of a raw file as parts of about ``rows`` rows at most, and counts its rows.
+
+    Files are named as in `whitewater.tables.raw_files.write_unit`. They have those columns of `STANDARDIZED_SCHEMA`
+    that their era has. Counts are by service and month of pickup.
+    """
     frames = partial(tables.frames, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
     write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
     return partial(write, folder=folder, frames=frames)
@@ -49,8 +43,11 @@ def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
     return Counter({tuple(key): count for *key, count in months.iter_rows()})
 
 
-def clean(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
-    """Write kept trips, and rejected ones with all their reasons; see `Operations.clean`."""
+def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
+    """Write kept trips, and rejected ones with all their reasons, by service and month of pickup; count both.
+
+    A partition writes one file, named after its first part, to each directory that it has rows for.
+    """
     return sum(workers.map(partial(_clean_partition, rules=rules, into=into), partitions, label="clean"), Tally())
 
 
@@ -101,9 +98,9 @@ def quantity(name: str) -> pl.Expr:
 
 
 def month(time: pl.Expr) -> pl.Expr:
-    """Return the number of the month, int32, as `whitewater_apps.taxi.partitions.month_number` counts."""
+    """Return the number of the month, int32, as `whitewater_apps.taxi.data_sets.month_number` counts."""
     year, month_of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
-    in_range = year.is_between(FIRST_YEAR, LAST_YEAR)
+    in_range = year.is_between(*YEARS)
     return pl.when(in_range).then(year * 12 + month_of_year - 1).otherwise(UNKNOWN_MONTH)
 
 
@@ -111,14 +108,18 @@ def _is_of(service: int, month: int) -> pl.Expr:
     return (SERVICE.fill_null(0) == service) & (pl.col("month") == month)
 
 
-def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> TipSums:
-    """Return the sums of tip / fare for each key; see `Operations.tip_statistics`."""
+def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
+    """Return the sums of tip / fare for each key; see `whitewater_apps.taxi.tip_tables`.
+
+    Raises InputError if a tip is 2**20 times the fare or more.
+    """
     parts = workers.map(_tip_sums, partitions, label="tips")
-    return dict(zip(KEYS, merge(parts, SCHEMAS), strict=True))
+    return dict(zip(tip_tables.KEYS, merge(parts, tip_tables.SCHEMAS), strict=True))
 
 
 def _tip_sums(partition: Partition) -> list[pa.Table]:
-    return tables.sums_by_bin(with_tips(tables.scan(partition, NEEDED)), SCHEMAS, "fraction", refusal=REFUSAL)
+    trips = with_tips(tables.scan(partition, tip_tables.NEEDED))
+    return tables.sums_by_bin(trips, tip_tables.SCHEMAS, "fraction", refusal=tip_tables.REFUSAL)
 
 
 def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
@@ -128,20 +129,20 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
     # First as columns: Polars would compute an expression again for each of its uses.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
-        *UNCHANGED,
+        *tip_tables.UNCHANGED,
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),
         plain=(fraction > 0).fill_null(False),
         hour_of_week=pl.when(has_month).then((PICKUP.dt.weekday().cast(pl.Int16) - 1) * 24 + PICKUP.dt.hour()),
         month=pl.when(has_month).then(number),
-        passenger_count=pl.when(passengers <= MOST_PASSENGERS).then(passengers),
+        passenger_count=pl.when(passengers <= tip_tables.MOST_PASSENGERS).then(passengers),
         location_id="pickup_location_id",
     )
 
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
-    """Yield columns of a row group's trips; see `Operations.read`."""
+    """Yield columns of a row group's trips; see `whitewater_apps.taxi.tip_model.read_trips`."""
     trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
     if "service" in group.names:
         trips = trips.filter(group.service == SERVICE)

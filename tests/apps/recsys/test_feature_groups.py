@@ -12,9 +12,9 @@ from whitewater.features.config import Fit, Role
 from whitewater.features.log_folder import FIRST, TYPES, LogColumn
 from whitewater.features.schema import Field, Schema
 from whitewater_apps.recsys.config import Simulate, Source
-from whitewater_apps.recsys.feature_groups import default_features, graph_of
 from whitewater_apps.recsys.sources.movielens import COLUMNS
 from whitewater_apps.recsys.sources.rows import CRITEO, columns_of
+from whitewater_apps.recsys.steps.fit import default_features, graph_of
 
 GROUPS = {
     "generated": ["plain", "numeric", "offsets", "categories", "targets", "crosses", "past_counts"],

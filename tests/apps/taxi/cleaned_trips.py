@@ -17,11 +17,10 @@ from whitewater.learn.config import Forest
 from whitewater.learn.sample import Sample
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Model, Service
-from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.partitions import TRIP_SCHEMA
-from whitewater_apps.taxi.sample import draw
+from whitewater_apps.taxi.data_sets import row_groups
+from whitewater_apps.taxi.schema import TRIP_SCHEMA
 from whitewater_apps.taxi.steps.model import model
-from whitewater_apps.taxi.trip_files import row_groups
+from whitewater_apps.taxi.tip_model import FeatureSet, draw
 from whitewater_apps.taxi.zones import Zones, zones_csv
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
@@ -98,7 +97,8 @@ def drawn(path: Path, rows: int, *, which: FeatureSet, service: Service = "yello
     """Draw trips of a service from a data set, whose row groups are read in another order."""
     groups = random.Random(3).sample(row_groups(path), len(row_groups(path)))
     with dask.config.set({"dataframe.backend": "pandas"}), thread_workers(2) as workers:
-        return draw(groups, service, which=which, max_rows=rows, engine=engine, device=Device(), workers=workers)
+        run = Run("taxi", "model", Device(), SETTINGS.model_copy(update={"max_rows": rows}), engine=engine)
+        return draw(groups, service, which=which, run=run, workers=workers)
 
 
 def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:

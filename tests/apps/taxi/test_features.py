@@ -11,7 +11,7 @@ from whitewater.config.resolve import resolve as resolve_config
 from whitewater.engines import resolve
 from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Model
-from whitewater_apps.taxi.features import (
+from whitewater_apps.taxi.tip_model import (
     Columns,
     FeatureSet,
     columns_read,

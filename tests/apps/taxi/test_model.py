@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 
 from tests.apps.taxi.cleaned_trips import BOROUGHS, SETTINGS, run_model, trips, write_parts, zones
 from whitewater.errors import ResourceError
-from whitewater_apps.taxi.features import FeatureSet
+from whitewater_apps.taxi.tip_model import FeatureSet
 
 WHICH = FeatureSet(SETTINGS.features, BOROUGHS, zones())
 

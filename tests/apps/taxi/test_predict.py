@@ -12,9 +12,9 @@ from whitewater.engines import resolve
 from whitewater.engines.config import Engine
 from whitewater.errors import InputError
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.artifact import load
 from whitewater_apps.taxi.config import Predict
 from whitewater_apps.taxi.steps.predict import predict
+from whitewater_apps.taxi.tip_model import load
 from whitewater_apps.taxi.zones import zones_csv
 
 DEVICE = resolve("cpu")

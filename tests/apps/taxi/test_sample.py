@@ -15,8 +15,8 @@ from tests.apps.taxi import cleaned_trips
 from tests.apps.taxi.cleaned_trips import BOROUGHS, trips, write, write_parts, zones
 from whitewater.engines.config import Engine
 from whitewater.errors import InputError
-from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.trip_files import row_groups
+from whitewater_apps.taxi.data_sets import row_groups
+from whitewater_apps.taxi.tip_model import FeatureSet
 
 WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS, zones())
 FRAME = trips(3_000)

@@ -17,8 +17,8 @@ from whitewater.errors import ConfigError
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import SERVICES, SOURCE
 from whitewater_apps.taxi.synthetic import months as simulate
-from whitewater_apps.taxi.synthetic.dirt import DIRT
 from whitewater_apps.taxi.synthetic.months import simulate_month, write_generated, write_zones
+from whitewater_apps.taxi.synthetic.trips import DIRT
 from whitewater_apps.taxi.zones import read_zones
 
 ROWS = 60_000

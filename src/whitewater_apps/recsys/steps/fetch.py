@@ -5,19 +5,19 @@ downloaded, once, and what was read is written down with checksums.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from whitewater.errors import InputError
 from whitewater.features.log_folder import open_log
-from whitewater.io.download import Downloads
-from whitewater.io.places import find, refuse_changes
+from whitewater.io.download import Downloads, Input
+from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
-from whitewater_apps.recsys.config import Fetch
+from whitewater_apps.recsys.config import Fetch, Recsys
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
-from whitewater_apps.recsys.sources.rows import read_rows
+from whitewater_apps.recsys.sources.rows import open_files, read_rows
 
 SIMULATED_DAYS = "day-*.parquet"
 
@@ -59,6 +59,19 @@ def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequenc
             return release_files(settings.movielens), KEY, "ml.zip"
         case "files":
             return settings.files.files, "recsys.fetch.files.files", "*.parquet"
+
+
+def check(settings: Recsys, downloads: Downloads) -> str:
+    """Say for ``whitewater doctor`` which files there are; in those on this machine, look for the declared columns."""
+    fetch = settings.fetch
+    if fetch.source == "generated":
+        return ""
+    names, key, example = named_files(fetch, {})
+    found = try_files(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
+    here = [Input(place, place, 0, "") for place in found if "://" not in place]
+    if fetch.source == "files" and here:
+        open_files(here, fetch)
+    return f"files of the source {fetch.source}: {len(found)}"
 
 
 if __name__ == "__main__":

@@ -16,19 +16,9 @@ from whitewater.step import Output, Run
 from whitewater.tables.partitions import Part, group_parts
 from whitewater.tables.quarantine import count_reasons, finish_data_sets, funnel, total_rows, write_malformed
 from whitewater_apps.taxi.config import Clean
-from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.partitions import (
-    STANDARDIZED_SCHEMA,
-    TRIP_SCHEMA,
-    UNKNOWN_MONTH,
-    DataSets,
-    RowCounts,
-    Tally,
-    directory,
-    month_name,
-)
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, DataSets, RowCounts, Tally, directory, month_name
 from whitewater_apps.taxi.rules import UNREADABLE, reasons, rules
-from whitewater_apps.taxi.schema import REQUIRED, SERVICES
+from whitewater_apps.taxi.schema import REQUIRED, SERVICES, STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 logger = logging.getLogger(__name__)
@@ -38,11 +28,15 @@ def clean(
     run: Run[Clean], *, standardized: Path, zones: Path, trips: Output, quarantine: Output, quality: Output
 ) -> None:
     """Split the standardized trips into kept and quarantined ones, by the rules of section ``taxi.clean``."""
+    if run.engine == "local":
+        from whitewater_apps.taxi.with_polars import clean_trips
+    else:
+        from whitewater_apps.taxi.with_dask import clean_trips
     catalog = read_json(standardized / "files.json")
     zone_table = read_zones(zones)
     cleaning_rules = rules(run.settings, zone_table, catalog)
     origins = {entry["file"]: entry["origin"] for entry in catalog}
-    data_sets = DataSets(trips, quarantine, reasons(cleaning_rules), origins)
+    into = DataSets(trips, quarantine, reasons(cleaning_rules), origins)
     trips.mkdir()
     quarantine.mkdir()
     partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
@@ -53,9 +47,9 @@ def clean(
             partitions = mark_duplicates(
                 partitions, STANDARDIZED_SCHEMA, hashed=REQUIRED, folder=Path(folder), workers=workers
             )
-        tally = operations(run.engine).clean(partitions, cleaning_rules, into=data_sets, workers=workers)
+        tally = clean_trips(partitions, cleaning_rules, into=into, workers=workers)
     tally += quarantine_malformed(standardized, catalog, quarantine)
-    summary = summarize(catalog, tally, data_sets.reasons, zone_table)
+    summary = summarize(catalog, tally, into.reasons, zone_table)
     _check_zones(summary["files"], run.settings)
     finish_data_sets(trips, quarantine, TRIP_SCHEMA, summary["totals"], directory=directory(0, UNKNOWN_MONTH))
     write_json(quality, summary)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.places import find, refuse_changes
+from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.config import Fetch, Files, Tlc
+from whitewater.tables.raw_files import open_all
+from whitewater_apps.taxi.config import Fetch, Taxi, Tlc
+from whitewater_apps.taxi.schema import SOURCE
 from whitewater_apps.taxi.synthetic.months import ZONES, write_generated
 from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv
 
@@ -48,16 +50,24 @@ def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int)
     Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
     ConfigError if a service is not simulated in a month.
     """
+    files, folder = settings.files, place / "generated"
+    own = replace(downloads, anonymous=files.anonymous)
+    get = partial(find, downloads=own, threads=threads, key=KEY, example="*.parquet")
     if settings.source == "generated":
-        folder = place / "generated"
-        names = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
-        here = find(names, downloads=downloads, threads=threads, key=KEY).values()
-        return [replace(each, origin="simulated") for each in here]
+        simulated = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
+        return [replace(each, origin="simulated") for each in get(simulated).values()]
     if settings.source == "tlc":
-        urls = tlc_urls(settings.tlc)
-        return replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout).get(urls)
-    downloads = replace(downloads, anonymous=settings.files.anonymous)
-    return _files(settings.files, downloads=downloads, place=place, threads=threads)
+        patient = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout)
+        return patient.get(tlc_urls(settings.tlc))
+    if not files.zones:
+        logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
+                       "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
+    zones = get([files.zones or str(write_unknown_zones(folder / "unknown_zones.csv"))])
+    if len(zones) > 1:
+        raise InputError(f"{files.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
+    trips = get(files.paths)
+    # Sorted, so that the order in which they are named does not matter.
+    return [*(trips[name] for name in sorted(trips)), *zones.values()]
 
 
 def tlc_urls(settings: Tlc) -> list[str]:
@@ -71,17 +81,20 @@ def tlc_urls(settings: Tlc) -> list[str]:
     return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
 
 
-def _files(settings: Files, *, downloads: Downloads, place: Path, threads: int) -> list[Input]:
-    """Return the files of trips, sorted, so that the order in which they are named does not matter, and the zones."""
-    get = partial(find, downloads=downloads, threads=threads, key=KEY, example="*.parquet")
-    if not settings.zones:
-        logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
-                       "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
-    zones = get([settings.zones or str(write_unknown_zones(place / "generated/unknown_zones.csv"))])
-    if len(zones) > 1:
-        raise InputError(f"{settings.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
-    trips = get(settings.paths)
-    return [*(trips[place] for place in sorted(trips)), *zones.values()]
+def check(settings: Taxi, downloads: Downloads) -> str:
+    """Say for ``whitewater doctor`` which files of trips there are; those on this machine are recognized."""
+    fetch = settings.fetch
+    if fetch.source == "generated":
+        return ""
+    if fetch.source == "tlc":
+        return f"files of TLC: {len(try_files(tlc_urls(fetch.tlc), downloads=downloads, key='taxi.fetch.tlc'))}"
+    find_files = partial(try_files, downloads=replace(downloads, anonymous=fetch.files.anonymous), key=KEY)
+    trips = find_files(fetch.files.paths, example="*.parquet")
+    open_all([Path(place) for place in trips if "://" not in place], SOURCE)
+    for place in find_files(filter(None, [fetch.files.zones])):
+        if "://" not in place:
+            read_zones(Path(place))
+    return f"files of trips: {len(trips)}" + ("" if fetch.files.zones else "; no table of zones")
 
 
 if __name__ == "__main__":

@@ -15,11 +15,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines.workers import Workers
 from whitewater.io.store import write_json
@@ -27,11 +28,9 @@ from whitewater.learn.sample import Sample, split_by_time
 from whitewater.learn.trained import CONFIDENCE, Trained, fit_groups, grid
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.taxi.artifact import TARGET, TipModel, save
 from whitewater_apps.taxi.config import Model, Service
-from whitewater_apps.taxi.features import FeatureSet
-from whitewater_apps.taxi.sample import RULE, draw
-from whitewater_apps.taxi.trip_files import RowGroup, row_groups, services
+from whitewater_apps.taxi.data_sets import RowGroup, row_groups, services
+from whitewater_apps.taxi.tip_model import PREDICTED, PREDICTIONS, RULE, FeatureSet, draw, save
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
@@ -52,29 +51,27 @@ def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     with run.workers() as workers:
         forecast(groups, which, run, workers)
         logger.info("at most %d trips of each service are used: %s", limit, RULE)
-        draw_from = partial(draw, groups, which=which, max_rows=limit, engine=run.engine, device=run.device)
         for service in services(groups):
-            sample = draw_from(service, workers=workers)
+            sample = draw(groups, service, which=which, run=run, workers=workers)
             logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
             splits[service] = split_by_time(sample, run.settings.test_fraction)
         reasons = {service: _reason_to_skip(*split, run.settings) for service, split in splits.items()}
         ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
         trained = fit_groups(ready, run, forms=which, workers=workers)
     model.mkdir()
-    save(TipModel(which, {service: each.models for service, each in trained.items()}), model)
+    save(which, {service: each.models for service, each in trained.items()}, model)
     metrics: dict[str, dict[str, Any]] = {}
     used = {service: len(training) + len(held_out) for service, (training, held_out) in splits.items()}
     for service, (training, held_out) in splits.items():
         drawn = {"rule": RULE, "limit": limit, "eligible": training.eligible, "used": used[service]}
-        metrics[service] = {"sample": drawn, "status": "fitted" if service in trained else "skipped"}
         if service in trained:
-            held_out_from = str(np.datetime64(int(held_out.time.min()), "us"))
             trips_of = {"training_trips": len(training), "held_out_trips": len(held_out)}
-            metrics[service] |= {"split": {"held_out_from": held_out_from, **trips_of}, **trained[service].metrics}
+            split = {"held_out_from": str(np.datetime64(int(held_out.time.min()), "us")), **trips_of}
+            metrics[service] = {"sample": drawn, "status": "fitted", "split": split, **trained[service].metrics}
         else:
-            metrics[service]["reason"] = reasons[service]
+            metrics[service] = {"sample": drawn, "status": "skipped", "reason": reasons[service]}
             logger.warning("%s: no model: %s", service, reasons[service])
-    write_json(model / "metrics.json", {"target": TARGET, "confidence": CONFIDENCE, "services": metrics})
+    write_json(model / "metrics.json", {"target": PREDICTED, "confidence": CONFIDENCE, "services": metrics})
     _write_predictions(model / "predictions.parquet", splits, trained)
     run.note(trips=used, fitted=list(ready))
 
@@ -104,17 +101,12 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
 
 def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
     """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = {"service": pa.string(), "pickup_datetime": pa.timestamp("us")}
-    schema = pa.schema({**types, **dict.fromkeys(("observed", "ridge", "forest"), pa.float64())})
+    schema = PREDICTIONS.insert(0, pa.field("service", pa.string()))
     tables = [schema.empty_table()]
     for service, each in trained.items():
         _, held_out = splits[service]
+        columns = (held_out.time.view("datetime64[us]"), held_out.target, *each.predictions.values())
         order = np.argsort(held_out.time, kind="stable")
-        predicted = each.predictions["ridge"], each.predictions["forest"]
-        columns = (held_out.time.view("datetime64[us]"), held_out.target, *predicted)
         tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 

@@ -10,8 +10,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import MALFORMED, Counts, RawFile, read_files
 from whitewater_apps.taxi.config import Standardize
-from whitewater_apps.taxi.operations import operations
-from whitewater_apps.taxi.partitions import UNKNOWN_MONTH, month_name
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, month_name
 from whitewater_apps.taxi.schema import SERVICES, SOURCE
 
 logger = logging.getLogger(__name__)
@@ -23,9 +22,13 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     Raises InputError if a file is not understood, or has too many malformed lines, and IntegrityError if a file is not
     the one that `fetch` wrote down.
     """
+    if run.engine == "local":
+        from whitewater_apps.taxi.with_polars import unit_writer
+    else:
+        from whitewater_apps.taxi.with_dask import unit_writer
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     standardized.mkdir()
-    write = operations(run.engine).standardize(folder=standardized, rows=run.settings.block_rows)
+    write = unit_writer(folder=standardized, rows=run.settings.block_rows)
     counted = read_files(run, inputs, source, write)
     remove_unfinished(standardized)
     origins = {each["path"]: each["origin"] for each in read_json(inputs)["files"]}

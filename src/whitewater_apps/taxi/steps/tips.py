@@ -6,7 +6,6 @@ from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater.tables.partitions import group_parts
 from whitewater_apps.taxi.config import Tips
-from whitewater_apps.taxi.operations import operations
 from whitewater_apps.taxi.tip_tables import ALL, tip_tables, trip_parts
 from whitewater_apps.taxi.zones import read_zones
 
@@ -16,9 +15,13 @@ def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
 
     Tables are Parquet or, by the suffix of their name, CSV with 10 significant digits.
     """
+    if run.engine == "local":
+        from whitewater_apps.taxi.with_polars import tip_statistics
+    else:
+        from whitewater_apps.taxi.with_dask import tip_statistics
     partitions = group_parts(trip_parts(trips), rows=run.device.partition_rows)
     with run.workers() as workers:
-        sums = operations(run.engine).tip_statistics(partitions, workers=workers)
+        sums = tip_statistics(partitions, workers=workers)
     frames = tip_tables(sums, read_zones(zones), confidence=run.settings.confidence)
     for name, path in tables.items():
         table = frames[Path(name).stem.removeprefix("tips_by_")]
