@@ -72,22 +72,20 @@ def _quality(path: Path) -> list[str]:
 
 
 def _model(path: Path) -> list[str]:
-    services: dict[str, dict[str, Any]] = read_json(path)["services"]
-    return [
-        _errors(services[service]["held_out"], place)
-        for service, place in PLACES.items()
-        if services.get(service, {}).get("status") == "fitted"
-    ]
-
-
-def _errors(held_out: Mapping[str, Mapping[str, Any]], place: str) -> str:
-    best = min(MODELS, key=lambda name: held_out[name]["mae"]["value"])
-    model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
-    sentence = (
-        f"The {MODELS[best].lower()} predicts tips {place} to within {model} points on average, "
-        f"the mean of the hour to within {hour} (held-out trips)"
-    )
-    return f"{sentence}{'.' if held_out[best]['mae_gain']['low'] > 0 else ': the model is not clearly better.'}"
+    sentences, services = [], read_json(path)["services"]
+    for service, place in PLACES.items():
+        if services.get(service, {}).get("status") != "fitted":
+            continue
+        held_out: Mapping[str, Mapping[str, Any]] = services[service]["held_out"]
+        errors = {name: held_out[name]["mae"]["value"] for name in MODELS}
+        best = min(errors, key=errors.__getitem__)
+        model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
+        clear = held_out[best]["mae_gain"]["low"] > 0
+        sentences.append(
+            f"The {MODELS[best].lower()} predicts tips {place} to within {model} points on average, the mean of the "
+            f"hour to within {hour} (held-out trips){'.' if clear else ': the model is not clearly better.'}"
+        )
+    return sentences
 
 
 def _predictions(path: Path) -> list[str]:

@@ -30,12 +30,24 @@ def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -
     Raises InputError if the table has no zone in a borough that is excluded.
     """
     usual = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
+    excluded = [
+        *(("pickup", borough) for borough in settings.exclude_pickup_boroughs),
+        *(("dropoff", borough) for borough in settings.exclude_dropoff_boroughs),
+    ]
+    for end, borough in excluded:
+        if borough not in zones.boroughs:
+            raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
+                             "Name the right table in taxi.fetch.files.zones.")  # fmt: skip
     return (
         *(Rule(f"missing_{name}", name, "missing") for name in settings.required),
         *([Rule(STRAY_MONTH, "file_month", "not in", usual)] if settings.minimum_month_share > 0 else ()),
-        *_borough_rules("pickup", settings.exclude_pickup_boroughs, zones),
-        *_borough_rules("dropoff", settings.exclude_dropoff_boroughs, zones),
-        *_bound_rules(settings),
+        *(Rule(f"{end}_in_{borough}", f"{end}_location_id", "in", zones.within(borough)) for end, borough in excluded),
+        *(
+            Rule(f"{quantity}_not_{bound}_{bounds[bound]:g}", quantity, test, bounds[bound])
+            for quantity, bounds in settings.ranges.model_dump(exclude_none=True).items()
+            for bound, test in BOUND_TESTS.items()
+            if bound in bounds
+        ),
         *([Rule("duplicate", "duplicate", operator.eq, True)] if settings.duplicates == "quarantine" else ()),
     )
 
@@ -71,22 +83,3 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
             if rows >= minimum_share * total and any(abs(month - main) <= NEAR_MONTHS for main in main_months)
         ]
     return usual_keys
-
-
-def _borough_rules(end: str, boroughs: Sequence[str], zones: Zones) -> list[Rule]:
-    for borough in boroughs:
-        if borough not in zones.boroughs:
-            raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
-                             "Name the right table in taxi.fetch.files.zones.")  # fmt: skip
-    return [Rule(f"{end}_in_{borough}", f"{end}_location_id", "in", zones.within(borough)) for borough in boroughs]
-
-
-def _bound_rules(settings: Clean) -> list[Rule]:
-    """Return a rule for each bound that is set."""
-    ranges = settings.ranges.model_dump(exclude_none=True)
-    return [
-        Rule(f"{quantity}_not_{bound}_{bounds[bound]:g}", quantity, test, bounds[bound])
-        for quantity, bounds in ranges.items()
-        for bound, test in BOUND_TESTS.items()
-        if bound in bounds
-    ]

@@ -201,14 +201,12 @@ def _sample(trips: Columns, service: Service, *, which: FeatureSet, largest: np.
 
 def trip_hashes(trips: Columns, device: Device) -> Array:
     """Return the stable hash of each trip's content as uint64 (trips,); see `RULE`."""
-    return hash_int64(device.xp, *(_whole(trips[name], *units, device) for name, units in _HASHED.items()))
-
-
-def _whole(values: Array, null: int, units: int, device: Device) -> Array:
-    xp = device.xp
-    whole = xp.rint(values * units) if units > 1 else values
-    known = xp.abs(whole) < _LARGEST
-    return xp.where(known, xp.where(known, whole, 0.0).astype(xp.int64), null)
+    xp, columns = device.xp, []
+    for name, (null, units) in _HASHED.items():
+        whole = xp.rint(trips[name] * units) if units > 1 else trips[name]
+        known = xp.abs(whole) < _LARGEST
+        columns.append(xp.where(known, xp.where(known, whole, 0.0).astype(xp.int64), null))
+    return hash_int64(xp, *columns)
 
 
 def save(which: FeatureSet, models: Mapping[str, Models], directory: Path) -> None:

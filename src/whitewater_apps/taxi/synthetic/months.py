@@ -159,7 +159,8 @@ def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
         simulate = app_trips if service == "fhvhv" else partial(taxi_trips, service)
         trips = simulate(chosen.month, pickup, random=random)
         dispatched = service != "fhvhv" and chosen.month >= "2019"
-        yield raw_table(soil(trips, dispatched=dispatched, random=random), chosen)
+        soiled = soil(trips, dispatched=dispatched, random=random)
+        yield pa.table([_column(name, soiled, chosen) for name in chosen.names], names=chosen.names)
 
 
 def layout(service: Service, month: str, *, first: bool = False) -> Layout:
@@ -180,12 +181,8 @@ def layout(service: Service, month: str, *, first: bool = False) -> Layout:
     return Layout(service, month, "parquet", [*PARQUET[service].split(","), *fees])
 
 
-def raw_table(trips: Trips, chosen: Layout) -> pa.Table:
-    """Return trips as a table of the layout: its names, order, types and spellings."""
-    return pa.table([_column(name, trips, chosen) for name in chosen.names], names=chosen.names)
-
-
 def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
+    """Return a column of a layout, with its type and spellings."""
     column = ALIASES[raw_name.lower()] or "vendor_id"  # bases follow from the license
     recent, parquet = chosen.month >= NARROWED_SINCE, chosen.form == "parquet"
     if column not in trips:
