@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
-from whitewater.features.log_folder import LABEL, TIME, LogColumn, LogWriter, file_name
+from whitewater.features.log_folder import LABEL, TIME, Log, LogColumn, LogWriter, file_name
 from whitewater.io.download import Input
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
@@ -180,7 +180,7 @@ def items_of(part: Part, movies: Input, member: str) -> pa.Table:
     return pa.table({**arrays, "year": pa.array(years_of, pa.int32())})
 
 
-def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
+def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     """Write the log of a release: a zip file, or ratings and movies.
 
     Raises InputError if a file is not one of a release, or is damaged, or too many lines are malformed; ResourceError
@@ -200,7 +200,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
     # Periods of about equally many rows.
     times = to_numpy(rows[TIME])
     begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
-    writer = LogWriter(log, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
+    writer = LogWriter(folder, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
     written = []
     for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
         period = rows.slice(begin, end - begin)
@@ -211,9 +211,7 @@ def read_movielens(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Map
             arrays = [*own, *rated, known["genres"], known["year"]]
             file.write(pa.table(arrays, writer.schema.names).cast(writer.schema))
         written.append(file.file)
-    counts = {**counts, "of_unknown_items": unknown}
-    writer.finish(written, counts=counts)
-    return counts
+    return writer.finish(written, counts={**counts, "of_unknown_items": unknown})
 
 
 def _ratings(part: Part, ratings: Input, member: str, *, positive: float) -> tuple[pa.Table, Mapping[str, int]]:

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, LogFile, LogWriter, Period, Unit, file_name
+from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, Log, LogFile, LogWriter, Period, Unit, file_name
 from whitewater.io.download import Input
 from whitewater.io.folder import open_parquet
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
@@ -60,8 +60,8 @@ _HEAD_BYTES = 1 << 20
 _CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
 
 
-def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[str, int]:
-    """Write the log of files, given in the order of their rows, and return what was counted.
+def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
+    """Write the log of files, given in the order of their rows.
 
     Files with a declared time are cut into days of UTC, counted from that of the first row: then days must ascend from
     row to row, while the rows of a day may be in any order. Else a file is a day.
@@ -76,7 +76,7 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
     has_time = any(column.role == "time" for column in layout.columns)
     unit: Unit = "seconds" if has_time else "position"
     period: Period = "file" if source == "files" and not has_time else "day"
-    writer = LogWriter(log, source, layout.log_columns, unit, run.settings.row_group_rows, period)
+    writer = LogWriter(folder, source, layout.log_columns, unit, run.settings.row_group_rows, period)
     first_day = None
     if source == "files" and has_time:
         times = (columns[TIME] for span in spans for _, columns in read(span, layout, Tally()))
@@ -104,8 +104,7 @@ def read_rows(files: Sequence[Input], log: Path, *, run: Run[Fetch]) -> Mapping[
             raise _unsorted(origin)
     if not made:
         raise InputError(f"{', '.join(each.origin for each in files)}: no rows. Check recsys.fetch.")
-    writer.finish([file for file, _ in made], counts=total.counts)
-    return total.counts
+    return writer.finish([file for file, _ in made], counts=total.counts)
 
 
 def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Span]]:

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from whitewater.errors import InputError
-from whitewater.features.log_folder import open_log
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.store import exclusive, write_json
@@ -40,10 +39,9 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
         files = list(find(names, downloads=downloads, threads=run.threads, key=key, example=example).values())
         with refuse_changes([each.path for each in files]):
             read_source = read_movielens if source == "movielens" else read_rows
-            counts = read_source(files, events, run=run)
-    rows = open_log(events).rows
-    write_json(inputs, {"source": source, "rows": rows, "files": [asdict(each) for each in files]})
-    run.note(source=source, rows=rows, files=len(files), counts=dict(counts))
+            log = read_source(files, events, run=run)
+    write_json(inputs, {"source": source, "rows": log.rows, "files": list(map(asdict, files))})
+    run.note(source=source, rows=log.rows, files=len(files), counts=log.counts)
 
 
 def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequence[str], str, str]:

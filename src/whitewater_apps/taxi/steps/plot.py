@@ -1,8 +1,6 @@
 """Step `plot`: the pictures, each drawn once and written in every format."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from whitewater.figures import style
 from whitewater.io.store import read_json
@@ -10,9 +8,6 @@ from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater_apps.taxi import figures
 from whitewater_apps.taxi.config import Plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot(
@@ -32,16 +27,14 @@ def plot(
     """
     import pandas as pd
 
-    read, least = pd.read_parquet, run.settings.minimum_trips
+    read, few = pd.read_parquet, {"minimum_trips": run.settings.minimum_trips}
     needed = ["service", "observed", *figures.MODELS]
-    draw: dict[str, Callable[[], Figure]] = {
-        "tip_fraction_by_hour": lambda: figures.tip_fraction_by_hour(read(tips_by_hour), minimum_trips=least),
-        "tip_fraction_by_weekday_hour": lambda: figures.tip_fraction_by_weekday_hour(
-            read(tips_by_weekday_hour), minimum_trips=least
-        ),
-        "tip_fraction_by_borough": lambda: figures.tip_fraction_by_borough(read(tips_by_borough), minimum_trips=least),
+    draw = {
+        "tip_fraction_by_hour": lambda: figures.tip_fraction_by_hour(read(tips_by_hour), **few),
+        "tip_fraction_by_weekday_hour": lambda: figures.tip_fraction_by_weekday_hour(read(tips_by_weekday_hour), **few),
+        "tip_fraction_by_borough": lambda: figures.tip_fraction_by_borough(read(tips_by_borough), **few),
         "tip_fraction_by_zone": lambda: figures.tip_fraction_by_zone(
-            read(tips_by_zone), zones=run.settings.zones, minimum_trips=least
+            read(tips_by_zone), zones=run.settings.zones, **few
         ),
         "data_quality": lambda: figures.data_quality(read_json(quality)),
         "predicted_against_observed": lambda: figures.predicted_against_observed(
