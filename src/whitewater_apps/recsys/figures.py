@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.features.artifact import FORMAT
-from whitewater.features.feature_folder import CONTINUOUS
+from whitewater.features.feature_folder import CONTINUOUS, FeatureFolder
+from whitewater.features.log_folder import Log
 from whitewater.features.operators.categorify import TABLE
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
@@ -24,9 +25,6 @@ from whitewater_apps.recsys.steps.drift import VERDICTS
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from whitewater.features.feature_folder import FeatureFolder
-    from whitewater.features.log_folder import Log
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

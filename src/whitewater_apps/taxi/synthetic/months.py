@@ -1,8 +1,7 @@
 """The source `generated`: a seeded model of TLC's files, with the dirt of the real ones, in the layout of each month.
 
-The parts of the model are documented where they are, in `whitewater_apps.taxi.synthetic`: `city` (zones, distances,
-popularity) and `trips` (demand by hour, fares, payment, tips; faults and their rates). Here are the layouts of files by
-service and month: columns, types, spellings, and the quirks of their CSV.
+The model is documented in `whitewater_apps.taxi.synthetic.trips`. Here are the layouts of files by service and month:
+columns, types, spellings, and the quirks of their CSV.
 """
 
 from __future__ import annotations
@@ -23,8 +22,7 @@ from whitewater.errors import ConfigError
 from whitewater.io.store import remove_unfinished, write_bytes, write_whole
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import ALIASES, FLAG, SERVICES, TRIP_COLUMNS
-from whitewater_apps.taxi.synthetic.city import CITY
-from whitewater_apps.taxi.synthetic.trips import DIRT, MICROSECONDS, Trips, app_trips, hourly_demand, soil, taxi_trips
+from whitewater_apps.taxi.synthetic import trips as model
 from whitewater_apps.taxi.zones import Zones, zones_csv
 
 logger = logging.getLogger(__name__)
@@ -112,7 +110,7 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
 
 def write_zones(path: Path) -> Path:
     """Write the simulated city's zone table, 265 rows in TLC's layout, and return its path."""
-    borough, name, service_zone = ((None, *texts[1:].tolist()) for texts in CITY[:3])
+    borough, name, service_zone = ((None, *texts[1:].tolist()) for texts in model.CITY[:3])
     write_bytes(path, zones_csv(Zones(borough, name, service_zone, duplicates=0)).encode())
     return path
 
@@ -149,17 +147,17 @@ def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
     first, last = (np.datetime64(chosen.month, "M") + ahead for ahead in (0, 1))
     hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
-    demand = hourly_demand(hours)
+    demand = model.hourly_demand(hours)
     counts = np.random.default_rng(seeds).multinomial(rows, demand / demand.sum())
     blocks = (np.cumsum(counts) - 1) // BLOCK_TRIPS
     for block in np.unique(blocks[counts > 0]):
         random = np.random.default_rng((*seeds, 1 + int(block)))
         hour = np.repeat(hours[blocks == block], counts[blocks == block])
-        pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * MICROSECONDS
-        simulate = app_trips if service == "fhvhv" else partial(taxi_trips, service)
+        pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * model.MICROSECONDS
+        simulate = model.app_trips if service == "fhvhv" else partial(model.taxi_trips, service)
         trips = simulate(chosen.month, pickup, random=random)
         dispatched = service != "fhvhv" and chosen.month >= "2019"
-        soiled = soil(trips, dispatched=dispatched, random=random)
+        soiled = model.soil(trips, dispatched=dispatched, random=random)
         yield pa.table([_column(name, soiled, chosen) for name in chosen.names], names=chosen.names)
 
 
@@ -181,7 +179,7 @@ def layout(service: Service, month: str, *, first: bool = False) -> Layout:
     return Layout(service, month, "parquet", [*PARQUET[service].split(","), *fees])
 
 
-def _column(raw_name: str, trips: Trips, chosen: Layout) -> pa.Array:
+def _column(raw_name: str, trips: model.Trips, chosen: Layout) -> pa.Array:
     """Return a column of a layout, with its type and spellings."""
     column = ALIASES[raw_name.lower()] or "vendor_id"  # bases follow from the license
     recent, parquet = chosen.month >= NARROWED_SINCE, chosen.form == "parquet"
@@ -219,7 +217,7 @@ def _write_csv(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> Non
             buffer = pa.BufferOutputStream()
             pa_csv.write_csv(pa.table([*table.columns, *pads], names), buffer, options)
             lines = buffer.getvalue().to_pybytes().splitlines(keepends=True)
-            torn = round(DIRT["torn_line"] * len(lines))
+            torn = round(model.DIRT["torn_line"] * len(lines))
             for number in range(torn):
                 place = (number + 1) * len(lines) // (torn + 1)
                 lines.insert(place, lines[place][: len(lines[place]) // 2] + b"\r\n")
