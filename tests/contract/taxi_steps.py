@@ -40,7 +40,8 @@ CODE = [
     ROOT / "learn" / "trained.py", ROOT / "tables" / "hashing.py",
 ]  # fmt: skip
 # Compiled for the CPU.
-OF_CPU, FRAMES, BESIDE = {"_codes"}, (), ()
+OF_CPU, FRAMES = {"_codes"}, ()
+BESIDE = {"from whitewater_apps.taxi.with_polars import read"}
 spread_out = nullcontext
 
 
