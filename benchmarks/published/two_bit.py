@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from whitewater.engines import Device
-from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes
-from whitewater.genotypes.pca.scaled import LEAST_ROWS, MOST_ROWS
+from whitewater.genotypes.pca.passes import LEAST_ROWS, MOST_ROWS
 
 # What is looked up for each code: itself, so that a missing call counts 3, as it does where nothing is packed.
 VALUES = (0.0, 1.0, 2.0, 3.0)

@@ -25,8 +25,8 @@ from whitewater.engines import Device, resolve
 from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
-from whitewater.genotypes.pca.krylov import RitzPairs, block_krylov, start_block
-from whitewater.genotypes.shares import SharedGenotypes
+from whitewater.genotypes.pca.components import RitzPairs, block_krylov, start_block
+from whitewater.genotypes.pca.passes import SharedGenotypes
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import config as genomics

@@ -21,7 +21,7 @@ from tests.contract.strict_device import cupy_of_devices
 from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device
 from whitewater.engines.gpu import GpuDevice
-from whitewater.genotypes.decode import count_genotypes, expand_genotypes
+from whitewater.genotypes.codes import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges

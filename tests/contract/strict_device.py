@@ -28,7 +28,7 @@ from tests.contract.traffic import count
 from whitewater.engines import Array, Device
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers, Workers
-from whitewater.genotypes import decode, kernels_gpu
+from whitewater.genotypes import codes, kernels_gpu
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
@@ -103,16 +103,15 @@ def cluster_of(workers: int) -> Iterator[Cluster]:
 
 def expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
     """Stand for `gpu_expand_genotypes`, which Numba's simulator runs (`test_kernels`)."""
-    decode.expand_genotypes(CPU, genotypes_on_host(genotypes), on_host(table, "float32"), on_host(out, "float32"))
+    codes.expand_genotypes(CPU, genotypes_on_host(genotypes), on_host(table, "float32"), on_host(out, "float32"))
 
 
-def mark_correlated(codes: Array, stops: Any, threshold: float, band: Array) -> None:
+def mark_correlated(words: Array, planes: Array, stops: Array, threshold: float, band: Array) -> None:
     """Stand for `gpu_mark_correlated`."""
-    if not isinstance(stops, np.ndarray) or stops.dtype != np.int32:
-        raise TypeError("stops of correlated_variants are int32 on the host")
-    marked = on_host(band, "bool")
-    packed = Genotypes(on_host(codes, "uint8"), 4 * codes.shape[1])
-    for first, second in correlated_variants(CPU, packed, stops, threshold):
+    on_host(planes, "uint64")
+    marked, packed = on_host(band, "bool"), on_host(words, "uint64").view(np.uint8)
+    genotypes = Genotypes(packed, 4 * packed.shape[1])
+    for first, second in correlated_variants(CPU, genotypes, on_host(stops, "int32"), threshold):
         marked[first, second - first - 1] = True
 
 
@@ -213,7 +212,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setattr(kernels_gpu, "gpu_mark_correlated", mark_correlated)
         patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
         # Several slabs of tiny data, and a shorter last one.
-        patch.setitem(decode.SLAB_CELLS, "gpu", 997)
+        patch.setitem(codes.SLAB_CELLS, "gpu", 997)
         patch.setattr(estimators, "fit_boosted_trees", fit_boosted_trees)
         yield
 

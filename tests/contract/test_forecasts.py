@@ -28,7 +28,7 @@ from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.genotypes.pca import components
-from whitewater.genotypes.shares import SharedGenotypes
+from whitewater.genotypes.pca.passes import SharedGenotypes
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.step import Run
 from whitewater_apps.pagerank.config import Communities

@@ -17,7 +17,7 @@ from distributed.protocol.serialize import deserialize, serialize
 from tests.contract.device_array import DeviceArray, differing, recording
 from tests.contract.signatures import faults
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
-from whitewater.genotypes.decode import count_genotypes, expand_genotypes
+from whitewater.genotypes.codes import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.learn.estimators import ridge

@@ -14,7 +14,7 @@ from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.genotype_folders import packed_codes
 from whitewater.engines import Device, resolve
-from whitewater.genotypes.decode import count_genotypes, expand_genotypes
+from whitewater.genotypes.codes import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.io.store import read_json

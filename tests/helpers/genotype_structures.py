@@ -13,7 +13,7 @@ from whitewater.engines.workers import Threads
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
-from whitewater.genotypes.shares import SharedGenotypes
+from whitewater.genotypes.pca.passes import SharedGenotypes
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

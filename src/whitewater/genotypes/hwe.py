@@ -16,20 +16,13 @@ TIE = 1 + 1e-9
 def hwe_p_values(counts: Array) -> Array:
     """Test each variant: the probability of a number of heterozygotes at most as probable as the one observed.
 
+    ``counts``, integers (variants, 3 or more), are the samples with 0, 1 and 2 copies of the alternate allele. Returns
+    float64 (variants,); 1 where there is no call; 0 below about 1e-300.
+
     The number of heterozygotes is taken given the numbers of both alleles (Wigginton, Cutler and Abecasis 2005, A note
     on exact tests of Hardy-Weinberg equilibrium, equation 1); the p-value is their P_HWE, not the mid-p. The terms are
     summed outwards from the observed one, until they are negligible, so that a variant costs the distance to the
     expected number and some standard deviations, not the number of samples.
-
-    Parameters
-    ----------
-    counts
-        Integers (variants, 3 or more): samples with 0, 1 and 2 copies of the alternate allele.
-
-    Returns
-    -------
-    array
-        float64 (variants,); 1 where there is no call; 0 below about 1e-300.
     """
     p_values = np.empty(len(counts))
     _test(np.ascontiguousarray(counts[:, :3], np.int64), p_values)

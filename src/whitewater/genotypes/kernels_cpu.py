@@ -14,10 +14,6 @@ from whitewater.engines.kernel import kernel, ones, part, uint64
 # The lower bit of each genotype of a word.
 LANES = 0x5555555555555555
 BYTES_A_WORD = 8
-PLANES = 3
-# A word of 64 bits, one a sample, is made of 64 genotypes of two bits.
-BYTES_A_PLANE_WORD = 16
-MISSING_BYTE = 0xFF
 
 
 # ---- expanding and counting
@@ -43,18 +39,10 @@ def expand_packed(codes: Array, table: Array, out: Array) -> None:
 @kernel
 def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
     """Fill ``out``, float32 (variants, samples), with the entries of ``table``, float32 (variants, ploidy + 2)."""
-    # A pass over the row for each dosage chooses among many values at once; a processor looks up one at a time.
-    last = table.shape[1] - 1
     for variant in range(len(dosages)):
-        row, filled = dosages[variant], out[variant]
-        none, one, missing = table[variant, 0], table[variant, 1], table[variant, last]
+        row, filled, values = dosages[variant], out[variant], table[variant]
         for sample in range(len(row)):
-            other = one if row[sample] == 1 else missing
-            filled[sample] = none if row[sample] == 0 else other
-        for dosage in range(2, last):
-            value = table[variant, dosage]
-            for sample in range(len(row)):
-                filled[sample] = value if row[sample] == dosage else filled[sample]
+            filled[sample] = values[row[sample]]  # -1, a missing call, is the last one
 
 
 def count_packed(codes: Array, counting: Array) -> Array:
@@ -93,20 +81,15 @@ def _count_lanes(codes: Array, lanes: Array, samples: int, counts: Array) -> Non
 
 
 @kernel
-def fill_planes(codes: Array, planes: Array) -> None:
-    """Fill planes from two-bit codes, uint8 (variants, bytes)."""
-    padded = np.full(BYTES_A_PLANE_WORD * planes.shape[2], MISSING_BYTE, np.uint8)
-    words = padded.view(np.uint64)
-    for variant in range(len(codes)):
-        row = codes[variant]
-        for byte in range(len(row)):
-            padded[byte] = row[byte]
-        fill_row(words, planes[variant])
+def fill_planes(words: Array, planes: Array) -> None:
+    """Fill planes from words of 32 genotypes, uint64 (variants, 2 x words of a plane)."""
+    for variant in range(len(words)):
+        fill_row(words[variant], planes[variant])
 
 
 @part
 def fill_row(words: Array, planes: Array) -> None:
-    """Fill the planes of a variant from words of 32 genotypes."""
+    """Fill the planes of a variant."""
     one, lanes = uint64(1), uint64(LANES)
     for word in range(planes.shape[1]):
         first, second = words[2 * word], words[2 * word + 1]
@@ -173,19 +156,6 @@ def prune_windows(
                         lost_to[second] = first
                     at += 1
                 met[first] = at
-
-
-@kernel
-def find_kept(links: tuple[Array, Array], lost_to: Array, first_kept: Array) -> None:
-    """Fill ``first_kept`` of variants that are removed."""
-    seconds, offsets = links
-    for first in range(len(lost_to)):
-        for at in range(offsets[first], offsets[first + 1]):
-            second = seconds[at]
-            if lost_to[first] >= 0 and lost_to[second] < 0 and first_kept[first] < 0:
-                first_kept[first] = second
-            if lost_to[second] >= 0 and lost_to[first] < 0 and first_kept[second] < 0:
-                first_kept[second] = first
 
 
 @kernel

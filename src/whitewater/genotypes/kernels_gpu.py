@@ -1,16 +1,15 @@
-"""The kernels of `whitewater.genotypes.decode` and `whitewater.genotypes.linkage` for the GPU.
+"""The kernels of `whitewater.genotypes.codes` and `whitewater.genotypes.linkage` for the GPU.
 
 Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
 """
 
 from __future__ import annotations
 
-import numpy as np
 from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
-from whitewater.genotypes.kernels_cpu import BYTES_A_PLANE_WORD, MISSING_BYTE, PLANES, are_correlated, fill_row
+from whitewater.genotypes.kernels_cpu import are_correlated, fill_row
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -60,19 +59,11 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
         out[variant, sample] = table[variant, dosage if dosage >= 0 else table.shape[1] - 1]
 
 
-def gpu_mark_correlated(codes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Mark the pairs that are correlated, with a thread to each pair."""
-    import cupy
-
-    if not band.size:
-        return
-    variants, size = codes.shape
-    words = -(-size // BYTES_A_PLANE_WORD)
-    padded = cupy.full((variants, BYTES_A_PLANE_WORD * words), MISSING_BYTE, np.uint8)
-    padded[:, :size] = codes
-    planes: Array = cupy.empty((variants, PLANES, words), np.uint64)
-    gpu_fill_planes[-(-variants // THREADS), THREADS](padded.view(np.uint64), planes)
-    gpu_mark_packed[-(-band.size // THREADS), THREADS](planes, cupy.asarray(stops), threshold, band)
+def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Fill the planes, with a thread to each variant, and mark the pairs that are correlated, with one to each pair."""
+    if band.size:
+        gpu_fill_planes[-(-len(words) // THREADS), THREADS](words, planes)
+        gpu_mark_packed[-(-band.size // THREADS), THREADS](planes, stops, threshold, band)
 
 
 @cuda.jit(cache=True)

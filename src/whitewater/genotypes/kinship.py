@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.decode import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Genotypes, rows_in_column_order
 
 if TYPE_CHECKING:
@@ -72,19 +72,10 @@ class Pairs:
 def kinship_of_pairs(
     run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, workers: Workers
 ) -> Pairs:
-    """Return the pairs of kinship at least ``threshold``, most related first, over the variants of ``rows``.
+    """Return the pairs of kinship at least ``threshold``, most related first, of the diploid samples of a folder.
 
-    Parameters
-    ----------
-    folder
-        Of diploid samples.
-    rows
-        int64: the variants that take part, ascending, at least one.
-
-    Raises
-    ------
-    ResourceError
-        If the calls of these variants, and a pair of tiles for each worker, do not fit into memory.
+    ``rows``, int64, are the variants that take part, ascending, at least one. Raises ResourceError if their calls, and
+    a pair of tiles for each worker, do not fit into memory.
     """
     forecast(run, folder, workers, variants=len(rows))
     tasks = [rows[slice(*np.searchsorted(rows, bounds))] for bounds in folder.ranges()]

@@ -21,6 +21,8 @@ from whitewater.genotypes.genotypes import Genotypes
 NONE = -1
 # A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
 _TOLERANCE = 1 + 2.0**-44
+# Of codes, for a word of planes of 64 samples; the last one is filled up with missing calls.
+_BYTES, MISSING_BYTE = 16, 0xFF
 # Variants of dosages of eight bits that are multiplied with others at once.
 _ROWS = 64
 
@@ -40,19 +42,22 @@ def correlated_variants(device: Device, genotypes: Genotypes, stops: Array, thre
 
 def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
     """Find pairs by counts of bits: packed dosages less 1 are -1, 0 or 1."""
-    variants, size = codes.shape
+    xp, (variants, size) = device.xp, codes.shape
     # Column d of the band is the variant d + 1 behind that of its row.
-    band = device.xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
+    band = xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
+    words = -(-size // _BYTES)
+    padded = xp.full((variants, _BYTES * words), MISSING_BYTE, np.uint8)
+    padded[:, :size] = codes
+    planes = xp.empty((variants, 3, words), np.uint64)
     if device.name == "gpu":
         from whitewater.genotypes.kernels_gpu import gpu_mark_correlated
 
-        gpu_mark_correlated(codes, stops, threshold, band)
+        gpu_mark_correlated(padded.view(np.uint64), planes, device.to_device(stops), threshold, band)
     else:
-        planes = np.empty((variants, kernels_cpu.PLANES, -(-size // kernels_cpu.BYTES_A_PLANE_WORD)), np.uint64)
-        kernels_cpu.fill_planes(codes, planes)
+        kernels_cpu.fill_planes(padded.view(np.uint64), planes)
         kernels_cpu.mark_packed(planes, stops, threshold, band)
-    first, distance = device.xp.nonzero(band)
-    pairs: Array = device.xp.stack([first, first + distance + 1], axis=1)
+    first, distance = xp.nonzero(band)
+    pairs: Array = xp.stack([first, first + distance + 1], axis=1)
     return pairs
 
 
@@ -115,27 +120,23 @@ def prune(
     experiments with v1.90b6.26 and v2.00a3.5 show, with and without ties. They differ in this: they use founders only,
     treat sex chromosomes by sex, and drop variants whose calls are all heterozygous, which here are linked with none.
 
-    Parameters
-    ----------
-    pairs
-        int32 (pairs, 2), ordered: the linked ones.
-    rarer, called
-        int64 (variants,): copies of the rarer allele, and called alleles; frequencies are compared as exact fractions.
+    ``pairs``, int32 (pairs, 2), ordered, are linked. ``rarer`` and ``called``, int64 (variants,), are the copies of the
+    rarer allele and all called alleles: frequencies are compared as exact fractions.
 
-    Returns
-    -------
-    tuple
-        Which variants are left, bool (variants,), and a kept variant that each other one is linked with, int32
-        (variants,). That is the one that it lost to, if that is kept; else the first kept one that it is linked with in
-        any window; else -1, as that of a kept one.
+    Returns which variants are left, bool (variants,), and a kept variant that each other one is linked with, int32
+    (variants,). That is the one that it lost to, if that is kept; else the first kept one that it is linked with in any
+    window; else -1, as that of a kept one.
     """
-    lost_to, first_kept = np.full((2, len(rarer)), NONE, np.int32)
-    links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(len(rarer) + 1, dtype=np.int32))
+    variants = len(rarer)
+    lost_to, first_kept = np.full(variants, NONE, np.int32), np.full(variants, variants, np.int32)
+    links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(variants + 1, dtype=np.int32))
     kernels_cpu.prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
-    kernels_cpu.find_kept(links, lost_to, first_kept)
     kept = lost_to == NONE
-    direct = ~kept & kept[lost_to]
-    return kept, np.where(direct, lost_to, first_kept)
+    for one, other in (pairs.T, pairs.T[::-1]):
+        to_kept = ~kept[one] & kept[other]
+        np.minimum.at(first_kept, one[to_kept], other[to_kept])
+    partners = np.where(kept[lost_to], lost_to, first_kept)
+    return kept, np.where(kept | (partners == variants), NONE, partners)
 
 
 def thin(

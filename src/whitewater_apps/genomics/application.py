@@ -3,6 +3,7 @@
 from whitewater.application import Application, Operation
 from whitewater_apps.genomics.config import Genomics
 
+OF_ARRAYS = Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba")
 GENOMICS = Application(
     "genomics",
     settings=Genomics,
@@ -22,11 +23,7 @@ GENOMICS = Application(
         "manifest",
     ),
     operations={
-        "ld_prune": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
-        "relatedness": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
-        "outliers": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
-        "pca": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
-        "project": Operation(cpu="NumPy, Numba", gpu="CuPy, CUDA by Numba"),
+        **dict.fromkeys(("ld_prune", "relatedness", "outliers", "pca", "project"), OF_ARRAYS),
         "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, on one GPU"),
     },
     headline="whitewater_apps.genomics.headline:headline",

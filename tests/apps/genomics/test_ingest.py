@@ -86,7 +86,7 @@ def test_one_folder_comes_from_every_format_chunking_and_number_of_threads(
     folder = tmp_path_factory.mktemp("folder")
     store = write_vcz(folder / "a.vcz", CALLS, sites=SITES, chunks=chunks, site_chunk=7, zarr_format=zarr_format)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", block_bytes)
+        patch.setattr("whitewater.genotypes.sources.source.BLOCK_BYTES", block_bytes)
         found, _ = run_ingest(settings_of("vcz", store), folder, threads=threads)
     assert sha256(found) == sha256(genotypes)
 
@@ -132,7 +132,7 @@ def test_variants_of_several_alternates_are_kept_and_flagged(tmp_path: Path, rul
 def test_only_alternates_that_occur_count_in_stores_that_list_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", 1)  # a range is one chunk, of one variant
+    monkeypatch.setattr("whitewater.genotypes.sources.source.BLOCK_BYTES", 1)  # a range is one chunk, of one variant
     alleles = np.array([[[0, 0], [0, 3]], [[1, 1], [2, 0]], [[0, 0], [0, -1]], [[2, 2], [2, 2]]], np.int8)
     sites = Sites(["X"] * 4, [1, 2, 3, 4], [""] * 4, ["A"] * 4, ["C,G,T"] * 4)
     store = write_malariagen(tmp_path / "calls", alleles, sites=sites, chunks=(1, 1))

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import InputError
 from whitewater_apps.genomics.config import Labels
-from whitewater_apps.genomics.labels import labels_of, local_table, read_labels
+from whitewater_apps.genomics.steps.ingest import labels_of, local_table, read_labels
 
 EXPECTED = {"S1": "Yoruba in Ibadan", "S2": "NA", "S3": "CEU"}
 COLUMNS = Labels(sample_column="sample", label_column="population")

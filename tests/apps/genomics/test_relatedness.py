@@ -17,8 +17,8 @@ from whitewater.engines import Device, resolve
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
+from whitewater.genotypes.codes import SLAB_CELLS
 from whitewater.genotypes.config import Relatedness
-from whitewater.genotypes.decode import SLAB_CELLS
 from whitewater.genotypes.kinship import BINS
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run

@@ -19,18 +19,22 @@ from whitewater.engines import resolve
 from whitewater.errors import ConfigError
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.steps.simulate import simulate, simulate_chromosome
-from whitewater_apps.genomics.synthetic.chromosome import Chromosome, american_admixture, chromosome_of, simulate_trees
-from whitewater_apps.genomics.synthetic.dirt import (
+from whitewater_apps.genomics.steps.simulate import simulate, write_vcz
+from whitewater_apps.genomics.synthetic import (
     VARIANT_CONCENTRATION,
+    Chromosome,
+    american_admixture,
+    chromosome_of,
+    draw_people,
     draw_rates,
     drop_heterozygotes,
+    inherit,
     merge_neighbors,
     miss,
     sample_rates,
+    simulate_chromosome,
+    simulate_trees,
 )
-from whitewater_apps.genomics.synthetic.people import draw_people, inherit
-from whitewater_apps.genomics.synthetic.store import write_vcz
 
 Genotypes = npt.NDArray[np.int8]
 POPULATIONS = ("AFR", "EUR", "ASIA", "ADMIX")

@@ -10,12 +10,11 @@ from whitewater.genotypes.sources.source import Source
 
 def encoded(source: Source) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return what the source's ranges give: dosages, counts and missing calls."""
-    samples, width = len(source.samples), 2 if source.ploidy == 2 else 8
+    samples = len(source.samples)
     found, counts, missing = [], [], np.zeros(samples, np.int64)
     for start, stop in source.ranges():
-        size = -(-samples * width // 8)
-        codes = np.full((stop - start, size), 0xFF, np.uint8).view(np.uint8 if width == 2 else np.int8)
-        tally = source.encode(start, stop, codes)
+        codes, tally = source.encode(start, stop)
+        assert codes.dtype == (np.uint8 if source.ploidy == 2 else np.int8)
         counts.append(tally.counts)
         missing += tally.missing
         found.append(unpacked(codes, samples))

@@ -28,10 +28,9 @@ from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.config import Malariagen, Vcz
 from whitewater.genotypes.sources import source as source_module
-from whitewater.genotypes.sources.calls import block_shape
 from whitewater.genotypes.sources.opening import open_source
 from whitewater.genotypes.sources.plink import open_plink
-from whitewater.genotypes.sources.source import Source
+from whitewater.genotypes.sources.source import Source, block_shape
 from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
 from whitewater_apps.genomics.config import Ingest
 
@@ -83,7 +82,7 @@ def test_calls_of_vcf_zarr_do_not_depend_on_its_chunks(  # noqa: PLR0917
     path = tmp_path_factory.mktemp("store") / "a.vcz"
     write_vcz(path, alleles, chunks=chunks, site_chunk=site_chunk, zarr_format=zarr_format)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", block_bytes)
+        patch.setattr("whitewater.genotypes.sources.source.BLOCK_BYTES", block_bytes)
         source = vcz(path)
         check_calls(source, alleles)
     sites = random_sites(shape[0], alternates=max(1, int(alleles.max())))
@@ -104,7 +103,7 @@ def test_a_sharded_array_is_read_by_its_inner_chunks(tmp_path: Path, samples: in
 def test_a_range_holds_several_small_chunks_and_no_more_than_a_block(
     shape: tuple[int, int], chunks: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("whitewater.genotypes.sources.calls.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("whitewater.genotypes.sources.source.BLOCK_BYTES", 1000)
     variants, samples = block_shape(shape, chunks, width=2)
     assert variants % chunks[0] == 0 or variants == shape[0]
     assert samples % chunks[1] == 0 or samples == shape[1]

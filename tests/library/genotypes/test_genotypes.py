@@ -17,7 +17,7 @@ from tests.helpers.genotype_folders import packed_codes
 from tests.helpers.genotype_stores import write_plink
 from tests.helpers.plink2 import needs_plink19, plink19
 from whitewater.engines import Array, resolve
-from whitewater.genotypes.decode import count_genotypes, expand_genotypes
+from whitewater.genotypes.codes import count_genotypes, expand_genotypes
 from whitewater.genotypes.genotypes import Genotypes, rows_in_column_order, rows_in_sample_order
 from whitewater.genotypes.linkage import correlated_variants
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from whitewater.genotypes.pca.matching import match
+from whitewater.genotypes.pca.projection import match
 
 
 def table(*rows: tuple[str, int, str, str, str]) -> pd.DataFrame:

@@ -26,11 +26,16 @@ from tests.helpers.genotype_structures import (
 from whitewater.engines import Device, memory, resolve
 from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.genotypes import genotypes as genotype_folder
+from whitewater.genotypes.codes import SLAB_CELLS
 from whitewater.genotypes.config import Pca, Scaling
-from whitewater.genotypes.decode import SLAB_CELLS
-from whitewater.genotypes.pca.components import choose_solver, core_seconds, oriented
-from whitewater.genotypes.pca.krylov import structure_in, variance_is_captured
-from whitewater.genotypes.pca.scaled import ScaledGenotypes, scaled_dosages, scaling
+from whitewater.genotypes.pca.components import (
+    choose_solver,
+    core_seconds,
+    oriented,
+    structure_in,
+    variance_is_captured,
+)
+from whitewater.genotypes.pca.passes import ScaledGenotypes, scaled_dosages, scaling
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.steps.pca import pca
 

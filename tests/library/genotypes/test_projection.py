@@ -11,8 +11,8 @@ from scipy.linalg import orthogonal_procrustes
 from whitewater.engines import Device
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.loadings import Loadings
+from whitewater.genotypes.pca.passes import VariantScaling
 from whitewater.genotypes.pca.projection import Method, augmented, scores, sums
-from whitewater.genotypes.pca.scaled import VariantScaling
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.genotypes.pca.components import PrincipalComponents
-from whitewater.genotypes.pca.scaled import VariantScaling
+from whitewater.genotypes.pca.passes import VariantScaling
 from whitewater.io.folder import Format
 
 if TYPE_CHECKING:

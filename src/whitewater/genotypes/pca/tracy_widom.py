@@ -69,17 +69,9 @@ def tracy_widom_test(
     For small data the p-values are right in their tail and a little too small in the middle: about 0.46 in the mean for
     50 samples and 700 variants, for n follows the eigenvalues.
 
-    Parameters
-    ----------
-    eigenvalues
-        float64 (components,): the largest eigenvalues of the covariance of the samples, descending; any scale.
-    total
-        The sum of all eigenvalues: the trace of the matrix.
-    total_of_squares
-        The sum of the squares of all eigenvalues: the trace of the matrix's square.
-    samples, variants
-        The size of the data; variants that are constant do not count. Where the eigenvalues are equal, and tell no
-        number of effective variants, it is that of the variants.
+    ``eigenvalues``, float64 (components,), are the largest of the covariance of the samples, descending, on any scale;
+    ``total`` and ``total_of_squares`` are sums over all of them. Variants that are constant do not count. Where the
+    eigenvalues are equal, and tell no number of effective variants, it is that of the ``variants``.
     """
     taken = np.arange(len(eigenvalues))
     rows = np.maximum(samples - 1 - taken, 1).astype(np.float64)

@@ -16,19 +16,10 @@ from whitewater.genotypes.sources.vcf import open_vcf
 def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
     """Open the source that the settings name.
 
-    Parameters
-    ----------
-    simulated
-        Files of the simulation by name, read where the source is ``generated``.
-    scratch
-        Directory in which VCF files are converted; it is made if need be, and needed as long as the source is.
-    threads
-        Processes that convert VCF files.
+    ``simulated`` are files of the simulation by name, read where the source is ``generated``. VCF files are converted
+    by ``threads`` processes in the directory ``scratch``, which is needed as long as the source is.
 
-    Raises
-    ------
-    InputError
-        If it is missing, not of the form that its format demands, or without variants or samples.
+    Raises InputError if the source is missing, not of the form that its format demands, or without variants or samples.
     """
     if settings.source == "plink":
         source = open_plink(settings.plink.prefix)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,14 +46,13 @@ def open_plink(prefix: str) -> Source:
     _check_bed(bed, variants=variants, samples=len(names))
     row_bytes = -(-len(names) // GENOTYPES_A_BYTE)
     rows = min(max(1, BLOCK_BYTES // max(1, row_bytes)), max(1, variants))
-    part = Part(
-        variants, 2, 2, rows, rows * row_bytes, partial(_tables, bim), partial(_encode, bed=bed, samples=len(names))
-    )
+    encode = partial(_encode, bed=bed, samples=len(names))
+    part = Part(variants, 2, 2, rows, rows * row_bytes, [partial(_table, bim)], encode)
     return Source((part,), tuple(names), tuple(map(str, files)))
 
 
-def _tables(bim: Path) -> Iterator[pd.DataFrame]:
-    """Yield the table of the variants; allele 0 is none, and every variant passes.
+def _table(bim: Path) -> pd.DataFrame:
+    """Return the table of the variants; allele 0 is none, and every variant passes.
 
     Raises InputError if a position is not an integer.
     """
@@ -69,16 +67,16 @@ def _tables(bim: Path) -> Iterator[pd.DataFrame]:
     alleles[alleles == NO_ALLELE] = ""
     contig, position, names = (table[name].to_numpy(object) for name in ("chromosome", "position", "identifier"))
     passed = np.ones(len(table), bool)
-    yield sites(contig=contig, position=position, names=names, alleles=alleles, filter_pass=passed)
+    return sites(contig=contig, position=position, names=names, alleles=alleles, filter_pass=passed)
 
 
-def _encode(start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, bed: Path, samples: int) -> None:
+def _encode(start: int, stop: int, codes: npt.NDArray[Any], _: Tally, *, bed: Path, samples: int) -> None:
     """Encode a range; every call is diploid.
 
     Raises InputError if the file holds more samples than the .fam names, and IntegrityError if the file has become
     shorter since it was opened.
     """
-    from whitewater.genotypes.encode import encode_bed
+    from whitewater.genotypes.codes import encode_bed
 
     row_bytes = codes.shape[1]
     read = np.fromfile(bed, np.uint8, (stop - start) * row_bytes, offset=HEADER + start * row_bytes)
@@ -89,7 +87,7 @@ def _encode(start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, bed
     if used and (rows[:, -1] >> (2 * used)).any():  # PLINK leaves these bits 0
         raise InputError(f"{bed} holds genotypes of more samples than the {samples:,} in the .fam: it lacks lines, or "
                          "these files are not of one data set.")  # fmt: skip
-    encode_bed(rows, samples=samples, codes=codes, counts=tally.counts, missing=tally.missing)
+    codes[:] = encode_bed(rows, samples=samples)
 
 
 def _check_there(prefix: Path, files: list[Path]) -> None:

@@ -8,29 +8,36 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from itertools import compress, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
+from whitewater.engines import Device
 from whitewater.errors import InputError, redact, shorten_list
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_DOSAGE, Genotypes, dosages_of
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, dosages_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from whitewater.io.zarr_arrays import Array
+
 logger = logging.getLogger(__name__)
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
 BLOCK_BYTES = 8 << 20
-
 # Text is read in blocks, because as Python's objects it takes many times the memory that it takes in a table.
 BLOCK_ROWS = 1 << 17
 NONE = ("", ".")
-Dosages = npt.NDArray[np.int8]
+UNWRITTEN = 0xFF  # all bits set is a missing call: code 3 of two bits, and -1 of int8
+LARGEST_PLOIDY = 127
+MISSING_ALLELE, NOT_CALLED = -1, -2
+CODEC = "lz4"
 Text = npt.NDArray[np.object_]
 
 
@@ -65,9 +72,9 @@ class Part:
     A range has ``rows`` variants, the last one maybe fewer, and is read in blocks of ``block_bytes`` at most. A variant
     has at most so many ``alleles``, and a call as many as the ``ploidy``.
 
-    ``tables`` yields tables with a row a variant: contig, position, id, reference, alternate, alleles, filter_pass.
-    ``encode`` is given the first variant of a range and the one behind its last, rows of codes of a folder of
-    genotypes, where all calls are missing at first, and a tally of nothing yet; it fills both.
+    ``tables`` return tables as `sites` makes them, one behind the other. ``encode`` is given the first variant of a
+    range and the one behind its last, rows of codes of a folder of genotypes, where all calls are missing, which it
+    fills, and a tally, to which it adds what codes do not tell.
     """
 
     variants: int
@@ -75,7 +82,7 @@ class Part:
     alleles: int
     rows: int
     block_bytes: int
-    tables: Callable[[], Iterable[pd.DataFrame]]
+    tables: Sequence[Callable[[], pd.DataFrame]]
     encode: Callable[[int, int, npt.NDArray[Any], Tally], None]
 
 
@@ -84,8 +91,8 @@ class Source:
     """Genotypes of many samples.
 
     ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
-    With ``lists_all`` the table of the variants lists every allele that a variant might have, and `encode` returns
-    which of them occur in calls.
+    With ``lists_all`` the table of the variants lists every allele that a variant might have, and `encode` says which
+    of them occur in calls.
     """
 
     parts: tuple[Part, ...]
@@ -110,6 +117,11 @@ class Source:
         return self.parts[0].ploidy
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of the codes of a variant."""
+        return -(-len(self.samples) // GENOTYPES_A_BYTE) if self.ploidy == 2 else len(self.samples)
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of the largest block of calls that is read at once."""
         return max(part.block_bytes for part in self.parts)
@@ -118,7 +130,7 @@ class Source:
         """Return the tables of all parts as one, see `Part.tables`."""
         import pandas as pd
 
-        return pd.concat([table for part in self.parts for table in part.tables()], ignore_index=True)
+        return pd.concat([read() for part in self.parts for read in part.tables], ignore_index=True)
 
     def ranges(self) -> list[tuple[int, int]]:
         """Cut the variants into the units that are read at once; none spans two parts."""
@@ -128,33 +140,28 @@ class Source:
             for first in range(start, stop, part.rows)
         ]
 
-    def encode(self, start: int, stop: int, codes: npt.NDArray[Any]) -> Tally:
-        """Write the genotypes of one of the `ranges` into rows of codes, see `Part.encode`, and count them."""
-        number = int(np.searchsorted(self.starts, start, side="right")) - 1
-        tally = self.tally(start, stop)
-        self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
-        return tally
+    def encode(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Tally]:
+        """Return the codes of one of the `ranges`, as a folder of genotypes has them, and the counts of its calls."""
+        from whitewater.genotypes.codes import count_genotypes, count_missing
 
-    def read_dosages(self, start: int, stop: int) -> tuple[Dosages, Tally]:
+        number = int(np.searchsorted(self.starts, start, side="right")) - 1
+        unwritten = np.full((stop - start, self.row_bytes), UNWRITTEN, np.uint8)
+        codes, tally = unwritten.view(np.uint8 if self.ploidy == 2 else np.int8), self.tally(start, stop)
+        self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
+        genotypes = Genotypes(codes, len(self.samples), self.ploidy)
+        tally.counts[:], tally.missing[:] = count_genotypes(Device(), genotypes), count_missing(genotypes)
+        return codes, tally
+
+    def read_dosages(self, start: int, stop: int) -> tuple[npt.NDArray[np.int8], Tally]:
         """Return the dosages of all samples, int8 (variants, samples), -1 where missing; see `encode`."""
-        samples = len(self.samples)
-        if self.ploidy != 2:
-            dosages = np.full((stop - start, samples), MISSING_DOSAGE, np.int8)
-            return dosages, self.encode(start, stop, dosages)
-        codes = np.full((stop - start, -(-samples // GENOTYPES_A_BYTE)), 0xFF, np.uint8)
-        tally = self.encode(start, stop, codes)
-        return dosages_of(Genotypes(codes, samples), np.arange(samples)), tally
+        (codes, tally), samples = self.encode(start, stop), len(self.samples)
+        return dosages_of(Genotypes(codes, samples, self.ploidy), np.arange(samples)), tally
 
     def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
         """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
 
         One triploid call makes all diploid ones count as missing. ``tally`` is that of all ranges, and ``key`` that of
-        the configuration that sets the ploidy.
-
-        Raises
-        ------
-        InputError
-            Naming the first call that makes the ploidy what it is.
+        the configuration that sets the ploidy. Raises InputError, naming the first call that makes it what it is.
         """
         other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
         if not other:
@@ -197,35 +204,31 @@ def row_blocks(rows: int, *, chunk: int) -> Iterator[tuple[int, int]]:
 
 
 def sites(
-    *, contig: Text, position: npt.NDArray[Any], names: Text | None, alleles: Text, filter_pass: npt.NDArray[np.bool_]
+    *,
+    contig: Text | Sequence[str],
+    position: npt.NDArray[Any] | Sequence[int],
+    names: Text | Sequence[str] | None,
+    alleles: Text,
+    filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
 ) -> pd.DataFrame:
     """Make rows of the table of variants.
 
-    Parameters
-    ----------
-    contig, position, names, filter_pass
-        (variants,). A name that is empty or ``.`` is missing: such a variant's id is
-        contig:position:reference:alternate; None: all are missing.
-    alleles
-        (variants, alleles): the reference, then its alternates; those that are empty or ``.`` pad the row.
-
-    Returns
-    -------
-    DataFrame
-        contig, position (int64), id, reference, alternate (several are joined by commas), alleles (int32: the number of
-        alleles, padding not counted), filter_pass.
+    ``alleles``, (variants, alleles), are the reference, then its alternates; those that are empty or ``.`` pad the row.
+    The columns are contig, position (int64), id, reference, alternate (several are joined by commas), alleles (int32:
+    their number, padding not counted) and filter_pass. A variant without a name, which is empty or ``.``, gets the id
+    contig:position:reference:alternate; all do where ``names`` is None.
     """
     import pandas as pd
 
     used = np.logical_and.reduce([alleles != none for none in NONE])
-    reference, alternate = np.where(used[:, 0], alleles[:, 0], ""), _joined(alleles[:, 1:], used[:, 1:])
+    alleles = np.where(used, alleles, "")
     table = pd.DataFrame(
         {
             "contig": pd.Series(contig, dtype="str"),
-            "position": position.astype(np.int64),
+            "position": np.asarray(position, np.int64),
             "id": pd.Series(np.full(len(contig), "", object) if names is None else names, dtype="str"),
-            "reference": pd.Series(reference, dtype="str"),
-            "alternate": pd.Series(alternate, dtype="str"),
+            "reference": pd.Series(alleles[:, 0], dtype="str"),
+            "alternate": pd.Series([",".join(filter(None, row)) for row in alleles[:, 1:].tolist()], dtype="str"),
             "alleles": used.sum(axis=1, dtype=np.int32),
             "filter_pass": filter_pass,
         }
@@ -244,13 +247,16 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    alternates, numbers = [], []
+    alternates = []
     for start, stop in row_blocks(len(table), chunk=1):
-        listed = table["alternate"].iloc[start:stop].str.split(",", expand=True).fillna("").to_numpy(object)
-        occurring = seen[start:stop, 1 : listed.shape[1] + 1] & (listed != "")
-        alternates.append(pd.Series(_joined(listed, occurring), dtype="str"))
-        numbers.append(1 + occurring.sum(axis=1, dtype=np.int32))
-    return table.assign(alternate=pd.concat(alternates, ignore_index=True), alleles=np.concatenate(numbers))
+        listed = table["alternate"].iloc[start:stop].str.split(",")
+        kept = [
+            ",".join(compress(names, row)) for names, row in zip(listed, seen[start:stop, 1:].tolist(), strict=True)
+        ]
+        alternates.append(pd.Series(kept, dtype="str"))
+    alternate = pd.concat(alternates, ignore_index=True)
+    numbers = np.where(alternate == "", 1, alternate.str.count(",") + 2)
+    return table.assign(alternate=alternate, alleles=numbers.astype(np.int32))
 
 
 def check_unique(names: Iterable[str], *, place: str) -> None:
@@ -261,11 +267,99 @@ def check_unique(names: Iterable[str], *, place: str) -> None:
                          "sample; make the names unique.")  # fmt: skip
 
 
-def _joined(alleles: Text, used: npt.NDArray[np.bool_]) -> Text:
-    """Join the used alleles of each row with commas."""
-    joined = np.full(len(alleles), "", object)
-    for column, chosen in zip(alleles.T, used.T, strict=True):
-        first, further = chosen & (joined == ""), chosen & (joined != "")
-        joined[first] = column[first]
-        joined[further] += "," + column[further]
-    return joined
+# ---- called alleles, of an array in a Zarr store or of a VCF file, read and encoded in blocks of whole chunks
+
+
+@dataclass(frozen=True)
+class Block:
+    """Records of a VCF file that follow each other: their calls, read as an array of one chunk, and their table.
+
+    Both are in files; ``place`` is that of the records. ``shape`` may have room for more alleles than are in the file.
+    """
+
+    place: str
+    path: Path
+    contig: str
+    first: int
+    last: int
+    alleles: int
+    shape: tuple[int, ...]
+    dtype: ClassVar[np.dtype[np.int8]] = np.dtype(np.int8)
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        return self.shape
+
+    def read(self, selection: tuple[slice, slice]) -> npt.NDArray[np.int8]:
+        data = pa.input_stream(self.path, compression=CODEC).read()
+        calls = np.frombuffer(data, np.int8).reshape(*self.shape[:2], -1)[selection]
+        room = self.shape[2] - calls.shape[2]
+        return np.pad(calls, ((0, 0), (0, 0), (0, room)), constant_values=NOT_CALLED) if room else calls
+
+
+def part_of_calls(
+    array: Array | Block, sites: Callable[[slice], pd.DataFrame], *, alleles: int, site_chunk: int, ploidy: int = 0
+) -> Part:
+    """Return the variants of an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
+
+    An array of ploidy 1 may be (variants, samples). 0 is the reference, 1 ... are its alternates, -1 is a missing
+    allele, and -2 pads a call of a lower ploidy. Calls of another ploidy are missing: than ``ploidy``, or, where that
+    is 0, than the largest that the array has room for.
+
+    ``sites`` returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk``
+    rows; a variant has at most so many ``alleles``.
+
+    Raises InputError if the elements of the array are not signed integers, or its shape is not that of calls.
+    """
+    if array.dtype.kind != "i":
+        raise InputError(f"{array.place} holds {array.dtype}, not signed integers: it holds no called alleles.")
+    variants, width = array.shape[0], array.shape[2] if len(array.shape) == 3 else 1
+    if len(array.shape) not in (2, 3) or not 1 <= width <= LARGEST_PLOIDY:
+        raise InputError(f"{array.place} has the shape {array.shape}; it should be (variants, samples, ploidy), of "
+                         f"ploidy 1 to {LARGEST_PLOIDY}.")  # fmt: skip
+    if ploidy > width:
+        raise InputError(f"{array.place} holds calls of {width} alleles at most, but the ploidy is set to {ploidy}. "
+                         f"Set it to {width} or less.")  # fmt: skip
+    rows, samples = block_shape(array.shape[:2], array.chunks[:2], width=width)
+    ploidy, block_bytes = ploidy or width, rows * samples * width * array.dtype.itemsize
+    tables = [partial(sites, slice(*block)) for block in row_blocks(variants, chunk=site_chunk)]
+    encode = partial(_encode, array=array, alleles=alleles, ploidy=ploidy, width=samples)
+    return Part(variants, ploidy, alleles, rows, block_bytes, tables, encode)
+
+
+def block_shape(shape: tuple[int, ...], chunks: tuple[int, ...], *, width: int) -> tuple[int, int]:
+    """Return the variants of a range, and the samples of a block of it: whole chunks, several where they are small."""
+    (variants, samples), (all_variants, all_samples) = (tuple(max(1, size) for size in of) for of in (chunks, shape))
+    samples = min(samples, all_samples)
+    variants *= max(1, min(BLOCK_BYTES // (variants * samples * width), BLOCK_BYTES // (variants * all_samples)))
+    samples *= max(1, BLOCK_BYTES // (variants * samples * width))
+    return min(variants, all_variants), min(samples, all_samples)
+
+
+def _encode(
+    start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, array: Array | Block, alleles: int, ploidy: int,
+    width: int,
+) -> None:  # fmt: skip
+    """Encode a range, ``width`` samples at a time. A call with a missing allele, or of another ploidy, is missing."""
+    from whitewater.genotypes.codes import encode_alleles
+
+    for first in range(0, array.shape[1], width):
+        called = array.read((slice(start, stop), slice(first, first + width)))
+        lowest, highest = called.min(), called.max()
+        if highest >= alleles or lowest < NOT_CALLED:
+            raise InputError(
+                f"{array.place} holds the alleles {lowest} to {highest} in variants {start} to {stop - 1}, but the "
+                f"variants have at most {alleles} alleles, and -1 and -2 are missing ones. The store is damaged, or of "
+                "another layout."
+            )
+        # A dosage depends on the sign of an allele only, so that the cut loses nothing.
+        called = called.clip(NOT_CALLED, np.iinfo(np.int8).max).astype(np.int8) if called.dtype != np.int8 else called
+        called = called.reshape(*called.shape[:2], -1)
+        if ploidy < called.shape[2] or lowest == NOT_CALLED:
+            # Calls with more alleles become missing; those with fewer are so as they are.
+            used, longer = called[:, :, :ploidy], (called[:, :, ploidy:] != NOT_CALLED).any(axis=2)
+            tally.uneven[:] += ((called[:, :, 0] >= 0) & (longer | (used[:, :, -1] == NOT_CALLED))).sum(axis=1)
+            called = np.where(longer[:, :, None], np.int8(MISSING_ALLELE), used)
+        encode_alleles(called, first_sample=first, codes=codes)
+        for allele in range(min(alleles, tally.seen.shape[1])):
+            tally.seen[:, allele] |= (called == allele).any(axis=(1, 2))

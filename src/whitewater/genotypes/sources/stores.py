@@ -6,7 +6,7 @@ contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.errors import InputError, shorten_list
-from whitewater.genotypes.sources.calls import part_of_calls
-from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, sites
+from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, part_of_calls, sites
 from whitewater.io.remote import local_path
 
 if TYPE_CHECKING:
@@ -114,7 +113,9 @@ def open_malariagen(settings: Malariagen) -> Source:
     """
     calls = _open_store(settings.store, settings)
     listed = _open_store(settings.sites, settings) if settings.sites else calls
-    names = settings.contigs or [*_contigs(calls)] or ["<contig>"]
+    names, ending = [*settings.contigs], f"/{GENOTYPES}"
+    if not names:
+        names = [name.removesuffix(ending) for name in calls.names() if name.endswith(ending)] or ["<contig>"]
     contigs = tuple(_contig(name, calls, listed, ploidy=settings.ploidy) for name in names)
     _require(calls, ["samples"], layout=LAYOUT)
     samples = _samples(calls, "samples")
@@ -128,11 +129,6 @@ def open_malariagen(settings: Malariagen) -> Source:
     called = _origins(settings.store, ["samples", *(f"{name}/{GENOTYPES}" for name in names)])
     of_sites = _origins(settings.sites or settings.store, [f"{name}/{site}" for name in names for site in SITES])
     return Source(contigs, samples, tuple(dict.fromkeys([*called, *of_sites])), lists_all=True)
-
-
-def _contigs(group: Group) -> Iterator[str]:
-    """Yield the contigs that a store holds calls of, sorted."""
-    return (name.removesuffix(f"/{GENOTYPES}") for name in group.names() if name.endswith(f"/{GENOTYPES}"))
 
 
 def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Part:

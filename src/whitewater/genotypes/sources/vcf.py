@@ -28,8 +28,18 @@ import pyarrow as pa
 
 from whitewater.errors import InputError, ResourceError, shorten_list
 from whitewater.genotypes.config import Vcf
-from whitewater.genotypes.sources.calls import CODEC, MISSING_ALLELE, NOT_CALLED, Block, part_of_calls
-from whitewater.genotypes.sources.source import BLOCK_BYTES, BLOCK_ROWS, Part, Source, check_unique, sites
+from whitewater.genotypes.sources.source import (
+    BLOCK_BYTES,
+    BLOCK_ROWS,
+    CODEC,
+    MISSING_ALLELE,
+    NOT_CALLED,
+    Block,
+    Source,
+    check_unique,
+    part_of_calls,
+    sites,
+)
 from whitewater.io.text_files import GZIP, open_text
 
 if TYPE_CHECKING:
@@ -42,65 +52,51 @@ BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 HTSLIB = re.compile(rb"^\[E::\w+\] *(.+?)\.?$", re.MULTILINE)
 NAMED_COLUMNS = 9  # before the samples
 PASS = "PASS"  # noqa: S105 - the name of a filter
-
-
 # What is read of a record: contig, position, name, alleles, whether it passed, and calls, integers (samples, ploidy).
 Record = tuple[str, int, str, list[str], bool, npt.NDArray[Any]]
 
 
 def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
-    """Read VCF or BCF files.
+    """Read VCF or BCF files, of the same samples; one of several contigs must be compressed by bgzip and indexed.
 
-    Parameters
-    ----------
-    settings
-        Paths of files of the same samples, and their ploidy. A file of several contigs must be compressed by bgzip and
-        indexed (.tbi or .csi).
-    scratch
-        Directory for what is read; the source needs it as long as it is used.
-    threads
-        Processes that read files, and the contigs of those that are indexed; with 1, only this one.
+    What is read goes to the directory ``scratch``, which the source needs as long as it is used. So many ``threads``
+    are the processes that read files, and the contigs of those that are indexed; with 1, only this one.
 
-    Raises
-    ------
-    InputError
-        If a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be, naming it and,
-        where it is one, the record.
+    Raises InputError if a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be,
+    naming it and, where it is one, the record.
     """
     scratch.mkdir(parents=True, exist_ok=True)
     files = [Path(path).expanduser() for path in settings.paths]
-    contigs: dict[str, None] = {}
-    counted: dict[Path, int] = {}
-    tasks: list[tuple[Path, str]] = []
-    samples: tuple[str, ...] = ()
-    for file in files:
-        names, declared = _header(file, counted)
-        if files.count(file) > 1:
-            raise InputError(f"{file} is named twice in the paths of the source vcf. Name it once.")
-        samples = samples or names
+    headers = {file: _header(file) for file in files}
+    if twice := [file for file, count in Counter(files).items() if count > 1]:
+        raise InputError(f"{twice[0]} is named twice in the paths of the source vcf. Name it once.")
+    samples = headers[files[0]][0]
+    for file, (names, _, _) in headers.items():
         if names != samples:
             apart = sorted({*samples} ^ {*names})
             differ = f"{shorten_list(apart)} in one of them only" if apart else "in another order"
             raise InputError(f"{file} and {files[0]} are not of the same samples: {len(names)} and {len(samples)}, "
                              f"{differ}. `bcftools view --samples-file` writes those of a list, in its "
                              "order.")  # fmt: skip
-        contigs |= dict.fromkeys(declared)
-        tasks += [(file, contig) for contig in (declared if file in counted else [""])]
+    tasks: list[tuple[Path, str]] = []
+    for file, (_, contigs, count) in headers.items():
+        tasks += [(file, contig) for contig in ([""] if count is None else contigs)]
     folders = [scratch / str(number) for number in range(len(tasks))]
     with _workers(threads) as apply:
         regions = [region for region in apply(_read, tasks, folders) if region]
-    order = list(contigs)
+    order = [*dict.fromkeys(chain.from_iterable(contigs for _, contigs, _ in headers.values()))]
     regions.sort(key=lambda region: (order.index(region[0].contig), region[0].first))
-    _check(regions, counted)
-    blocks = list(chain.from_iterable(regions))
-    widest = max((block.written[2] for block in blocks), default=1)
-    parts = [_part(replace(block, shape=(*block.written[:2], widest)), settings.ploidy) for block in blocks]
+    blocks = [*chain.from_iterable(regions)]
+    _check({file: count for file, (_, _, count) in headers.items() if count is not None}, regions)
+    widest = max((block.shape[2] for block in blocks), default=1)
+    parts = [
+        part_of_calls(
+            replace(block, shape=(*block.shape[:2], widest)), partial(_sites, block.path.with_suffix(".parquet")),
+            alleles=block.alleles, site_chunk=block.shape[0], ploidy=settings.ploidy,
+        )
+        for block in blocks
+    ]  # fmt: skip
     return Source(tuple(parts), samples, tuple(map(str, files)))
-
-
-def _part(block: Block, ploidy: int) -> Part:
-    table = partial(_sites, block.path.with_suffix(".parquet"))
-    return part_of_calls(block, table, alleles=block.alleles, site_chunk=block.shape[0], ploidy=ploidy)
 
 
 def _sites(path: Path, rows: slice) -> pd.DataFrame:
@@ -109,8 +105,8 @@ def _sites(path: Path, rows: slice) -> pd.DataFrame:
     return pd.read_parquet(path).iloc[rows]
 
 
-def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list[str]]:
-    """Return the samples and the contigs that a file declares; add how many records its index counts, if it has one.
+def _header(file: Path) -> tuple[tuple[str, ...], list[str], int | None]:
+    """Return the samples and the contigs that a file declares, and how many records its index counts, if it has one.
 
     Raises InputError if it is not a whole file with genotypes.
     """
@@ -130,15 +126,14 @@ def _header(file: Path, counted: dict[Path, int]) -> tuple[tuple[str, ...], list
     with _htslib_errors() as errors:
         try:
             opened = cyvcf2.VCF(file)
-            if indexed:
-                counted[file] = opened.num_records
+            count = opened.num_records if indexed else None
         except Exception as error:  # cyvcf2 raises nothing more specific
             raise InputError(f"{file} cannot be read: {errors() or error}. Check that it is a VCF or BCF file, and its "
                              "index, which `bcftools index --force` makes again.") from error  # fmt: skip
     if not opened.samples or not opened.contains("GT"):
         raise InputError(f"{file} holds no genotypes: {'no field GT' if opened.samples else 'no sample'} in its header."
                          " Give the file with the calls.")  # fmt: skip
-    return tuple(opened.samples), opened.seqnames
+    return tuple(opened.samples), opened.seqnames, count
 
 
 def _header_lines(file: Path) -> list[bytes]:
@@ -152,16 +147,14 @@ def _begins_with(file: Path, magic: bytes) -> bool:
         return opened.read(len(magic)) == magic
 
 
-def _check(regions: Sequence[Sequence[Block]], counted: dict[Path, int]) -> None:
+def _check(counted: dict[Path, int], regions: Sequence[Sequence[Block]]) -> None:
     """Refuse files whose index counts other records than they hold, and files that overlap."""
-    read: Counter[str] = Counter()
-    for region in regions:
-        read[region[0].place] += sum(block.shape[0] for block in region)
     for file, count in counted.items():
-        if read[str(file)] != count:
-            raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not "
-                             f"{read[str(file)]:,}, so it is of another version, or of contigs that the header does "
-                             "not declare. Make it again with `bcftools index --force`.")  # fmt: skip
+        read = sum(block.shape[0] for region in regions for block in region if block.place == str(file))
+        if read != count:
+            raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not {read:,}, "
+                             "so it is of another version, or of contigs that the header does not declare. Make it "
+                             "again with `bcftools index --force`.")  # fmt: skip
     for (*_, one), (other, *_) in pairwise(regions):
         if one.contig == other.contig and one.last >= other.first:
             raise InputError(f"{one.place} and {other.place} both hold contig {one.contig} at {other.first}. Give "
@@ -189,21 +182,15 @@ def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
 def _write(records: Sequence[Record], file: Path, path: Path) -> Block:
     contig, position, names, listed, passed, each = zip(*records, strict=True)
     calls = np.full((len(records), len(each[0]), max(call.shape[1] for call in each)), NOT_CALLED, np.int8)
-    for row, call in enumerate(each):
+    for row, call in zip(calls, each, strict=True):
         # A dosage depends on the sign of an allele only, so that the cut loses nothing.
-        calls[row, :, : call.shape[1]] = call.clip(NOT_CALLED, np.iinfo(np.int8).max)
+        row[:, : call.shape[1]] = call.clip(NOT_CALLED, np.iinfo(np.int8).max)
     alleles = np.array([*zip_longest(*listed, fillvalue="")], object).T
-    path.write_bytes(pa.compress(calls, codec=CODEC, asbytes=True))
-    table = sites(
-        contig=np.array(contig, object),
-        position=np.array(position),
-        names=np.array(names, object),
-        alleles=alleles,
-        filter_pass=np.array(passed),
-    )
+    with pa.output_stream(path, compression=CODEC) as stored:
+        stored.write(calls)
+    table = sites(contig=contig, position=position, names=names, alleles=alleles, filter_pass=passed)
     table.to_parquet(path.with_suffix(".parquet"))
-    most = max(2, alleles.shape[1])
-    return Block(str(file), path, contig[0], position[0], position[-1], most, calls.shape, calls.shape)
+    return Block(str(file), path, contig[0], position[0], position[-1], max(2, alleles.shape[1]), calls.shape)
 
 
 def _records(opened: Any, file: Path, contig: str, errors: Callable[[], str]) -> Iterator[Record]:

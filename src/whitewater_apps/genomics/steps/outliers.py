@@ -9,7 +9,7 @@ import numpy.typing as npt
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import principal_components
-from whitewater.genotypes.shares import SharedGenotypes
+from whitewater.genotypes.pca.passes import SharedGenotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers

@@ -10,7 +10,7 @@ from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 from whitewater.genotypes.pca.loadings import write_loadings
-from whitewater.genotypes.shares import SharedGenotypes
+from whitewater.genotypes.pca.passes import SharedGenotypes
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run

@@ -14,9 +14,8 @@ from whitewater.engines import Array, Device
 from whitewater.errors import InputError, redact
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
-from whitewater.genotypes.pca.matching import Matches, match
-from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, called_variants, scores, sums
-from whitewater.genotypes.shares import Share, SharedGenotypes
+from whitewater.genotypes.pca.passes import Share, SharedGenotypes
+from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match, scores, sums
 from whitewater.genotypes.sources.opening import named_places, open_source
 from whitewater.io.places import refuse_changes
 from whitewater.script import main
@@ -137,7 +136,7 @@ def _table(
     run: Run[Project], samples: "pd.DataFrame", totals: "npt.NDArray[np.float64]", *, loadings: Loadings
 ) -> "pd.DataFrame":
     """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
-    called, placed = called_variants(totals), scores(totals, loadings=loadings, method=run.settings.method)
+    called, placed = totals[:, -1].astype(np.int64), scores(totals, loadings=loadings, method=run.settings.method)
     needed = VARIANTS_A_COMPONENT * placed.shape[1]
     few = [f"; called at {number} of the variants of the components, {needed} are needed" for number in called.tolist()]
     unclear = "; its called variants do not tell the components apart"

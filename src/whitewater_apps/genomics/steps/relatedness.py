@@ -24,7 +24,6 @@ from whitewater_apps.genomics.decisions import read_decisions
 if TYPE_CHECKING:
     import pandas as pd
 
-
 logger = logging.getLogger(__name__)
 DIPLOID = 2
 # The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms.
@@ -130,11 +129,10 @@ def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
     import pandas as pd
 
     near = pairs.kinship >= DEGREES["third"]
-    related = pairs.related[near]
-    table = pd.DataFrame(related[:, 2:], columns=["variants", "het_het", "ibs0"])
-    table.insert(0, "sample_1", names.to_numpy()[related[:, 0]])
-    table.insert(1, "sample_2", names.to_numpy()[related[:, 1]])
-    return table.astype({"sample_1": "str", "sample_2": "str"}).assign(kinship=pairs.kinship[near])
+    columns = ["sample_1", "sample_2", "variants", "het_het", "ibs0"]
+    table = pd.DataFrame(pairs.related[near], columns=columns).assign(kinship=pairs.kinship[near])
+    named = {name: names.to_numpy()[table[name]] for name in columns[:2]}
+    return table.assign(**named).astype(dict.fromkeys(named, "str"))
 
 
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives

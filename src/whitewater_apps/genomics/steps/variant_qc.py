@@ -96,28 +96,23 @@ def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: Vari
     """Return which variants break each rule."""
     contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
     regions, excluded = (list(map(parse_region, of)) for of in (settings.regions, settings.exclude_regions))
-    outside_contigs = ~_within(table, contigs, setting="contigs") & bool(contigs)
-    outside_regions = ~_within(table, regions, setting="regions") & bool(regions)
-    in_excluded = _within(table, excluded, setting="exclude_regions")
-    failed = ~table["filter_pass"] & settings.only_filter_pass
     # Written so that a variant without calls, whose frequency is NaN, breaks it.
     rare = ~(measured["rarer_frequency"] >= settings.minimum_allele_frequency)
-    few_calls = measured["call_rate"] < settings.minimum_call_rate
+    in_excluded = _within(table, excluded, setting="exclude_regions")
     few_alleles = measured["rarer_count"] < settings.minimum_allele_count
-    # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
-    constant = measured["one_genotype"]
-    out_of_balance = measured["hwe_p_value"] < settings.hwe_p_value
+    unbalanced = measured["hwe_p_value"] < settings.hwe_p_value
     return {
         "multiallelic": (table["multiallelic"], "set ingest.multiallelic to collapse"),
-        "filter": (failed, "set variant_qc.only_filter_pass to false"),
-        "contig": (outside_contigs, "name other variant_qc.contigs"),
-        "region": (outside_regions, "name other variant_qc.regions"),
+        "filter": (~table["filter_pass"] & settings.only_filter_pass, "set variant_qc.only_filter_pass to false"),
+        "contig": (~_within(table, contigs, setting="contigs") & bool(contigs), "name other variant_qc.contigs"),
+        "region": (~_within(table, regions, setting="regions") & bool(regions), "name other variant_qc.regions"),
         "excluded region": (in_excluded, "name smaller variant_qc.exclude_regions"),
-        "call rate": (few_calls, "lower variant_qc.minimum_call_rate"),
+        "call rate": (measured["call_rate"] < settings.minimum_call_rate, "lower variant_qc.minimum_call_rate"),
         "allele frequency": (rare, "lower variant_qc.minimum_allele_frequency"),
         "allele count": (few_alleles, "lower variant_qc.minimum_allele_count"),
-        "no variance": (constant, "give samples that differ, or more of them"),
-        "Hardy-Weinberg equilibrium": (out_of_balance, "lower variant_qc.hwe_p_value"),
+        # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
+        "no variance": (measured["one_genotype"], "give samples that differ, or more of them"),
+        "Hardy-Weinberg equilibrium": (unbalanced, "lower variant_qc.hwe_p_value"),
     }
 
 

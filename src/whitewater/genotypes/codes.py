@@ -1,0 +1,137 @@
+"""Codes of genotypes: made from called alleles or PLINK's bytes, expanded to a matrix of floats, and counted."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from whitewater.engines import Array, Device
+from whitewater.engines.kernel import kernel
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes, dosages_of
+from whitewater.genotypes.kernels_cpu import count_packed, expand_dosages, expand_packed
+
+# Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
+# in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
+SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
+# Missing calls of a sample are counted in a byte, many at once, before they are added up.
+BYTE = 255
+
+
+def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
+    """Look up each genotype in the table of its variant.
+
+    ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
+    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
+    `whitewater.genotypes.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
+    call.
+    """
+    if out is None:
+        out = device.xp.empty((genotypes.variants, genotypes.columns), np.float32)
+    if device.name == "gpu":
+        from whitewater.genotypes.kernels_gpu import gpu_expand_genotypes
+
+        gpu_expand_genotypes(genotypes, table, out)
+    elif genotypes.packed:
+        expand_packed(genotypes.codes, table, out)
+    else:
+        expand_dosages(genotypes.codes, table, out)
+    return out
+
+
+def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+    """Count the dosages 0 to ploidy, then the missing calls, of each variant: int32 (variants, ploidy + 2).
+
+    Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
+    """
+    counting = device.xp.ones(genotypes.samples, np.bool_) if chosen is None else chosen
+    of_bits = genotypes.packed and device.name == "cpu"
+    return count_packed(genotypes.codes, counting) if of_bits else _count_dosages(device, genotypes, counting)
+
+
+def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Array:
+    counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
+    everyone, rows = device.xp.arange(genotypes.samples), max(1, SLAB_CELLS[device.name] // genotypes.samples)
+    for start in range(0, genotypes.variants, rows):
+        part = genotypes.between(start, start + rows)
+        dosages = dosages_of(part, everyone) if genotypes.packed else part.codes
+        for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
+            counts[start : start + rows, place] = ((dosages == dosage) & counting).sum(axis=1)
+    return counts
+
+
+def count_missing(genotypes: Genotypes) -> Array:
+    """Count the missing calls of each sample, on the host: int64 (samples,)."""
+    codes, missing = genotypes.codes, np.zeros(genotypes.samples, np.int64)
+    if not genotypes.packed:
+        missing += (codes == MISSING_DOSAGE).sum(axis=0)
+        return missing
+    for first in range(0, len(codes), BYTE):
+        planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.uint8)
+        add_missing(codes[first : first + BYTE], planes)
+        missing += planes.T.ravel()[: len(missing)]
+    return missing
+
+
+# ---- made
+
+
+def encode_alleles(alleles: Array, *, first_sample: int, codes: Array) -> None:
+    """Write the dosages of called alleles, int8 (variants, samples of a chunk, ploidy), into rows of codes.
+
+    The dosage of a call is the number of its alleles above 0; a call with a negative allele is missing. The chunk's
+    samples begin with ``first_sample``. ``codes`` are packed, uint8 (variants, ceil(samples / 4)), ploidy 2 only, where
+    the chunk's samples are missing before; or dosages, int8 (variants, samples). A byte of packed ones that holds
+    samples before or behind the chunk's, too, is read and written: no two chunks of the same variants may be encoded at
+    once.
+    """
+    variants, samples, ploidy = alleles.shape
+    if codes.dtype == np.int8:
+        dosages = np.where((alleles < 0).any(axis=2), np.int8(MISSING_DOSAGE), (alleles > 0).sum(axis=2, dtype=np.int8))
+        codes[:, first_sample : first_sample + samples] = dosages
+        return
+    if ploidy != 2:
+        raise ValueError(f"two bits hold genotypes of ploidy 2, not of {ploidy}")
+    first_byte, lead = divmod(first_sample, GENOTYPES_A_BYTE)
+    packed = np.empty((variants, -(-(lead + samples) // GENOTYPES_A_BYTE)), np.uint8)
+    # Rows of consecutive bytes are what a compiler makes vectors of.
+    pack_alleles(np.ascontiguousarray(alleles).reshape(variants, 2 * samples), lead, packed)
+    codes[:, first_byte : first_byte + packed.shape[1]] &= packed  # the bits of a missing call are all 1
+
+
+def encode_bed(bed: Array, *, samples: int) -> Array:
+    """Return the genotypes of a PLINK bed file as packed dosages of A1; both are uint8 (variants, ceil(samples / 4)).
+
+    PLINK's code of sample ``4b + k``, in bits ``2k`` and ``2k + 1`` of byte ``b``, is 0 for two copies of A1, 1 for a
+    missing call, 2 for one copy and 3 for none (https://www.cog-genomics.org/plink/1.9/formats#bed). What stands behind
+    the last sample is ignored.
+    """
+    # The upper bit is the inverse of theirs; the lower one is set where their two differ.
+    codes: Array = (~bed & 0b10101010) | ((bed ^ bed >> 1) & 0b01010101)
+    if samples % GENOTYPES_A_BYTE:
+        codes[:, -1] |= 0xFF << 2 * (samples % GENOTYPES_A_BYTE) & 0xFF
+    return codes
+
+
+@kernel
+def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
+    """Fill ``packed`` with diploid calls, int8 (variants, 2 x samples), the first behind ``lead`` missing ones."""
+    unpacked = np.full(4 * packed.shape[1], MISSING_CODE, np.uint8)
+    filled = unpacked[lead : lead + alleles.shape[1] // 2]
+    for variant in range(len(alleles)):
+        row, packed_row = alleles[variant], packed[variant]
+        for sample in range(len(filled)):
+            first, second = row[2 * sample], row[2 * sample + 1]
+            filled[sample] = MISSING_CODE if (first | second) < 0 else (first > 0) + (second > 0)
+        for byte in range(len(packed_row)):
+            at = 4 * byte
+            packed_row[byte] = unpacked[at] | unpacked[at + 1] << 2 | unpacked[at + 2] << 4 | unpacked[at + 3] << 6
+
+
+@kernel
+def add_missing(packed: Array, planes: Array) -> None:
+    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, uint8."""
+    for variant in range(len(packed)):
+        row = packed[variant]
+        for place in range(4):
+            plane = planes[place]
+            for byte in range(len(row)):
+                plane[byte] += (row[byte] & row[byte] >> 1) >> 2 * place & 1
