@@ -37,7 +37,7 @@ from whitewater.genotypes.pca.passes import (
     scaling,
     total_variance,
 )
-from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, tracy_widom_test
+from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
@@ -129,7 +129,9 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
         )
     solver, beside = forecast(shared, settings, samples=samples)
     shared.keep(beside=beside)
-    counts = count_used(shared, used)
+    # Of each variant among the samples used: dosages 0 to ploidy, then missing calls.
+    parts = shared.map(_count, shared.shares(), label="counts", used=used)
+    counts = np.concatenate([shared.local_device.to_host(part) for part in parts])
     scaled = scaling(counts, settings.scaling)
     if scaled.varying < wanted:
         raise InputError(
@@ -209,12 +211,6 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
         passes=len(history),
         solver="randomized",
     )
-
-
-def count_used(shared: SharedGenotypes, used: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Count dosages 0 to ploidy, then missing calls, of each variant among samples: int32 (variants, ploidy + 2)."""
-    parts = shared.map(_count, shared.shares(), label="counts", used=used)
-    return np.concatenate([shared.local_device.to_host(part) for part in parts])
 
 
 def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
@@ -341,7 +337,7 @@ def structure_in(values: Floats, *, total: float, samples: int, effective_varian
     mean and ``effective_variants``, float64 (components,), as of `whitewater.genotypes.pca.tracy_widom.TracyWidomTest`.
     """
     rows = np.maximum(samples - 1 - np.arange(len(values)), 1)
-    rest = total - np.concatenate([[0.0], np.cumsum(values)[:-1]])
+    rest = total - sum_before(values)
     edges = rest / rows * (1 + np.sqrt(rows / effective_variants)) ** 2
     above = np.flatnonzero(values > ABOVE_EDGE * edges)
     return int(above[-1]) + 1 if len(above) else 0

@@ -12,7 +12,7 @@ and Reich 2006, PLoS Genetics 2:e190). A missing call becomes 0, the mean.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, cast
@@ -65,14 +65,12 @@ class Share:
 
     def pieces(self, *, rows: int = 1) -> Iterator[tuple[int, Genotypes]]:
         """Yield genotypes on the device, of a multiple of ``rows`` variants, each with the place of its first one."""
-        if self.codes is not None:
-            yield 0, self._genotypes(self.codes)
-            return
-        for first, last in self.folder.pieces(self.start, self.stop, rows=rows):
-            yield first - self.start, self._genotypes(codes_on_device(self.folder, first, last, self.device))
-
-    def _genotypes(self, codes: Array) -> Genotypes:
-        return Genotypes(codes, self.folder.samples, self.folder.ploidy)
+        pieces: Iterable[Range] = [(self.start, self.stop)]
+        if self.codes is None:
+            pieces = self.folder.pieces(self.start, self.stop, rows=rows)
+        for first, last in pieces:
+            codes = codes_on_device(self.folder, first, last, self.device) if self.codes is None else self.codes
+            yield first - self.start, Genotypes(codes, self.folder.samples, self.folder.ploidy)
 
 
 @dataclass

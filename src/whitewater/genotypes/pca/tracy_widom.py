@@ -75,9 +75,9 @@ def tracy_widom_test(
     """
     taken = np.arange(len(eigenvalues))
     rows = np.maximum(samples - 1 - taken, 1).astype(np.float64)
-    rest = total - _sum_before(eigenvalues)
+    rest = total - sum_before(eigenvalues)
     effective = np.full(len(eigenvalues), float(variants))
-    spread = rows * (total_of_squares - _sum_before(eigenvalues**2)) - rest**2
+    spread = rows * (total_of_squares - sum_before(eigenvalues**2)) - rest**2
     np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
     share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
     free = np.sqrt(np.maximum(effective - 1, 1.0))
@@ -89,8 +89,18 @@ def tracy_widom_test(
 
 def survival(values: npt.ArrayLike) -> Floats:
     """Return 1 - F1 at each value, with a small relative error down to the smallest numbers, then 0 (above 103)."""
+    from scipy.special import airy
+
+    start = np.clip(np.asarray(values, np.float64), LEFT_END, RIGHT_END)
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    nodes, weights = (nodes + 1) / 2, weights / 2  # on (0, 1)
+    length = 2 * (np.cbrt(FALLEN + np.maximum(start, 0) ** 1.5) ** 2 - start)
+    points = start[..., None] + length[..., None] * nodes
+    roots = np.sqrt(length[..., None] * weights)
+    kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
+    eigenvalues = np.minimum(np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :]), 1.0)
     with np.errstate(divide="ignore"):
-        return np.asarray(np.abs(np.expm1(np.log1p(-_eigenvalues(values)).sum(axis=-1))), np.float64)
+        return np.asarray(np.abs(np.expm1(np.log1p(-eigenvalues).sum(axis=-1))), np.float64)
 
 
 @cache
@@ -106,20 +116,6 @@ def critical_value(level: float) -> float:
     return float(value)
 
 
-def _sum_before(values: Floats) -> Floats:
+def sum_before(values: Floats) -> Floats:
+    """Return the sum of the values before each one."""
     return np.concatenate([[0.0], np.cumsum(values)[:-1]])
-
-
-def _eigenvalues(values: npt.ArrayLike) -> Floats:
-    """Return the eigenvalues of the kernel on (value, inf), at most 1: float64 (*shape of values, NODES)."""
-    from scipy.special import airy
-
-    start = np.clip(np.asarray(values, np.float64), LEFT_END, RIGHT_END)
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    nodes, weights = (nodes + 1) / 2, weights / 2  # on (0, 1)
-    length = 2 * (np.cbrt(FALLEN + np.maximum(start, 0) ** 1.5) ** 2 - start)
-    points = start[..., None] + length[..., None] * nodes
-    roots = np.sqrt(length[..., None] * weights)
-    kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
-    eigenvalues = np.linalg.eigvalsh(roots[..., :, None] * kernel * roots[..., None, :])
-    return np.asarray(np.minimum(eigenvalues, 1.0), np.float64)

@@ -64,7 +64,10 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         folder, tally = _encode(run, source, genotypes)
         source.check_ploidy(table, tally, key=f"genomics.ingest.{settings.source}.ploidy")
         table = only_seen(table, tally.seen) if source.lists_all else table
-        variants = counted(table, tally, exclude=settings.multiallelic == "exclude")
+        excluded = (table["alleles"] > BIALLELIC) & (settings.multiallelic == "exclude")
+        names = [*(f"count_{dosage}" for dosage in range(source.ploidy + 1)), "count_missing"]
+        counts = dict(zip(names, tally.counts.T, strict=True))
+        variants = table.assign(multiallelic=excluded, filter_pass=table.pop("filter_pass"), **counts)
         samples = pd.DataFrame({"sample": source.samples, "label": labels}, dtype="str")
         folder.finish(variants=variants, samples=samples.assign(count_missing=tally.missing))
         files = describe_origins([*source.origins, *tables], threads=run.threads)
@@ -150,14 +153,6 @@ def check_counts(tally: Tally, *, samples: int) -> None:
         raise IntegrityError(
             f"{by_sample} calls are missing by sample, but {by_variant} by variant. Report this as a bug."
         )
-
-
-def counted(table: "pd.DataFrame", tally: Tally, *, exclude: bool) -> "pd.DataFrame":
-    """Return the table of the variants with their counts, and whether they are to be excluded as multiallelic."""
-    columns = [*(f"count_{dosage}" for dosage in range(tally.counts.shape[1] - 1)), "count_missing"]
-    counts = dict(zip(columns, tally.counts.T, strict=True))
-    filter_pass = table.pop("filter_pass")
-    return table.assign(multiallelic=exclude & (table["alleles"] > BIALLELIC), filter_pass=filter_pass, **counts)
 
 
 def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Step `variant_qc`: every variant is kept, or listed with all rules that it breaks; counts tell, no call is read."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,8 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
     columns = {name: measured[name].to_numpy() for name in MEASURED}
-    reasons = reason_lists(broken, list(rules))
+    each = pa.DictionaryArray.from_arrays(np.nonzero(broken)[1].astype(np.int32), list(rules)).dictionary_decode()
+    reasons = pa.ListArray.from_arrays(np.append(0, broken.sum(axis=1).cumsum()).astype(np.int32), each)
     pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
     facts = {"variants": len(broken), "kept": int(kept.sum()), "rejected": int((~kept).sum())}
     run.note(**facts, rejected_by_reason=by_reason)
@@ -114,14 +115,6 @@ def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: Vari
         "no variance": (measured["one_genotype"], "give samples that differ, or more of them"),
         "Hardy-Weinberg equilibrium": (unbalanced, "lower variant_qc.hwe_p_value"),
     }
-
-
-def reason_lists(broken: npt.NDArray[np.bool_], reasons: Sequence[str]) -> pa.ListArray:
-    """Return the reasons of each variant, ``broken`` being (variants, reasons)."""
-    _, places = np.nonzero(broken)
-    names = pa.DictionaryArray.from_arrays(places.astype(np.int32), reasons).dictionary_decode()
-    offsets = np.concatenate([[0], broken.sum(axis=1).cumsum()]).astype(np.int32)
-    return pa.ListArray.from_arrays(offsets, names)
 
 
 def _within(
