@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from whitewater.engines import Array, Device
-from whitewater.engines.kernel import kernel
+from whitewater.engines.kernel import kernel, ones, uint64
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes, dosages_of
-from whitewater.genotypes.kernels_cpu import count_packed, expand_dosages, expand_packed
 
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
 # in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
 SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
 # Missing calls of a sample are counted in a byte, many at once, before they are added up.
 BYTE = 255
+BYTES_A_WORD = 8
 
 
 def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
@@ -69,6 +69,64 @@ def count_missing(genotypes: Genotypes) -> Array:
         add_missing(codes[first : first + BYTE], planes)
         missing += planes.T.ravel()[: len(missing)]
     return missing
+
+
+@kernel
+def expand_packed(codes: Array, table: Array, out: Array) -> None:
+    """Fill ``out``, float32 (variants, 4 x bytes), with the entries of ``table``, float32 (variants, 4)."""
+    size = codes.shape[1]
+    for variant in range(len(codes)):
+        homozygous_reference, heterozygous = table[variant, 0], table[variant, 1]
+        homozygous_alternate, missing = table[variant, 2], table[variant, 3]
+        row = codes[variant]
+        for place in range(4):
+            plane = out[variant, place * size : (place + 1) * size]
+            for byte in range(size):
+                code = (row[byte] >> (2 * place)) & 3
+                low = heterozygous if code & 1 else homozygous_reference
+                high = missing if code & 1 else homozygous_alternate
+                plane[byte] = high if code & 2 else low
+
+
+@kernel
+def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
+    """Fill ``out``, float32 (variants, samples), with the entries of ``table``, float32 (variants, ploidy + 2)."""
+    for variant in range(len(dosages)):
+        row, filled, values = dosages[variant], out[variant], table[variant]
+        for sample in range(len(row)):
+            filled[sample] = values[row[sample]]  # -1, a missing call, is the last one
+
+
+def count_packed(codes: Array, counting: Array) -> Array:
+    """Count the genotypes of each code, int32 (variants, 4), of the samples that are true in bool (samples,)."""
+    # The lower bit of each genotype that counts.
+    lanes = np.zeros((-(-codes.shape[1] // BYTES_A_WORD) * BYTES_A_WORD, 4), np.uint8)
+    lanes.reshape(-1)[: len(counting)] = counting
+    packed = lanes[:, 0] | lanes[:, 1] << 2 | lanes[:, 2] << 4 | lanes[:, 3] << 6
+    counts = np.empty((len(codes), 4), np.int32)
+    _count_lanes(codes, packed.view(np.uint64), int(np.count_nonzero(counting)), counts)
+    return counts
+
+
+@kernel
+def _count_lanes(codes: Array, lanes: Array, samples: int, counts: Array) -> None:
+    copied = np.zeros(BYTES_A_WORD * len(lanes), np.uint8)
+    words = copied.view(np.uint64)
+    for variant in range(len(codes)):
+        row = codes[variant]
+        for byte in range(len(row)):
+            copied[byte] = row[byte]
+        lower, upper, both = 0, 0, 0
+        for word in range(len(words)):
+            low = words[word] & lanes[word]
+            high = (words[word] >> uint64(1)) & lanes[word]
+            lower += ones(low)
+            upper += ones(high)
+            both += ones(low & high)
+        counts[variant, 0] = samples - lower - upper + both
+        counts[variant, 1] = lower - both
+        counts[variant, 2] = upper - both
+        counts[variant, 3] = both
 
 
 # ---- made

@@ -9,7 +9,7 @@ from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
-from whitewater.genotypes.kernels_cpu import are_correlated, fill_row
+from whitewater.genotypes.linkage import are_correlated, fill_row
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -40,7 +40,7 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None
 
 @cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each byte what `whitewater.genotypes.kernels_cpu.expand_packed` does."""
+    """Do with a thread to each byte what `whitewater.genotypes.codes.expand_packed` does."""
     byte = cuda.grid(1)
     if byte < codes.size:
         size = codes.shape[1]
@@ -51,7 +51,7 @@ def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each sample what `whitewater.genotypes.kernels_cpu.expand_dosages` does."""
+    """Do with a thread to each sample what `whitewater.genotypes.codes.expand_dosages` does."""
     place = cuda.grid(1)
     if place < dosages.size:
         variant, sample = place // dosages.shape[1], place % dosages.shape[1]
@@ -68,7 +68,7 @@ def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: fl
 
 @cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array) -> None:
-    """Do with a thread to each variant what `whitewater.genotypes.kernels_cpu.fill_row` does."""
+    """Do with a thread to each variant what `whitewater.genotypes.linkage.fill_row` does."""
     variant = cuda.grid(1)
     if variant < len(words):
         fill_row(words[variant], planes[variant])
@@ -76,7 +76,7 @@ def gpu_fill_planes(words: Array, planes: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Do with a thread to each pair what `whitewater.genotypes.kernels_cpu.mark_packed` does."""
+    """Compare with a thread to each pair; see `whitewater.genotypes.linkage.are_correlated`."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]

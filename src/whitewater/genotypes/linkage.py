@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes import kernels_cpu
+from whitewater.engines.kernel import kernel, ones, part, uint64
 from whitewater.genotypes.genotypes import Genotypes
 
 NONE = -1
@@ -23,6 +23,8 @@ NONE = -1
 _TOLERANCE = 1 + 2.0**-44
 # Of codes, for a word of planes of 64 samples; the last one is filled up with missing calls.
 _BYTES, MISSING_BYTE = 16, 0xFF
+# The lower bit of each genotype of a word.
+_LANES = 0x5555555555555555
 # Variants of dosages of eight bits that are multiplied with others at once.
 _ROWS = 64
 
@@ -54,11 +56,56 @@ def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float)
 
         gpu_mark_correlated(padded.view(np.uint64), planes, device.to_device(stops), threshold, band)
     else:
-        kernels_cpu.fill_planes(padded.view(np.uint64), planes)
-        kernels_cpu.mark_packed(planes, stops, threshold, band)
+        _mark_correlated(padded.view(np.uint64), planes, stops, threshold, band)
     first, distance = xp.nonzero(band)
     pairs: Array = xp.stack([first, first + distance + 1], axis=1)
     return pairs
+
+
+@kernel
+def _mark_correlated(words: Array, planes: Array, stops: Array, threshold: float, band: Array) -> None:
+    """Fill the planes, and set ``band[i, d]`` where variants *i* and *i* + 1 + *d* are correlated."""
+    for variant in range(len(words)):
+        fill_row(words[variant], planes[variant])
+    for first in range(len(planes)):
+        for second in range(first + 1, stops[first]):
+            band[first, second - first - 1] = are_correlated(planes[first], planes[second], threshold)
+
+
+@part
+def fill_row(words: Array, planes: Array) -> None:
+    """Fill the planes of a variant, uint64 (3, words), from words of 32 genotypes.
+
+    They hold a bit a sample, in any order: whether it has a call, whether its dosage is not 1, and whether it is 2.
+    """
+    one, lanes = uint64(1), uint64(_LANES)
+    for word in range(planes.shape[1]):
+        first, second = words[2 * word], words[2 * word + 1]
+        low = (first & lanes) | (second & lanes) << one
+        high = (first >> one & lanes) | (second & ~lanes)
+        planes[0, word], planes[1, word], planes[2, word] = ~(low & high), ~low, high & ~low
+
+
+@part
+def are_correlated(first: Array, second: Array, threshold: float) -> bool:
+    """Tell whether the squared correlation of the dosages less 1 of two variants is above a threshold."""
+    calls, homozygous, opposite = 0, 0, 0
+    homozygous_1, alternate_1, homozygous_2, alternate_2 = 0, 0, 0, 0
+    for word in range(first.shape[1]):
+        called_1, called_2 = first[0, word], second[0, word]
+        both = first[1, word] & second[1, word]
+        calls += ones(called_1 & called_2)
+        homozygous += ones(both)
+        opposite += ones(both & (first[2, word] ^ second[2, word]))
+        homozygous_1 += ones(first[1, word] & called_2)
+        alternate_1 += ones(first[2, word] & called_2)
+        homozygous_2 += ones(second[1, word] & called_1)
+        alternate_2 += ones(second[2, word] & called_1)
+    sum_1, sum_2 = 2 * alternate_1 - homozygous_1, 2 * alternate_2 - homozygous_2
+    # A product is 1 where both are homozygous alike, -1 where not alike; all is exact up to the last product.
+    covariance = float(calls * (homozygous - 2 * opposite) - sum_1 * sum_2)
+    variance_1, variance_2 = float(calls * homozygous_1 - sum_1 * sum_1), float(calls * homozygous_2 - sum_2 * sum_2)
+    return covariance * covariance > threshold * (variance_1 * variance_2)
 
 
 def _pairs_of_dosages(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
@@ -130,7 +177,7 @@ def prune(
     variants = len(rarer)
     lost_to, first_kept = np.full(variants, NONE, np.int32), np.full(variants, variants, np.int32)
     links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(variants + 1, dtype=np.int32))
-    kernels_cpu.prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
+    _prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
     kept = lost_to == NONE
     for one, other in (pairs.T, pairs.T[::-1]):
         to_kept = ~kept[one] & kept[other]
@@ -139,13 +186,46 @@ def prune(
     return kept, np.where(kept | (partners == variants), NONE, partners)
 
 
-def thin(
-    contigs: npt.NDArray[np.int64], positions: npt.NDArray[np.int64], *, minimum_distance: int
-) -> npt.NDArray[np.int32]:
+@kernel
+def _prune_windows(
+    windows: tuple[Array, Array], links: tuple[Array, Array], alleles: tuple[Array, Array], lost_to: Array
+) -> None:
+    """Fill ``lost_to``; variant ``i`` is linked with ``seconds[offsets[i] : offsets[i + 1]]``."""
+    starts, stops = windows
+    seconds, offsets = links
+    rarer, called = alleles
+    met = offsets[:-1].copy()
+    for window in range(len(starts)):
+        found = True
+        while found:
+            found = False
+            for first in range(starts[window], stops[window]):
+                if lost_to[first] >= 0:
+                    continue
+                at, end = met[first], offsets[first + 1]
+                while at < end and seconds[at] < stops[window] and lost_to[seconds[at]] >= 0:
+                    at += 1
+                if at < end and seconds[at] < stops[window]:
+                    found = True
+                    second = seconds[at]
+                    if rarer[first] * called[second] < rarer[second] * called[first]:
+                        lost_to[first] = second
+                    else:
+                        lost_to[second] = first
+                    at += 1
+                met[first] = at
+
+
+@kernel
+def thin(contigs: Array, positions: Array, minimum_distance: int) -> Array:
     """Keep each variant that is so many bases behind the last kept one of its contig, or the first there.
 
     Returns, int32 (variants,), the kept one that each other variant is too close to; -1 for those that are kept.
     """
-    too_close_to = np.full(len(positions), NONE, np.int32)
-    kernels_cpu.thin_out(contigs, positions, minimum_distance, too_close_to)
+    too_close_to, last = np.full(len(positions), NONE, np.int32), 0
+    for variant in range(1, len(positions)):
+        if contigs[variant] == contigs[last] and positions[variant] - positions[last] < minimum_distance:
+            too_close_to[variant] = last
+        else:
+            last = variant
     return too_close_to
