@@ -34,6 +34,7 @@ from whitewater.features.frames import (
 )
 from whitewater.features.operator import Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
+from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import FitState, Lesson
 
 if TYPE_CHECKING:
@@ -102,14 +103,23 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     columns = {}
     for name, type_ in types.items():
         if bool(frame[name].isna().all()):
-            nulls = pa.nulls(len(frame), pa.string() if pa.types.is_null(type_) else type_)
-            columns[name] = _frame(pa.table({name: nulls}), device)[name]
+            columns[name] = _nulls(type_, frame, device)
             continue
         column = column_of_series(frame[name])
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
     return type(frame)(columns)
+
+
+def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
+    """Return a column of nulls, of this type and as long as a frame."""
+    rows, xp = len(frame), device.xp
+    if not is_number(type_):
+        nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
+        return _frame(pa.table({"values": nulls}), device)["values"]
+    values = xp.zeros(rows, type_.to_pandas_dtype())
+    return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
 def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
