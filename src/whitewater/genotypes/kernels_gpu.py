@@ -8,8 +8,8 @@ from __future__ import annotations
 from numba import config, cuda
 
 from whitewater.engines.device import Array
+from whitewater.genotypes.bit_planes import are_correlated, fill_row
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
-from whitewater.genotypes.linkage import are_correlated, fill_row
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -68,7 +68,7 @@ def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: fl
 
 @cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array) -> None:
-    """Do with a thread to each variant what `whitewater.genotypes.linkage.fill_row` does."""
+    """Do with a thread to each variant what `whitewater.genotypes.bit_planes.fill_row` does."""
     variant = cuda.grid(1)
     if variant < len(words):
         fill_row(words[variant], planes[variant])
@@ -76,7 +76,7 @@ def gpu_fill_planes(words: Array, planes: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Compare with a thread to each pair; see `whitewater.genotypes.linkage.are_correlated`."""
+    """Compare with a thread to each pair; see `whitewater.genotypes.bit_planes.are_correlated`."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]

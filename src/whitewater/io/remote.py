@@ -10,6 +10,8 @@ import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -235,10 +237,11 @@ def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opene
 
 def seconds_to_wait(retry_after: str | None) -> float:
     """Return how long a header Retry-After (RFC 9110, section 10.2.3) asks to wait; 0 where it says nothing."""
-    from urllib3.exceptions import InvalidHeader
-    from urllib3.util.retry import Retry
-
+    text = (retry_after or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
     try:
-        return Retry().parse_retry_after(retry_after or "")
-    except InvalidHeader:
+        date = parsedate_to_datetime(text)
+    except ValueError:
         return 0.0
+    return max(0.0, (date.replace(tzinfo=date.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
