@@ -163,7 +163,7 @@ def client_fault(error: BaseException, place: str) -> Exception:
     staying = {
         FileNotFoundError: "does not exist. Check its name in the configuration.",
         ImportError: f"cannot be opened: {error}",
-        ValueError: "is not an address that can be opened. Check its protocol, host and port.",
+        ValueError: "is not an address: its protocol, host or port cannot be read. Correct it.",
     }
     for kind, fault in staying.items():
         if isinstance(error, kind):

@@ -7,6 +7,7 @@ downloaded, once, and what was read is written down with checksums.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
@@ -14,9 +15,12 @@ from whitewater.io.places import find, refuse_changes, try_files
 from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
-from whitewater_apps.recsys.config import Fetch, Recsys
+from whitewater_apps.recsys.config import Fetch
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
 from whitewater_apps.recsys.sources.rows import open_files, read_rows
+
+if TYPE_CHECKING:
+    from whitewater_apps.recsys.config import Recsys
 
 SIMULATED_DAYS = "day-*.parquet"
 
@@ -59,7 +63,7 @@ def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequenc
             return settings.files.files, "recsys.fetch.files.files", "*.parquet"
 
 
-def check(settings: Recsys, downloads: Downloads) -> str:
+def check(settings: "Recsys", downloads: Downloads) -> str:
     """Say for ``whitewater doctor`` which files there are; in those on this machine, look for the declared columns."""
     fetch = settings.fetch
     if fetch.source == "generated":

@@ -4,6 +4,7 @@ import logging
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
@@ -12,10 +13,13 @@ from whitewater.io.store import exclusive, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import open_all
-from whitewater_apps.taxi.config import Fetch, Taxi, Tlc
+from whitewater_apps.taxi.config import Fetch, Tlc
 from whitewater_apps.taxi.schema import SOURCE
 from whitewater_apps.taxi.synthetic.months import ZONES, write_generated
 from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv
+
+if TYPE_CHECKING:
+    from whitewater_apps.taxi.config import Taxi
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +85,7 @@ def tlc_urls(settings: Tlc) -> list[str]:
     return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
 
 
-def check(settings: Taxi, downloads: Downloads) -> str:
+def check(settings: "Taxi", downloads: Downloads) -> str:
     """Say for ``whitewater doctor`` which files of trips there are; those on this machine are recognized."""
     fetch = settings.fetch
     if fetch.source == "generated":
