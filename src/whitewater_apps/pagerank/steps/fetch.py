@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from whitewater.config.base import Section
@@ -29,9 +29,6 @@ from whitewater.web.html_files import html_files, read_html
 from whitewater.web.pages import PagesWriter
 from whitewater.web.warc import read_warcs
 from whitewater_apps.pagerank.config import Fetch
-
-if TYPE_CHECKING:
-    from whitewater_apps.pagerank.config import PageRank
 
 logger = logging.getLogger(__name__)
 SIMULATED_WEB = "simulated.warc.gz"
@@ -67,12 +64,12 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
 
 
-def check(settings: "PageRank", downloads: Downloads) -> str:
+def check(settings: Any, downloads: Downloads) -> str:
     """Say which files there are, for ``whitewater doctor``, or nothing of what is simulated.
 
     The lists that name others are not followed, and no site is asked for pages. Raises InputError if there are none.
     """
-    fetch = settings.fetch
+    fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
     match fetch.source:
         case "generated":
             return ""

@@ -7,7 +7,7 @@ downloaded, once, and what was read is written down with checksums.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
@@ -18,9 +18,6 @@ from whitewater.step import Inputs, Output, Run
 from whitewater_apps.recsys.config import Fetch
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
 from whitewater_apps.recsys.sources.rows import open_files, read_rows
-
-if TYPE_CHECKING:
-    from whitewater_apps.recsys.config import Recsys
 
 SIMULATED_DAYS = "day-*.parquet"
 
@@ -63,9 +60,9 @@ def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequenc
             return settings.files.files, "recsys.fetch.files.files", "*.parquet"
 
 
-def check(settings: "Recsys", downloads: Downloads) -> str:
+def check(settings: Any, downloads: Downloads) -> str:
     """Say for ``whitewater doctor`` which files there are; in those on this machine, look for the declared columns."""
-    fetch = settings.fetch
+    fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
     if fetch.source == "generated":
         return ""
     names, key, example = named_files(fetch, {})

@@ -4,7 +4,7 @@ import logging
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
@@ -17,9 +17,6 @@ from whitewater_apps.taxi.config import Fetch, Tlc
 from whitewater_apps.taxi.schema import SOURCE
 from whitewater_apps.taxi.synthetic.months import ZONES, write_generated
 from whitewater_apps.taxi.zones import read_zones, write_unknown_zones, zones_csv
-
-if TYPE_CHECKING:
-    from whitewater_apps.taxi.config import Taxi
 
 logger = logging.getLogger(__name__)
 
@@ -85,9 +82,9 @@ def tlc_urls(settings: Tlc) -> list[str]:
     return [*trips, f"{base}/misc/taxi_zone_lookup.csv"]
 
 
-def check(settings: "Taxi", downloads: Downloads) -> str:
+def check(settings: Any, downloads: Downloads) -> str:
     """Say for ``whitewater doctor`` which files of trips there are; those on this machine are recognized."""
-    fetch = settings.fetch
+    fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
     if fetch.source == "generated":
         return ""
     if fetch.source == "tlc":
