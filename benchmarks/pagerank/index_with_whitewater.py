@@ -23,7 +23,7 @@ def build(work: Work) -> None:
     tasks = [groups[start:stop] for start, stop in cut(DOCUMENTS.stored_bytes(groups), BLOCK_BYTES)]
     with run.workers() as workers:
         blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
-    postings = merge(blocks, settings=run.settings)
+    postings = merge(blocks, settings=run.settings, threads=work.threads)
     write_postings(work.folder, postings)
 
 

@@ -1,15 +1,16 @@
 """From texts to an inverted index in memory: for each term the documents with it, and how often they have it.
 
-Blocks of documents are cut into words side by side, each with a dictionary of its own; then the dictionaries become
-one. The words are a sparse matrix, documents by terms, and its columns are the postings. SciPy turns rows into columns
-by a counting sort, which keeps documents in order, so blocks and workers are not seen in the result.
+Blocks of documents are cut into words side by side, each with a dictionary of its own. Their dictionaries become one,
+sorted, and the postings are put in place by a counting sort, which keeps documents in order. So neither blocks nor
+threads are seen in the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +19,16 @@ import pyarrow.compute as pc
 
 from whitewater.engines import memory
 from whitewater.errors import InputError
-from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
-from whitewater.text.tokens import GAP, Terms, characters
+from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.text.tokens import Terms, characters
 
 if TYPE_CHECKING:
     from whitewater.text.config import Index
 
 Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+# The first of some documents; where the words of each title and of each text begin, and where the last ones end.
+DocumentGroup = tuple[int, Int64s]
 # Bytes of text that are cut into words at once.
 BLOCK_BYTES = 8 << 20
 INT32_MAX = 2**31 - 1
@@ -32,15 +36,15 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True)
 class Block:
-    """The words of some documents, those of the title before those of the text.
+    """The words of some documents.
 
-    ``words`` has a dictionary of text; those that are ``too_long``, so many, are empty. ``counts``, int32
-    (documents, 2), are the words of title and text.
+    ``tokens``, int32 (words,), are places in ``dictionary``, or -1 for words that are too long; those of the title come
+    before those of the text. ``counts``, int32 (documents, 2), are the words of title and text.
     """
 
-    words: pa.DictionaryArray
+    tokens: Int32s
     counts: Int32s
-    too_long: int
+    dictionary: pa.LargeStringArray
 
 
 @dataclass(frozen=True)
@@ -68,82 +72,124 @@ def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:
 
 def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     """Cut titles and texts into words. Raises pyarrow.ArrowInvalid if a text is not UTF-8."""
-    from whitewater.text.token_kernels import split_words
+    from whitewater.text.token_kernels import tokenize
 
-    columns = [one_array(pc.fill_null(column.cast(pa.large_string()), "")) for column in (titles, texts)]
-    in_turn = np.arange(2 * len(titles)).reshape(2, -1).T.ravel()
-    array = pa.concat_arrays(columns).take(to_arrow(in_turn))
-    array.validate(full=True)
-    _, offsets, data = array.buffers()
-    # Numba compiles a kernel anew for arrays that may be written to; those of buffers may not.
-    text = np.frombuffer(data or b"\0", np.uint8), np.frombuffer(offsets or bytes(8), np.int64)[: len(array) + 1]
-    letters, ends, counts = split_words(*text, *characters())
-    words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
-    return Block(words.dictionary_encode(), counts.reshape(-1, 2), int(np.count_nonzero(np.diff(ends) == 0)))
+    tokens, counts, starts, chunks = tokenize(_buffers(titles), _buffers(texts), characters())
+    letters = chunks.astype(">u8").view(np.uint8)
+    ends = np.append(0, np.cumsum(letters > 0))[8 * starts]
+    dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters[letters > 0]))
+    return Block(tokens, counts, dictionary)
 
 
-def merge(blocks: Sequence[Block], *, settings: Index) -> Postings:
+def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings:
     """Make one index of blocks, the words of the documents in their order.
 
-    Raises ResourceError if there is not enough memory for all words, and as many postings, twice; and InputError if a
-    document has too many words.
+    Raises ResourceError if there is not enough memory for all words, as many postings, twice, and the counts of terms;
+    and InputError if a document has too many words.
     """
-    from scipy.sparse import csc_array, csr_array
-
     counts = np.concatenate([block.counts for block in blocks])
-    weights = np.array([settings.title_weight, 1], np.int32)
-    if (most := int((counts @ weights.astype(np.int64)).max(initial=0))) > INT32_MAX:
-        raise InputError(f"a document has {most:,} words, those of its title {settings.title_weight} times, of "
-                         f"which {INT32_MAX:,} can be counted. Leave it out, or set a smaller "
-                         "index.title_weight.")  # fmt: skip
-    begins = np.append(0, np.cumsum(counts.sum(axis=1, dtype=np.int64)))
-    total = int(begins[-1])
-    size = total * (40 if settings.positions else 24)
+    weight, positions = settings.title_weight, settings.positions
+    if (most := int((counts @ np.array([weight, 1])).max(initial=0))) > INT32_MAX:
+        raise InputError(f"a document has {most:,} words, those of its title {weight} times, of which {INT32_MAX:,} "
+                         "can be counted. Leave it out, or set a smaller index.title_weight.")  # fmt: skip
+    terms, mappings = _one_dictionary([block.dictionary for block in blocks], Terms(settings))
+    words = counts.sum(axis=1, dtype=np.int64)
+    total = int(words.sum())
+    size = total * (32 if positions else 20) + threads * len(terms) * 80
     memory.forecast(size, what=f"the postings of {total:,} words", remedy="Index fewer documents, or free memory.")
-    words = pa.concat_arrays([block.words for block in blocks])
-    terms, term_of = _terms(words.dictionary, Terms(settings))
-    tokens = term_of[to_numpy(words.indices)]
-    del words
+    with ThreadPoolExecutor(threads) as pool:
+        tokens, too_long = _as_terms(blocks, mappings, pool)
+        begins = np.append(0, np.cumsum(counts, dtype=np.int64))
+        groups = [(start, begins[2 * start : 2 * stop + 1]) for start, stop in cut(words, max(1, -(-total // threads)))]
+        return _index(tokens, groups, terms, pool, weight=weight, positions=positions, too_long=too_long)
 
-    def by_document(values: npt.NDArray[Any]) -> csr_array:
-        # The last column is of what is no term.
-        return csr_array((values, tokens, begins), shape=(len(counts), len(terms) + 1))
 
-    def summed(matrix: csr_array) -> csc_array:
-        columns = matrix.tocsc()
-        columns.sum_duplicates()
-        return columns
+def _index(
+    tokens: Int32s, groups: Sequence[DocumentGroup], terms: pa.Array, pool: ThreadPoolExecutor,
+    *, weight: int, positions: bool, too_long: int
+) -> Postings:  # fmt: skip
+    """Count, then write; each group of documents has its own places among the postings of each term.
 
-    each = counts.ravel()
-    weighted = by_document(np.repeat(np.tile(weights, len(counts)), each))
-    lengths = weighted @ (np.arange(len(terms) + 1) < len(terms))
-    found = summed(weighted)
-    offsets, size = found.indptr[:-2].astype(np.int64), found.indptr[-2]
-    frequencies = found.data[:size]
+    ``tokens``, int32 (words,), are the terms of all words, -1 for none.
+    """
+    from whitewater.text.token_kernels import count, scatter
+
+    def count_group(group: DocumentGroup) -> tuple[Int32s, Int64s]:
+        first, begins = group
+        lengths, counted = np.zeros(len(begins) // 2, np.int32), np.zeros((len(terms), 4), np.int64)
+        count(tokens, begins, first, weight, (lengths, counted))
+        return lengths, counted
+
+    lengths, counted = zip(*pool.map(count_group, groups), strict=True)
+    _, postings, frequencies, words = np.moveaxis(np.array(counted), -1, 0)
+    offsets = _places(postings)
+    cursors = [offsets, np.zeros_like(offsets), *([_places(words)] if positions else [])]
+    size, stored = int(postings.sum()), int(words.sum()) if positions else 0
+    written = np.empty((size, 2), np.int32)
+    places = np.empty(stored, np.int32), np.full(size + 1 if positions else 0, stored, np.int64)
+
+    def scatter_group(group: DocumentGroup, own_cursors: Int64s) -> None:
+        first, begins = group
+        scatter(tokens, begins, first, weight, (own_cursors, written, *places))
+
+    list(pool.map(scatter_group, groups, np.stack(cursors, axis=-1)))
     table = {
         "term": terms,
-        "document_frequency": to_arrow(np.diff(found.indptr[:-1]).astype(np.int32)),
-        "collection_frequency": to_arrow(np.add.reduceat(frequencies, offsets, dtype=np.int64)),
-        "offset": to_arrow(offsets),
+        "document_frequency": to_arrow(postings.sum(axis=0).astype(np.int32)),
+        "collection_frequency": to_arrow(frequencies.sum(axis=0)),
+        "offset": to_arrow(offsets[0]),
     }
-    listed = None
-    if settings.positions:
-        in_document = np.arange(total) - np.repeat(begins[:-1], np.diff(begins))
-        places = in_document + np.repeat(np.tile([0, GAP], len(counts)), each)
-        ends = np.append(0, np.cumsum(summed(by_document(np.ones(total, np.int64))).data[:size]))
-        placed = by_document(places.astype(np.int32)).tocsc().data[: ends[-1]]
-        listed = pa.LargeListArray.from_arrays(to_arrow(ends), to_arrow(placed))
-    documents = found.indices[:size].astype(np.int32, copy=False)
-    too_long = sum(block.too_long for block in blocks)
-    return Postings(pa.table(table), documents, frequencies, listed, lengths, too_long)
+    listed = pa.LargeListArray.from_arrays(places[1], places[0]) if positions else None
+    numbers, frequency = pool.map(np.ascontiguousarray, written.T)
+    return Postings(pa.table(table), numbers, frequency, listed, np.concatenate(lengths), too_long)
 
 
-def _terms(words: pa.Array, terms: Terms) -> tuple[pa.Array, Int32s]:
-    """Return the terms, ascending by their bytes, and for each distinct word the place of its term, the last for none.
+def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:
+    """Return the bytes of texts and their offsets, both read-only, as `whitewater.text.token_kernels` has them."""
+    array = pc.fill_null(texts.cast(pa.large_string()), "").combine_chunks()
+    array.validate(full=True)
+    _, offsets, data = array.buffers()
+    ends = np.frombuffer(offsets or bytes(8), np.int64)[array.offset : array.offset + len(array) + 1]
+    # Numba compiles a kernel anew for arrays that may be written to.
+    return np.frombuffer(data or b"\0", np.uint8), ends
 
-    Text is ascending by code points, as it is by bytes of UTF-8.
+
+def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.Array, list[Int32s]]:
+    """Return the terms, ascending by their bytes, and for each block the term of each word, -1 for none.
+
+    A mapping has one entry more than the dictionary, -1, which is the one of words that are too long.
     """
-    of_words = [terms.of(word) if word else None for word in words.to_pylist()]
-    ordered = sorted({term for term in of_words if term is not None})
-    places: dict[str | None, int] = {None: len(ordered)} | {term: place for place, term in enumerate(ordered)}
-    return pa.array(ordered, pa.large_string()), np.fromiter(map(places.__getitem__, of_words), np.int32, len(of_words))
+    together = pa.chunked_array(dictionaries, pa.large_string()).combine_chunks().dictionary_encode()
+    words = together.dictionary
+    if terms.are_words:
+        stopped = pc.is_in(words, value_set=pa.array(sorted(terms.stop_words), words.type))
+        of_words = pc.if_else(stopped, pa.scalar(None, words.type), words).dictionary_encode()
+    else:
+        of_words = pa.array([terms.of(word) for word in words.to_pylist()], words.type).dictionary_encode()
+    order = pc.array_sort_indices(of_words.dictionary)
+    places = np.empty(len(order) + 1, np.int32)
+    places[order.to_numpy()] = np.arange(len(order), dtype=np.int32)
+    places[-1] = -1
+    of_words_places = places[pc.fill_null(of_words.indices, -1).to_numpy()]
+    mapped = of_words_places[together.indices.to_numpy()]
+    cuts = np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1]
+    return of_words.dictionary.take(order), [np.append(part, np.int32(-1)) for part in np.split(mapped, cuts)]
+
+
+def _as_terms(blocks: Sequence[Block], mappings: Sequence[Int32s], pool: ThreadPoolExecutor) -> tuple[Int32s, int]:
+    """Return the term of each word of all blocks, one after another, and the number of words that are too long."""
+    stops = np.cumsum([len(block.tokens) for block in blocks])
+    tokens = np.empty(stops[-1], np.int32)
+
+    def fill(block: Block, mapping: Int32s, stop: int) -> int:
+        mapping.take(block.tokens, out=tokens[stop - len(block.tokens) : stop], mode="wrap")
+        return int(np.count_nonzero(block.tokens < 0))
+
+    return tokens, sum(pool.map(fill, blocks, mappings, stops.tolist()))
+
+
+def _places(counted: Int64s) -> Int64s:
+    """Return where those of each group and term go, (groups, terms), by term, then group."""
+    by_term = counted.T
+    places: Int64s = (np.cumsum(by_term).reshape(by_term.shape) - by_term).T
+    return places

@@ -14,7 +14,7 @@ module `unicodedata`, which an index records. M. F. Porter, "Snowball: a languag
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -91,13 +91,15 @@ class Terms:
     """What an index makes of words; each distinct word is stemmed once."""
 
     def __init__(self, settings: Index) -> None:
-        self._stop_words = _STOP_WORDS[settings.stop_words]
-        self._stem: Callable[[str], str] = str
-        if settings.stemmer != "none":
+        self.stop_words = _STOP_WORDS[settings.stop_words]
+        self.are_words = settings.stemmer == "none"  # a word and its term are the same
+        if not self.are_words:
             import snowballstemmer
 
             self._stem = cache(snowballstemmer.stemmer(settings.stemmer).stemWord)
 
     def of(self, word: str) -> str | None:
         """Return the term of a word in lower case, or None for a stop word."""
-        return None if word in self._stop_words else self._stem(word) or word
+        if word in self.stop_words:
+            return None
+        return word if self.are_words else self._stem(word) or word

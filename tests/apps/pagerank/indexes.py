@@ -65,19 +65,19 @@ def write_ranks(path: Path, pages: Sequence[Page], *, others: int = 0) -> Path:
     return path
 
 
-def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings: Index) -> Postings:
+def build_postings(titles: pa.ChunkedArray, texts: pa.ChunkedArray, *, settings: Index, threads: int) -> Postings:
     """Build the inverted index of columns of text; a document's number is its row."""
     both = zip(titles.to_pylist(), texts.to_pylist(), strict=True)
     sizes = [len(title or "") + len(text or "") for title, text in both]
     blocks = [slice(start, stop) for start, stop in cut(sizes, postings_module.BLOCK_BYTES)]
     tokenized = [tokenize_block(titles[rows], texts[rows]) for rows in blocks]
-    return merge(tokenized, settings=settings)
+    return merge(tokenized, settings=settings, threads=threads)
 
 
 def make_index(path: Path, pages: Sequence[Page], *, vertices: int | None = None, **settings: Any) -> IndexFolder:
     """Make an index without the step's workers."""
     table, chosen = table_of(pages), Index(**settings)
-    postings = build_postings(table["title"], table["text"], settings=chosen)
+    postings = build_postings(table["title"], table["text"], settings=chosen, threads=1)
     documents = write_documents(path.with_name(f"{path.name}-documents"), pages)
     ranks = np.array([page.rank for page in pages])
     index_folder.write_documents(path, DOCUMENTS.parts(documents), lengths=postings.lengths, ranks=ranks)

@@ -82,9 +82,9 @@ class OracleTerms(Terms):
 
 
 @settings(max_examples=150, deadline=None)
-@given(collections(), st.integers(1, 4), st.tuples(st.booleans(), st.booleans()), st.integers(1, 60))
+@given(collections(), st.integers(1, 4), st.tuples(st.booleans(), st.booleans()), st.integers(1, 3), st.integers(1, 60))
 def test_postings_are_those_counted_word_by_word(
-    pages: list[Page], weight: int, changes: tuple[bool, bool], block_bytes: int
+    pages: list[Page], weight: int, changes: tuple[bool, bool], threads: int, block_bytes: int
 ) -> None:
     stop_words, stemmed = changes
     oracle = Oracle(pages, len(pages), stop_words=stop_words, title_weight=weight, stem=STEMS if stemmed else {})
@@ -93,7 +93,7 @@ def test_postings_are_those_counted_word_by_word(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postings_module, "BLOCK_BYTES", block_bytes)
         patch.setattr(postings_module, "Terms", lambda _: OracleTerms(oracle) if stemmed else Terms(chosen))
-        made = build_postings(table["title"], table["text"], settings=chosen)
+        made = build_postings(table["title"], table["text"], settings=chosen, threads=threads)
     assert as_lists(made) == oracle.postings()
     assert made.lengths.tolist() == oracle.lengths
 
@@ -111,7 +111,7 @@ def test_words_of_one_stem_are_one_term_and_each_distinct_word_is_stemmed_once(m
     monkeypatch.setattr(snowballstemmer, "stemmer", lambda _: Counting())
     monkeypatch.setattr(postings_module, "BLOCK_BYTES", 10)
     texts = pa.chunked_array([["running runs", "a run", "RUNNING rivers"]])
-    made = build_postings(texts, texts, settings=Index(stemmer="english", title_weight=2))
+    made = build_postings(texts, texts, settings=Index(stemmer="english", title_weight=2), threads=2)
     assert as_lists(made) == {"run": [(0, 6, []), (1, 3, []), (2, 3, [])], "river": [(2, 3, [])]}
     assert sorted(asked) == ["rivers", "run", "running", "runs"]
 
@@ -229,8 +229,8 @@ def test_documents_that_do_not_fit_into_memory_are_refused_before_they_are_read(
 def test_a_frequency_beyond_32_bits_is_refused() -> None:
     texts = pa.chunked_array([["two words"]])
     with pytest.raises(InputError, match="title_weight"):
-        build_postings(texts, texts, settings=Index(title_weight=2**30))
-    made = build_postings(texts, texts, settings=Index(title_weight=2**30 - 2))
+        build_postings(texts, texts, settings=Index(title_weight=2**30), threads=1)
+    made = build_postings(texts, texts, settings=Index(title_weight=2**30 - 2), threads=1)
     assert made.frequencies.tolist() == [2**30 - 1, 2**30 - 1]
 
 

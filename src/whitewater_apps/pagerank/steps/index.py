@@ -40,7 +40,7 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
     tasks = [groups[start:stop] for start, stop in cut(sizes, BLOCK_BYTES)]
     with run.workers() as workers:
         blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
-    postings = merge(blocks, settings=run.settings)
+    postings = merge(blocks, settings=run.settings, threads=run.threads)
     with ThreadPoolExecutor(run.threads) as pool:
         writing = [
             pool.submit(write_documents, index, groups, lengths=postings.lengths, ranks=ranks),
