@@ -109,13 +109,13 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
 @kernel
 def spread(values: Array, present: Array, count: int, null: int) -> None:
     """Move the last ``count`` values to the rows that have one, in order; the other rows get ``null``."""
-    source = len(values) - count
+    source, last = uint64(len(values) - count), uint64(len(values) - 1)
     for row in range(len(values)):
-        if present[row]:
-            values[row] = values[source]
-            source += 1
-        else:
-            values[row] = null
+        # No branch, which a core would guess wrong at every other null.
+        there = uint64(present[row])
+        mask = uint64(0) - there
+        values[row] = (uint64(values[min(source, last)]) & mask) | (uint64(null) & ~mask)
+        source += there
 
 
 @kernel
@@ -178,6 +178,8 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
     An index is cut from the eight bytes that it begins in; their loads become one instruction. Groups of eight indices
     take whole bytes. The last ones are read byte by byte, because eight bytes might reach beyond the data.
     """
+    if width == 1:
+        return _unpack_bits(data, start, table, run)
     mask, end = uint64((1 << width) - 1), uint64(len(table) - 1)
     largest = uint64(0)
     groups = max(0, min(len(run) // 8, (len(data) - start - 8) // max(width, 1)))
@@ -195,6 +197,23 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
         largest = max(largest, index)
         run[place] = table[min(index, end)]
     return int64(largest)
+
+
+@part
+def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
+    """Look up packed indices of one bit, which definition levels are as well: a choice, which runs on vectors."""
+    low, high = table[0], table[min(1, len(table) - 1)]
+    some = 0
+    for group in range(len(run) // 8):
+        byte = int64(data[start + group])
+        some |= byte
+        for place in range(8):
+            run[8 * group + place] = high if (byte >> place) & 1 else low
+    for place in range(len(run) // 8 * 8, len(run)):
+        bit = (int64(data[start + (place >> 3)]) >> (place & 7)) & 1
+        some |= bit
+        run[place] = high if bit else low
+    return int64(some != 0)
 
 
 @part
@@ -217,7 +236,15 @@ def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
         position += 4
         if size > len(data) - position:
             return False
-        text[written : written + size] = data[position : position + size]
+        end = written + size
+        # Eight bytes at once, some of them too many, as long as both arrays have them.
+        if size <= 64 and position + 64 <= len(data):
+            for first in range(0, size, 8):
+                word = eight_bytes(data, uint64(position + first))
+                for byte in range(8):
+                    text[uint64(written + first + byte)] = word >> uint64(8 * byte)
+        else:
+            text[written:end] = data[position : position + size]
         written += size
         position += size
         offsets[index + 1] = written
