@@ -33,7 +33,7 @@ from whitewater.features.frames import (
     table_of,
 )
 from whitewater.features.operator import Fitted, Statistic
-from whitewater.features.operators.by_category import CategoryStatistic, GroupStatistic
+from whitewater.features.operators.by_category import CategoryStatistic
 from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import FitState, Lesson
 
@@ -145,7 +145,7 @@ def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[
 
 def _first(statistic: Statistic) -> Statistic:
     """Return what is learned before a statistic whose target has floats, and other statistics as they are."""
-    if isinstance(statistic, GroupStatistic) and statistic.exponent is None:
+    if isinstance(statistic, CategoryStatistic) and statistic.exponent is None:
         return _LargestTarget(statistic.name, statistic.operator.target_columns, statistic)
     return statistic
 
@@ -193,14 +193,14 @@ def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
 class _LargestTarget(Statistic):
     """Learns the power of 2 by which the floats of a target are scaled to integers, and goes on with a statistic."""
 
-    following: GroupStatistic
+    following: CategoryStatistic
 
     def observe(self, blocks: Iterator[Block], mode: Mode) -> float:
         xp, (block,) = mode.device.xp, blocks
         sizes = xp.abs(as_floats(block[self.columns[0]], xp))
         return float(xp.where(xp.isnan(sizes), 0.0, sizes).max()) if len(sizes) else 0.0
 
-    def combine(self, summaries: Iterable[float], mode: Mode) -> GroupStatistic:
+    def combine(self, summaries: Iterable[float], mode: Mode) -> CategoryStatistic:
         largest = max(summaries)
         if math.isinf(largest):
             raise InputError(f"the column {self.columns[0]!r} has infinite values. Clip it before, or leave it out.")

@@ -21,7 +21,7 @@ from whitewater.features import transform as transforming
 from whitewater.features.columns import groups
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import FeatureFolder, open_features
-from whitewater.features.operators.by_category import GroupStatistic
+from whitewater.features.operators import by_category
 from whitewater.features.workflow import Workflow
 from whitewater.step import Output, Run
 from whitewater_apps.recsys import cli
@@ -91,8 +91,8 @@ def test_engines_give_the_same_bytes(
     found = []
     for engine in ("local", "dask"):
         if engine == "dask":  # which does without kernels
-            monkeypatch.setattr(GroupStatistic, "observe", None, raising=False)
-            monkeypatch.setattr(groups, "categories_of", None)
+            for module in (by_category, groups):
+                monkeypatch.setattr(module, "categories_of", None)
         out = fitted(log, tmp_path / engine, *GROUPS, *past, engine=engine, cluster=cluster)
         made(log, out, engine=engine, cluster=cluster)
         found.append({each.relative_to(out): each.read_bytes() for each in out.rglob("*") if each.is_file()})

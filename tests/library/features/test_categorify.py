@@ -311,7 +311,7 @@ def test_options_that_contradict_each_other_are_refused(values: dict[str, int], 
         (("A_B", ("A", "B")), True, "A_B is there more than once.*rename one"),
         ((("A", "I"),), False, "some are text and some integers"),
         (("F",), False, "column F is of type double.*Bucketize"),
-        ((("A", "L"),), True, "cannot combine lists, and L has some"),
+        ((("A", "L"),), True, "column L has lists, but Categorify takes one category of each row"),
     ],
 )
 def test_columns_that_cannot_be_encoded_are_named(inputs: Inputs, combo: bool, told: str) -> None:

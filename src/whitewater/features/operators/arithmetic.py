@@ -29,7 +29,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
-from whitewater.features.operators.by_column import ByNumber, OnFloats, dtype_holding, plain_number, type_holding
+from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widened
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
@@ -76,9 +76,9 @@ class Clip(ByNumber):
         return replace(field, type=type_holding(field.type, *self._bounds))
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        dtype = dtype_holding(column, *self._bounds)
-        low, high = (None if each is None else dtype.type(each) for each in (self.min_value, self.max_value))
-        return Numbers(device.xp.clip(column.values.astype(dtype, copy=False), low, high), column.valid)
+        values = widened(column.values, *self._bounds)
+        low, high = (None if each is None else values.dtype.type(each) for each in (self.min_value, self.max_value))
+        return Numbers(device.xp.clip(values, low, high), column.valid)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         low = -math.inf if self.min_value is None else plain_number(self.min_value)

@@ -19,12 +19,13 @@ from whitewater.engines.device import Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.columns.categories import (
     CategoryCounter,
+    as_categories,
     as_floats,
     category_type,
     count_codes,
     hash_values,
 )
-from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.column import Categories, Lists, Numbers
 from whitewater.features.columns.groups import (
     NULL_GROUP,
     CategoryNumbers,
@@ -59,68 +60,185 @@ _GROUP_BITS = 32
 HOST = Device()
 
 
-class ByCategory(Operator):
-    """A number that depends on the category of a row, for each input column or combination."""
+class LearnsCategories(Operator):
+    """Columns that depend on sums of rows by category, which `CategoryStatistic` learns of columns and combinations."""
 
     takes_combinations: ClassVar[bool] = True
-    output_type: ClassVar[pa.DataType]
-    # Made of the operator, a column or combination, the types of its columns, and the table of all of the data
-    learned: ClassVar[type[LearnedByCategory]]
-
-    @abstractmethod
-    def output_name(self, name: str) -> str:
-        """Return the name of the output column for a column or combination."""
-
-    @property
-    @abstractmethod
-    def table_columns(self) -> Mapping[str, Sequence[str]]:
-        """The columns of its table of categories with the `ROWS`, `SUMS` and `NULLS`: one of each, or one per slot."""
-
-    def table(self, sums: Sums) -> pa.Table:
-        """Return the sums of all of the data as a table of categories."""
-        groups, slots = sums.pairs()
-        columns: dict[str, npt.NDArray[Any]] = {}
-        for name, names in self.table_columns.items():
-            numbers = np.zeros((len(names), sums.categories.size + 1), DTYPES[name])
-            np.add.at(numbers, (slots % len(names), groups), sums.totals[name][: len(groups)])
-            columns |= zip(names, numbers, strict=True)
-        return table_of_groups(sums.categories.values(), columns)
-
-    def slots(self, block: Block, device: Device) -> Array | None:
-        """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
-        return None
+    # The name of an output, to be formatted with that of the input, ``column``, and the parameters
+    output_name: ClassVar[str]
 
     @property
     def target_columns(self) -> tuple[str, ...]:
         """The column of the data whose mean is computed, if there is one."""
         return ()
 
-    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        number_fields(self, self.target_columns, fields)
-        for entry in inputs:
-            self._kinds(entry, fields)
-        return [Field(self.output_name(name_of(entry)), self.output_type, (TAG,)) for entry in inputs]
+    def slots(self, block: Block, device: Device) -> Array | None:
+        """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
+        return None
 
-    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[GroupStatistic]:
+    def groups(self, inputs: Inputs) -> dict[str, Inputs]:
+        """Return the columns or combinations whose rows are summed together, by the name of their statistic."""
+        return {name_of(each): (each,) for each in inputs}
+
+    def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
+        """Return the types of the categories of the columns of a group; raises ConfigError if one has none."""
+        return category_types(self, columns_of_all(sources), fields)
+
+    def given(self, name: str, types: Sequence[pa.DataType]) -> pa.Array | None:
+        """Return the only categories that count in a group of columns of these types, if not all do."""
+        return None
+
+    @abstractmethod
+    def learn(self, statistic: CategoryStatistic, sums: Sums) -> Fitted:
+        """Return what a statistic learned, given the sums of all of the data.
+
+        It has the functions ``column(of, block, mode)`` and ``of_row(of)``, for `transform` and `row`.
+        """
+
+    @abstractmethod
+    def refuse(self, statistic: CategoryStatistic, sums: Sums, mode: Mode) -> None:
+        """Raise ResourceError for sums that have outgrown ``mode.memory``, unless there is room for them."""
+
+    def output_of(self, of: Input) -> str:
+        """Return the name of the output for a column or combination."""
+        return self.output_name.format(column=name_of(of), **dict(self))
+
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
         others = self.dependencies(fitting=True, training=False)
         is_scaled = any(pa.types.is_floating(fields[target].type) for target in self.target_columns)
-        return [
-            GroupStatistic(
-                name_of(entry), tuple(dict.fromkeys((*columns_of(entry), *others))),
-                entry, self._kinds(entry, fields), self, None if is_scaled else 0,
-            )
-            for entry in inputs
-        ]  # fmt: skip
+        statistics = []
+        for name, sources in self.groups(inputs).items():
+            columns, types = dict.fromkeys((*columns_of_all(sources), *others)), self.category_types(sources, fields)
+            given, exponent = self.given(name, types), None if is_scaled else 0
+            statistics.append(CategoryStatistic(name, tuple(columns), self, sources, types, given, exponent))
+        return statistics
 
-    def _kinds(self, entry: Input, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
-        """Return the types of the categories of columns, string or int64; raises ConfigError if one has none."""
-        for name in columns_of(entry):
-            if pa.types.is_list(fields[name].type):
-                raise ConfigError(
-                    f"{type(self).__name__} groups rows by the column {name!r}, which is one of lists: a row would be "
-                    "in several groups. Give it another column."
+    def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
+        # A file of given categories is not needed once they are learned.
+        return list(self.groups(inputs))
+
+    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Any], mode: Mode) -> Block:
+        groups = self.groups(inputs).items()
+        return {self.output_of(of): fitted[name].column(of, block, mode) for name, sources in groups for of in sources}
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Any]) -> RowFunction:
+        groups = self.groups(inputs).items()
+        functions = [(self.output_of(of), fitted[name].of_row(of)) for name, sources in groups for of in sources]
+        return lambda row: {name: function(row) for name, function in functions}
+
+
+def columns_of_all(sources: Inputs) -> tuple[str, ...]:
+    """Return the columns of columns and combinations."""
+    return tuple(name for of in sources for name in columns_of(of))
+
+
+def category_types(operator: Operator, columns: Sequence[str], fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
+    """Return the types of the categories, string or int64, of columns that an operator takes one of for each row.
+
+    Raises ConfigError if a column has lists, or values that are no categories.
+    """
+    for name in columns:
+        if pa.types.is_list(fields[name].type):
+            raise ConfigError(
+                f"column {name} has lists, but {type(operator).__name__} takes one category of each row. Leave it out, "
+                "or give another column."
+            )
+    return tuple(category_type(fields[name]) for name in columns)
+
+
+class LearnedByCategory(Fitted):
+    """What was learned for one column or combination.
+
+    ``totals`` maps names to sums (groups + 1, slots); the last group is that of unseen categories.
+    """
+
+    def __init__(self, operator: Any, of: Input, types: Sequence[pa.DataType], table: pa.Table) -> None:
+        self.operator, self._of, self._types, self.table = operator, of, types, table
+        values = one_array(table[CATEGORY])
+        if values.null_count != 1 or values[0].is_valid:
+            raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
+        self.groups = CategoryNumbers.of_groups(values.slice(1))
+        self.totals: dict[str, npt.NDArray[Any]] = {
+            name: np.column_stack([np.append(to_numpy(table[slot]).astype(DTYPES[name]), 0) for slot in slots])
+            for name, slots in operator.table_columns.items()
+        }
+
+    def facts(self) -> dict[str, Any]:
+        kinds = [str(type_) for type_ in self._types]
+        return {"of": list(columns_of(self._of)), "kinds": kinds, "categories": len(self.groups.values)}
+
+    def tables(self) -> dict[str, pa.Table]:
+        return {TABLE: self.table}
+
+    @property
+    def serving(self) -> npt.NDArray[Any]:
+        """The number of each group in serving, (groups + 1,), where it depends on the group alone: that of its rows."""
+        return self.totals[ROWS].ravel()
+
+    def column(self, of: Input, block: Block, mode: Mode) -> Numbers:
+        """Return the numbers of the rows of a block, on the device."""
+        return Numbers(self.numbers(self.groups.of_block(of, block, mode), block, mode))
+
+    def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
+        """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
+        return take_numbers(self.serving, groups, mode.device)
+
+    def of_row(self, of: Input) -> Callable[[Row], Value]:
+        """Return a function that computes the number of one row in serving."""
+        group_of, numbers = self.groups.of_row(of), self.serving
+        return lambda row: numbers[group_of(row)].item()
+
+
+class ByCategory(LearnsCategories):
+    """A number that depends on the category of a row, for each input column or combination."""
+
+    # Made of the operator, a column or combination, the types of its columns, and the table of all of the data
+    learned: ClassVar[type[LearnedByCategory]] = LearnedByCategory
+
+    @property
+    def table_columns(self) -> Mapping[str, Sequence[str]]:
+        """The columns of its table of categories with the `ROWS`, `SUMS` and `NULLS`: one of each, or one per slot."""
+        return {ROWS: (ROWS,)}
+
+    def table(self, sums: Sums) -> pa.Table:
+        """Return the sums of all of the data as a table of groups, null first; integers of 32 bits where all fit."""
+        groups, slots = sums.pairs()
+        values = sums.categories.values()
+        columns: dict[str, Any] = {CATEGORY: pa.concat_arrays([pa.nulls(1, values.type), values])}
+        for name, names in self.table_columns.items():
+            numbers = np.zeros((len(names), sums.size), DTYPES[name])
+            if name in sums.totals:
+                np.add.at(numbers, (slots % len(names), groups), sums.totals[name][: len(groups)])
+            columns |= {each: to_arrow(_narrowed(row)) for each, row in zip(names, numbers, strict=True)}
+        return pa.table(columns)
+
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        number_fields(self, self.target_columns, fields)
+        self.category_types(inputs, fields)
+        type_ = pa.float32() if self.target_columns else pa.int64()  # means, or counts
+        return [Field(self.output_of(entry), type_, (TAG,)) for entry in inputs]
+
+    def learn(self, statistic: CategoryStatistic, sums: Sums) -> LearnedByCategory:
+        for target in self.target_columns:
+            if not sums.totals[ROWS].any():
+                raise InputError(
+                    f"{type(self).__name__}: the target {target!r} is null in all rows fitted on. Give another."
                 )
-        return tuple(category_type(fields[name]) for name in columns_of(entry))
+            if not np.isfinite(sums.totals[SUMS].sum()):
+                raise InputError(
+                    f"{type(self).__name__}: the target {target!r} has infinite values. Clip it, or give another."
+                )
+        # By the hashes of the categories, null first: the same for any order of the rows.
+        order = np.append(0, 1 + np.argsort(hash_values(sums.categories.values(), 0)))
+        return self.learned(self, statistic.sources[0], statistic.types, self.table(sums).take(to_arrow(order)))
+
+    def refuse(self, statistic: CategoryStatistic, sums: Sums, mode: Mode) -> None:
+        raise ResourceError(
+            f"{statistic.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for {sums.size:,} or "
+            f"more categories, but only {mode.memory / 1e6:,.1f} MB are available for it. Give it more memory "
+            "(recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or the buckets of a HashBucket "
+            "instead of the categories."
+        )
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
         of = tuple(facts["of"]) if len(facts["of"]) > 1 else facts["of"][0]
@@ -128,50 +246,59 @@ class ByCategory(Operator):
             raise IntegrityError(f"{type(self).__name__}: {name_of(of)} is not one of its inputs. Fit again.")
         return self.learned(self, of, tuple(map(type_from_name, facts["kinds"])), tables[TABLE])
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
-        outputs = {}
-        for entry in inputs:
-            learned = cast("LearnedByCategory", fitted[name_of(entry)])
-            groups = learned.groups.of_block(entry, block, mode)
-            outputs[self.output_name(name_of(entry))] = Numbers(learned.numbers(groups, block, mode))
-        return outputs
-
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = [
-            (self.output_name(name), cast("LearnedByCategory", fitted[name]).number_of_row())
-            for name in map(name_of, inputs)
-        ]
-        return lambda row: {name: function(row) for name, function in functions}
-
 
 class Sums:
     """Sums of rows by category and slot, to which rows, or the sums of other spans of the data, can be added.
 
-    Category *i* is group *i* + 1, and null is group 0. ``totals`` maps names to arrays, with room for more, whose
-    entries are those of `pairs`.
+    Category *i* is group *i* + 1, and null is group 0. If the categories are ``given``, all others are one group more,
+    the last. ``totals`` maps names to arrays, with room for more, whose entries are those of `pairs`.
     """
 
-    def __init__(self, type_: pa.DataType, names: Sequence[str]) -> None:
+    def __init__(self, type_: pa.DataType, names: Iterable[str], given: pa.Array | None = None) -> None:
         self.categories = CategoryCounter(type_)
+        self.is_given = given is not None
+        if given is not None:
+            self.categories.add(given)
         self.totals = {name: np.zeros(1, DTYPES[name]) for name in names}
         self._slots, self._pairs = CategoryCounter(pa.int64()), CategoryCounter(pa.int64())
 
-    def groups_of(self, dictionary: pa.Array) -> Integers:
-        """Return the groups of the entries of a dictionary, new or not, and last that of null, which code -1 takes."""
-        return np.append(self.categories.add(dictionary) + 1, NULL_GROUP)
+    @property
+    def size(self) -> int:
+        """How many groups there are."""
+        return 1 + self.categories.size + self.is_given
 
     def add_rows(self, categories: Categories, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add numbers, by name, of rows of some categories and slots."""
+        """Add numbers, by name, of rows of some categories and slots; without numbers, rows are counted."""
+        dictionary, rows = categories.dictionary, count_codes(categories.codes, len(categories.dictionary))
         # A dictionary may have values that no row has. The code of null, -1, takes the last group.
-        there = np.flatnonzero(count_codes(categories.codes, len(categories.dictionary)))
-        groups = np.full(len(categories.dictionary) + 1, NULL_GROUP)
-        groups[there] = self.categories.add(categories.dictionary.take(to_arrow(there))) + 1
-        self.add(groups[categories.codes], slots, numbers)
+        there = np.flatnonzero(rows)
+        values = dictionary if len(there) == len(dictionary) else dictionary.take(to_arrow(there))
+        groups = np.full(len(dictionary) + 1, NULL_GROUP)
+        groups[there] = self._groups_of(values)
+        if slots is None and not numbers:
+            self._add(groups, None, {ROWS: np.append(rows, len(categories) - rows.sum())})
+        else:
+            self._add(groups[categories.codes], slots, numbers or {ROWS: np.ones(len(categories), np.int64)})
 
-    def add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+    def merge(self, other: Sums) -> None:
+        """Add the sums of another span."""
+        groups, slots = other.pairs()
+        numbers = {name: total[: len(groups)] for name, total in other.totals.items()}
+        if not self.is_given:
+            # The other's groups are its categories from 1 on, and null is the last here.
+            groups = np.append(self._groups_of(other.categories.values()), NULL_GROUP)[groups - 1]
+        self._add(groups, slots if other._pairs.size else None, numbers)
+
+    def _groups_of(self, values: pa.Array) -> Integers:
+        if not self.is_given:
+            return self.categories.add(values) + 1
+        numbers = self.categories.look_up(values)
+        return np.where(numbers < 0, self.categories.size, numbers) + 1
+
+    def _add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
         if slots is None:
-            places, size = groups, self.categories.size + 1
+            places, size = groups, self.size
         else:
             # Neither groups nor slots are too many for their numbers to fit half of an integer.
             pairs = (self._slots.add(to_arrow(slots.astype(np.int64))) << _GROUP_BITS) | groups
@@ -186,17 +313,9 @@ class Sums:
     def pairs(self) -> tuple[Integers, Integers]:
         """Return the group and the slot, 0 if there are none, of each entry of the totals."""
         if not self._pairs.size:
-            return np.arange(self.categories.size + 1), np.zeros(self.categories.size + 1, np.int64)
+            return np.arange(self.size), np.zeros(self.size, np.int64)
         pairs = to_numpy(self._pairs.values())
         return pairs & ((1 << _GROUP_BITS) - 1), to_numpy(self._slots.values())[pairs >> _GROUP_BITS]
-
-    def merge(self, other: Sums) -> None:
-        """Add the sums of another span."""
-        groups, slots = other.pairs()
-        numbers = {name: total[: len(groups)] for name, total in other.totals.items()}
-        # The other's groups are its categories from 1 on, and null is the last here.
-        own = self.groups_of(other.categories.values())[groups - 1]
-        self.add(own, slots if other._pairs.size else None, numbers)
 
     @property
     def nbytes(self) -> int:
@@ -205,40 +324,32 @@ class Sums:
         return counters + sum(total.nbytes for total in self.totals.values())
 
 
+@dataclass(frozen=True)
 class CategoryStatistic(Statistic):
-    """A statistic of categories, computed from their sums in the spans of the data.
+    """The sums of rows by the categories of ``sources``: several columns, whose rows are all summed, or one of these.
 
-    The engine ``dask`` sums `cells` by keys instead: integers, so that no order or partition of the rows changes them.
+    ``types`` are the types of their columns' categories, string or int64; if categories are ``given``, all others are
+    one. The engine ``dask`` sums `cells` by keys: integers, so that no order or partition of the rows changes them.
     """
 
-    @abstractmethod
-    def sums(self) -> Sums:
-        """Return empty sums."""
+    operator: LearnsCategories
+    sources: tuple[Input, ...]
+    types: tuple[pa.DataType, ...]
+    given: pa.Array | None = None
+    # The power of 2 by which a target is multiplied to be summed as `halves`; None while it is not known
+    exponent: int | None = 0
 
-    @abstractmethod
-    def add(self, sums: Sums, block: Block) -> None:
-        """Add the rows of a block to sums."""
-
-    @abstractmethod
-    def cells(self, block: Block, device: Device) -> Frame:
-        """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
-
-    @abstractmethod
-    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
-        """Add the sums by key of `cells` to sums."""
-
-    @abstractmethod
-    def finish(self, sums: Sums) -> Fitted:
-        """Return the result, given the sums of all of the data."""
-
-    @abstractmethod
-    def refuse(self, sums: Sums, mode: Mode) -> None:
-        """Raise ResourceError for sums that have outgrown ``mode.memory``, unless there is room for them."""
+    @property
+    def type(self) -> pa.DataType:
+        """The type of the categories: string, int64, or binary for combinations."""
+        return self.types[0] if isinstance(self.sources[0], str) else pa.binary()
 
     def observe(self, blocks: Iterator[Block], mode: Mode) -> Sums:
-        sums = self.sums()
+        sums = self._empty()
         for block in blocks:
-            self.add(sums, block)
+            slots, numbers = self.operator.slots(block, HOST), self._numbers(block, HOST)
+            for of in self.sources:
+                sums.add_rows(_categories(block, of), slots, numbers)
         return sums
 
     def combine(self, summaries: Iterable[Sums], mode: Mode) -> Fitted:
@@ -249,111 +360,48 @@ class CategoryStatistic(Statistic):
             else:
                 total.merge(sums)
             if total.nbytes > mode.memory:
-                self.refuse(total, mode)
-        return self.finish(cast("Sums", total))
+                self.operator.refuse(self, total, mode)
+        return self.operator.learn(self, cast("Sums", total))
+
+    def cells(self, block: Block, device: Device) -> Frame:
+        """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
+        keys = keys_of(block, columns_of_all(self.sources), device)
+        if len(self.sources) > 1:
+            values = keys.melt(value_vars=list(keys.columns), value_name="value")[["value"]]
+            keys = values.rename(columns={"value": "key_0"})
+        slots, numbers = self.operator.slots(block, device), self._numbers(block, device) or {ROWS: 1}
+        if SUMS in numbers:
+            numbers["first"], numbers["second"] = halves(numbers.pop(SUMS), self.exponent or 0, device)
+        return keys.assign(**({} if slots is None else {"key_slot": slots}), **numbers)
 
     def learn(self, cells: pa.Table) -> Fitted:
         """Return the result, given the sums of all rows by their keys, in any order."""
-        sums = self.sums()
-        self.add_cells(sums, cells)
-        return self.finish(sums)
-
-
-@dataclass(frozen=True)
-class GroupStatistic(CategoryStatistic):
-    """The statistic of an operator for a column or combination ``of`` columns of these kinds, string or int64."""
-
-    of: Input
-    kinds: tuple[pa.DataType, ...]
-    operator: ByCategory
-    # The power of 2 by which a target is multiplied to be summed as `halves`; None while it is not known
-    exponent: int | None
-
-    def sums(self) -> Sums:
-        type_ = self.kinds[0] if isinstance(self.of, str) else pa.binary()
-        return Sums(type_, (ROWS, NULLS, SUMS) if self.operator.target_columns else (ROWS, NULLS))
-
-    def add(self, sums: Sums, block: Block) -> None:
-        categories = categories_of(block, self.of)
-        numbers = {ROWS: np.ones(len(categories), np.int64)}
-        for target in self.operator.target_columns:
-            values = as_floats(block[target])
-            is_null = np.isnan(values)
-            numbers = {ROWS: ~is_null, NULLS: is_null, SUMS: np.where(is_null, 0.0, values)}
-        sums.add_rows(categories, self.operator.slots(block, HOST), numbers)
-
-    def cells(self, block: Block, device: Device) -> Frame:
-        keys, slots, xp = keys_of(block, columns_of(self.of), device), self.operator.slots(block, device), device.xp
-        columns: dict[str, Any] = {} if slots is None else {"key_slot": slots}
-        columns |= {ROWS: 1, NULLS: 0}
-        for target in self.operator.target_columns:
-            values = as_floats(block[target], xp)
-            is_null = xp.isnan(values)
-            columns |= {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
-            columns["first"], columns["second"] = halves(values, self.exponent or 0, device)
-        return keys.assign(**columns)
-
-    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
-        # The keys of the categories come first.
-        numbers = {name: to_numpy(cells[name]) for name in cells.column_names[len(self.kinds) :]}
+        keys = len(columns_of(self.sources[0]))
+        numbers = {name: to_numpy(cells[name]) for name in cells.column_names[keys:]}
         if self.operator.target_columns:
             numbers[SUMS] = sums_of_halves(numbers["first"], numbers["second"], self.exponent or 0)
-        sums.add_rows(categories_of_keys(cells, len(self.kinds)), numbers.get("key_slot"), numbers)
+        sums = self._empty()
+        sums.add_rows(categories_of_keys(cells, keys), numbers.get("key_slot"), numbers)
+        return self.operator.learn(self, sums)
 
-    def finish(self, sums: Sums) -> Fitted:
-        return self.operator.learned(self.operator, self.of, self.kinds, _in_order(self.operator.table(sums)))
+    def _empty(self) -> Sums:
+        return Sums(self.type, DTYPES if self.operator.target_columns else (ROWS,), self.given)
 
-    def refuse(self, sums: Sums, mode: Mode) -> None:
-        raise ResourceError(
-            f"{self.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for "
-            f"{sums.categories.size + 1:,} or more categories, but only {mode.memory / 1e6:,.1f} MB are available "
-            "for it. Give it more memory (recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or "
-            "the buckets of a HashBucket instead of the categories."
-        )
-
-
-class LearnedByCategory(Fitted):
-    """What was learned for one column or combination.
-
-    ``totals`` maps names to sums (groups + 1, slots); the last group is that of unseen categories.
-    """
-
-    def __init__(self, operator: Any, of: Input, kinds: Sequence[pa.DataType], table: pa.Table) -> None:
-        self.operator, self.of, self._kinds, self._table = operator, of, kinds, table
-        self.groups = CategoryNumbers.of_groups(read_categories(table))
-        self.totals: dict[str, npt.NDArray[Any]] = {
-            name: np.column_stack([np.append(to_numpy(table[slot]).astype(DTYPES[name]), 0) for slot in slots])
-            for name, slots in operator.table_columns.items()
-        }
-
-    def facts(self) -> dict[str, Any]:
-        kinds = [str(kind) for kind in self._kinds]
-        return {"of": list(columns_of(self.of)), "kinds": kinds, "categories": len(self.groups.values)}
-
-    def tables(self) -> dict[str, pa.Table]:
-        return {TABLE: self._table}
-
-    @property
-    def serving(self) -> npt.NDArray[Any]:
-        """The number of each group in serving, (groups + 1,), where it depends on the group alone."""
-        raise NotImplementedError
-
-    def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
-        """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
-        return take_numbers(self.serving, groups, mode.device)
-
-    def number_of_row(self) -> Callable[[Row], Value]:
-        """Return a function that computes the number of one row in serving."""
-        group_of, numbers = self.groups.of_row(self.of), self.serving
-        return lambda row: numbers[group_of(row)].item()
+    def _numbers(self, block: Block, device: Device) -> dict[str, Any]:
+        """Return what is summed of the rows, if they are not just counted."""
+        if not self.operator.target_columns:
+            return {}
+        (target,), xp = self.operator.target_columns, device.xp
+        values = as_floats(block[target], xp)
+        is_null = xp.isnan(values)
+        counts = {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
+        return {**counts, SUMS: xp.where(is_null, 0.0, values)}
 
 
-def refuse_target(operator: str, target: str, rows: Integers, sums: Floats) -> None:
-    """Raise InputError if the target is null in all rows, or infinite in one."""
-    if not rows.any():
-        raise InputError(f"{operator}: the target {target!r} is null in all rows fitted on. Give another.")
-    if not np.isfinite(sums).all():
-        raise InputError(f"{operator}: the target {target!r} has infinite values. Clip it, or give another.")
+def _categories(block: Block, of: Input) -> Categories:
+    """Return the categories of rows, or of the items of their lists."""
+    column = block[columns_of(of)[0]]
+    return as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
 
 
 def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
@@ -363,33 +411,13 @@ def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: 
     return means.astype(np.float32)
 
 
-def _in_order(table: pa.Table) -> pa.Table:
-    """Return a table of groups ordered by the hashes of their categories, null first: the same for any row order."""
-    values = read_categories(table)
-    return table.take(to_arrow(np.append(0, 1 + np.argsort(hash_values(values, 0)))))
-
-
 def take_numbers(numbers: Any, codes: Array, device: Device) -> Array:
     """Return the entries, at these codes on the device, of an array of numbers on the host."""
     entries: Array = device.xp.take(device.to_device(numbers), codes)
     return entries
 
 
-def table_of_groups(values: pa.Array, columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    """Return a table of groups, null first, and of columns of them; integers of 32 bits where they all fit."""
-    categories = pa.concat_arrays([pa.nulls(1, values.type), values])
-    return pa.table({CATEGORY: categories, **{name: to_arrow(_narrowed(each)) for name, each in columns.items()}})
-
-
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     limits = np.iinfo(np.int32)
     fits = numbers.dtype == np.int64 and np.all((numbers >= limits.min) & (numbers <= limits.max))
     return numbers.astype(np.int32) if fits else numbers
-
-
-def read_categories(table: pa.Table) -> pa.Array:
-    """Return the categories of groups 1 and following of a table of groups; raises IntegrityError if it is not one."""
-    values = one_array(table[CATEGORY])
-    if values.null_count != 1 or values[0].is_valid:
-        raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
-    return values.slice(1)

@@ -29,30 +29,27 @@ if TYPE_CHECKING:
 
 
 class ByColumn(Operator):
-    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value."""
+    """Turns each column into one, which by default has the same values."""
 
     def output_name(self, name: str) -> str:
         """Return the name of the output for a column."""
         return name
 
-    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        """Return the input columns; raises ConfigError if the operator cannot take one."""
-        return [fields[name] for name in column_names(inputs)]
-
     @abstractmethod
     def field(self, field: Field) -> Field:
         """Return the output for a column; its name is `output_name`."""
 
-    @abstractmethod
     def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
-        """Return the output for the rows of a column, of the kind that `input_fields` accepts."""
+        """Return the output for the rows of a column, of the kind that `output` accepts."""
+        made: Column = column
+        return made
 
-    @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
+        return lambda value: value
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        return [self.field(field) for field in self.input_fields(inputs, fields)]
+        return [self.field(fields[name]) for name in column_names(inputs)]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         return {
@@ -74,8 +71,8 @@ class ByColumn(Operator):
 class ByNumber(ByColumn):
     """Turns each number into a number; null stays null."""
 
-    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        return number_fields(self, inputs, fields)
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        return [self.field(field) for field in number_fields(self, inputs, fields)]
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         compute = self.number(name, fitted)
@@ -136,11 +133,11 @@ def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
     return type_ if fits else pa.float64()
 
 
-def dtype_holding(column: Numbers, *constants: float) -> np.dtype[Any]:
-    """Return the dtype of the type that `type_holding` returns."""
-    type_ = type_holding(pa.from_numpy_dtype(column.values.dtype), *constants)
-    dtype: np.dtype[Any] = np.dtype(type_.to_pandas_dtype())
-    return dtype
+def widened(values: Array, *constants: float) -> Array:
+    """Return the values of a column in the type that `type_holding` returns."""
+    type_ = type_holding(pa.from_numpy_dtype(values.dtype), *constants)
+    wide: Array = values.astype(type_.to_pandas_dtype(), copy=False)
+    return wide
 
 
 def plain_number(value: float) -> int | float:
@@ -148,22 +145,7 @@ def plain_number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-class _Unchanged(ByColumn):
-    """Returns its input values unchanged."""
-
-    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
-        return column
-
-    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        return lambda value: value
-
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        # Each group of features ends with one of these: no function is called for each of its columns.
-        names = [(self.output_name(name), name) for name in column_names(inputs)]
-        return lambda row: {made: row[name] for made, name in names}
-
-
-class AddMetadata(_Unchanged):
+class AddMetadata(ByColumn):
     """Adds tags and properties."""
 
     tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
@@ -173,7 +155,7 @@ class AddMetadata(_Unchanged):
         return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
 
 
-class _Tagging(_Unchanged):
+class _Tagging(ByColumn):
     """Adds the tags of a role."""
 
     added: ClassVar[tuple[str, ...]]
@@ -206,7 +188,7 @@ class TagAsItemFeatures(_Tagging):
     added = ("item",)
 
 
-class Rename(_Unchanged):
+class Rename(ByColumn):
     """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
 
     postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
@@ -221,14 +203,13 @@ class Rename(_Unchanged):
     def output_name(self, name: str) -> str:
         return self.name if self.name is not None else f"{name}{self.postfix}"
 
-    def input_fields(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        given = super().input_fields(inputs, fields)
-        if self.name is not None and len(given) != 1:
+    def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
+        if self.name is not None and len(inputs) != 1:
             raise ConfigError(
-                f"Rename(name={self.name!r}) takes one column, not {', '.join(each.name for each in given)}. Rename "
-                "each on its own, or give postfix."
+                f"Rename(name={self.name!r}) takes one column, not {', '.join(column_names(inputs))}. Rename each on "
+                "its own, or give postfix."
             )
-        return given
+        return super().output(inputs, fields)
 
     def field(self, field: Field) -> Field:
         return replace(field, name=self.output_name(field.name))
@@ -292,16 +273,13 @@ class ListSlice(ByColumn):
     def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
         if not isinstance(column, Lists):
             raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
-        lengths = column.offsets[1:] - column.offsets[:-1]
-        start, stop = self._bounds
-        first = _place(start, lengths)
-        last = lengths if stop is None else _place(stop, lengths)
+        lengths = np.diff(column.offsets)
+        first, last = (_places(bound, lengths) for bound in self._bounds)
         kept = np.maximum(last - first, 0)
         new = np.full(len(column), self._length, np.int64) if self.pad else kept
-        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(new)])
-        places = np.arange(int(offsets[-1]))
-        row = np.searchsorted(offsets[1:], places, side="right")
-        item = places - offsets[row]
+        offsets = np.append(0, np.cumsum(new))
+        row = np.repeat(np.arange(len(column)), new)
+        item = np.arange(offsets[-1]) - offsets[row]
         source = column.offsets[row] + first[row] + item
         if not (self.pad and isinstance(column.values, Numbers)):
             return Lists(offsets, take_rows(column.values, source))
@@ -310,9 +288,9 @@ class ListSlice(ByColumn):
         return Lists(offsets, take_rows(self._with_padding(column.values), source))
 
     def _with_padding(self, column: Numbers) -> Numbers:
-        dtype = dtype_holding(column, self.pad_value)
-        values = np.concatenate([column.values.astype(dtype, copy=False), np.full(1, dtype.type(self.pad_value))])
-        return Numbers(values, None if column.valid is None else np.concatenate([column.valid, np.ones(1, bool)]))
+        values = widened(column.values, self.pad_value)
+        padded = np.append(values, values.dtype.type(self.pad_value))
+        return Numbers(padded, None if column.valid is None else np.append(column.valid, True))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
         chosen = slice(*self._bounds)
@@ -325,7 +303,9 @@ class ListSlice(ByColumn):
         return cut
 
 
-def _place(bound: int, lengths: Array) -> Array:
+def _places(bound: int | None, lengths: Array) -> Array:
     """Return where a bound of a slice is in lists of these lengths."""
-    place: Array = np.maximum(lengths + bound, 0) if bound < 0 else np.minimum(lengths, bound)
-    return place
+    if bound is None:
+        return lengths
+    places: Array = np.clip(bound + lengths if bound < 0 else bound, 0, lengths)
+    return places

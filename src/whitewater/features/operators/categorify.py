@@ -1,21 +1,9 @@
-"""Categories as ids: by a vocabulary that is learned or given, or by their hashes.
-
-Ids by a vocabulary:
-
-=============================  ===============================================================
-id                             of
-=============================  ===============================================================
-0                              padding, for what fills lists up
-1                              null and NaN
-2 to ``first`` - 1             values out of the vocabulary: one id, or that of a hash bucket
-``first`` and following        the vocabulary, in its order
-=============================  ===============================================================
-"""
+"""Categories as ids: by a vocabulary that is learned or given, or by their hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
@@ -34,7 +22,6 @@ from whitewater.features.columns.categories import (
     TAG,
     as_categories,
     category_type,
-    count_codes,
     hash_value,
     id_field,
     id_type,
@@ -46,24 +33,24 @@ from whitewater.features.columns.categories import (
     with_cardinality,
 )
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
-from whitewater.features.columns.groups import (
-    NULL_GROUP,
-    SEED,
-    CategoryNumbers,
-    categories_of,
-    categories_of_keys,
-    columns_of,
-    keys_of,
-    name_of,
-)
+from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, columns_of, name_of
 from whitewater.features.operator import Fitted, Operator
-from whitewater.features.operators.by_category import NULLS, ROWS, CategoryStatistic, Integers, Sums
+from whitewater.features.operators.by_category import (
+    ROWS,
+    CategoryStatistic,
+    Integers,
+    LearnsCategories,
+    Sums,
+    category_types,
+    columns_of_all,
+)
 from whitewater.features.operators.by_column import ByColumn
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
-    from whitewater.features.frames import Frame, Text
+    from whitewater.features.columns.groups import Input
+    from whitewater.features.frames import Text
     from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 NULL, OUT_OF_VOCABULARY = 1, 2
@@ -74,11 +61,9 @@ _TABLE_BYTES = 40
 # Between the names of the columns of a cross
 SEPARATOR = "_X_"
 Given = str | tuple[str, ...] | tuple[int, ...]
-Sources = Mapping[str, str | tuple[str, ...]]
-"""By the name of an output, the column or combination whose ids it has."""
 
 
-class Categorify(Operator):
+class Categorify(LearnsCategories):
     """The id of a category, by how often it occurs.
 
     Ids are 0 for padding, which fills up lists; 1 for null and NaN; from 2 on for values out of the vocabulary; then
@@ -106,7 +91,7 @@ class Categorify(Operator):
     ({'city': 3}, {'city': 4}, {'city': 2}, {'city': 1})
     """
 
-    takes_combinations: ClassVar[bool] = True
+    output_name: ClassVar[str] = "{column}"
     freq_threshold: int = Setting(0, ge=0, description="Values with fewer rows are out of the vocabulary.")
     max_size: int = Setting(
         0, ge=0, description="Ids at most, with those of padding, null and values out of the vocabulary; 0: any number."
@@ -137,30 +122,62 @@ class Categorify(Operator):
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         outputs = []
-        for sources in self._groups(inputs).values():
-            self._kind(sources, fields)
-            for name, of in sources.items():
-                field = fields[of] if isinstance(of, str) else Field(name, pa.int64())
+        for sources in self.groups(inputs).values():
+            self.category_types(sources, fields)
+            for of in sources:
+                field = fields[of] if isinstance(of, str) else Field(name_of(of), pa.int64())
                 outputs.append(replace(id_field(field, self.first), properties={}))
         return outputs
 
-    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[VocabularyStatistic]:
-        groups, vocabs = self._groups(inputs), self.vocabs or {}
-        if unknown := sorted(vocabs.keys() - groups.keys()):
+    def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
+        groups = self.groups(inputs)
+        if unknown := sorted((self.vocabs or {}).keys() - groups.keys()):
             raise ConfigError(
                 f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of {', '.join(groups)}. Name "
                 "one of them."
             )
-        statistics = []
-        for name, sources in groups.items():
-            kind = self._kind(sources, fields)
-            given = _given(name, vocabs[name], kind) if name in vocabs else None
-            statistics.append(VocabularyStatistic(name, _columns(sources), self, sources, kind, given))
-        return statistics
+        return super().statistics(inputs, fields)
 
-    def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
-        # A file of a given vocabulary is not needed once the vocabulary is learned.
-        return list(self._groups(inputs))
+    def given(self, name: str, types: Sequence[pa.DataType]) -> pa.Array | None:
+        """Return a vocabulary that is given.
+
+        Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError
+        if its file cannot be read.
+        """
+        if not self.vocabs or name not in self.vocabs:
+            return None
+        if self.encode_type == "combo" and len(types) > 1:
+            raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
+        given, kind = self.vocabs[name], types[0]
+        found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
+        values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
+        if values.type != kind:
+            raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
+        if values.null_count or len(pc.unique(values)) < len(values):
+            raise ConfigError(f"Categorify: vocabs gives {name} a null, or a value more than once. Remove it.")
+        return values
+
+    def learn(self, statistic: CategoryStatistic, sums: Sums) -> Vocabulary:
+        values, given = sums.categories.values(), statistic.given
+        nulls, rows = int(sums.totals[ROWS][NULL_GROUP]), sums.totals[ROWS][1 : len(values) + 1]
+        all_rows, kept = int(sums.totals[ROWS].sum()), np.arange(len(values))
+        if given is None:
+            frequent = np.flatnonzero(rows >= self.freq_threshold)
+            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))]
+            kept = kept[: self.max_size - self.first] if self.max_size else kept
+        facts = {
+            "columns": [name_of(of) for of in statistic.sources], "kind": str(statistic.type),
+            "num_buckets": self.num_buckets or 1, "values": len(kept), "rows": all_rows, "nulls": nulls,
+            "out_of_vocabulary_rows": all_rows - nulls - int(rows[kept].sum()),
+            "out_of_vocabulary_values": len(rows) - len(kept) if given is None else None,
+        }  # fmt: skip
+        return Vocabulary(facts, values.take(to_arrow(kept)), rows[kept])
+
+    def refuse(self, statistic: CategoryStatistic, sums: Sums, mode: Mode) -> None:
+        # It grows by doubling, and what it was is there until then.
+        what = f"counting the {sums.size:,} and more values of {statistic.name}"
+        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
+        memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
         table, kind = tables[TABLE], _KINDS[facts["kind"]]
@@ -180,39 +197,14 @@ class Categorify(Operator):
         cardinality = {name: each.cardinality for each in vocabularies for name in each.facts()["columns"]}
         return [with_cardinality(field, cardinality[field.name]) for field in fields]
 
-    def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
-        outputs: dict[str, Column] = {}
-        for group, sources in self._groups(inputs).items():
-            vocabulary = cast("Vocabulary", fitted[group])
-            dtype = id_type(vocabulary.cardinality)
-            for name, of in sources.items():
-                column = block[columns_of(of)[0]]
-                if isinstance(column, Lists):
-                    ids = vocabulary.ids.of_rows(as_categories(column.values), dtype)
-                    outputs[name] = Lists(column.offsets, Numbers(ids))
-                else:
-                    outputs[name] = Numbers(vocabulary.ids.of_block(of, block, mode, dtype))
-        return outputs
-
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = []
-        for group, sources in self._groups(inputs).items():
-            ids = cast("Vocabulary", fitted[group]).ids
-            functions += [(name, ids.of_row(of)) for name, of in sources.items()]
-        return lambda row: {name: function(row) for name, function in functions}
-
     @property
     def first(self) -> int:
         """Id of the first value of a vocabulary."""
         return OUT_OF_VOCABULARY + (self.num_buckets or 1)
 
-    def _groups(self, inputs: Inputs) -> dict[str, Sources]:
-        """Return the outputs of each vocabulary, by its name."""
-        combo, names = self.encode_type == "combo", [name_of(each) for each in inputs]
-        groups: list[Sources] = [
-            {name_of(each): each} if combo else {name: name for name in columns_of(each)} for each in inputs
-        ]
-        outputs = [name for sources in groups for name in sources]
+    def groups(self, inputs: Inputs) -> dict[str, Inputs]:
+        groups = [(each,) if self.encode_type == "combo" else columns_of(each) for each in inputs]
+        names, outputs = [*map(name_of, inputs)], [name_of(of) for sources in groups for of in sources]
         for name in [*names, *outputs]:
             if names.count(name) > 1 or outputs.count(name) > 1:
                 raise ConfigError(
@@ -221,27 +213,16 @@ class Categorify(Operator):
                 )
         return dict(zip(names, groups, strict=True))
 
-    def _kind(self, sources: Sources, fields: Mapping[str, Field]) -> pa.DataType:
-        """Return the type of the values of a vocabulary: string, int64, or binary for combinations.
-
-        Raises ConfigError if columns cannot be combined, or cannot share a vocabulary.
-        """
-        columns = _columns(sources)
-        kinds = {category_type(fields[name]) for name in columns}
-        if any(not isinstance(of, str) for of in sources.values()):
-            if lists := [name for name in columns if pa.types.is_list(fields[name].type)]:
-                raise ConfigError(f"Categorify cannot combine lists, and {lists[0]} has some. Leave it out.")
-            return pa.binary()
-        if len(kinds) > 1:
+    def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
+        if not isinstance(sources[0], str):
+            return super().category_types(sources, fields)
+        types = tuple(category_type(fields[name]) for name in columns_of_all(sources))
+        if len(set(types)) > 1:
             raise ConfigError(
-                f"Categorify: {', '.join(columns)} cannot share a vocabulary: some are text and some integers."
+                f"Categorify: {', '.join(columns_of_all(sources))} cannot share a vocabulary: some are text and some "
+                "integers. Give each its own."
             )
-        return kinds.pop()
-
-
-def _columns(sources: Sources) -> tuple[str, ...]:
-    """Return the columns whose values become ids."""
-    return tuple(name for of in sources.values() for name in columns_of(of))
+        return types
 
 
 class Vocabulary(Fitted):
@@ -253,6 +234,17 @@ class Vocabulary(Fitted):
         self.ids = CategoryNumbers(values, NULL, first, OUT_OF_VOCABULARY, facts["num_buckets"])
         self.cardinality = first + len(values)
 
+    def column(self, of: Input, block: Block, mode: Mode) -> Column:
+        """Return the ids of the rows of a block, on the device, or of the items of their lists."""
+        column, dtype = block[columns_of(of)[0]], id_type(self.cardinality)
+        if isinstance(column, Lists):
+            return Lists(column.offsets, Numbers(self.ids.of_rows(as_categories(column.values), dtype)))
+        return Numbers(self.ids.of_block(of, block, mode, dtype))
+
+    def of_row(self, of: Input) -> Callable[[Row], Any]:
+        """Return a function that gives the id of one row, or the ids of the items of its list."""
+        return self.ids.of_row(of)
+
     def facts(self) -> dict[str, Any]:
         return self._facts | {"cardinality": self.cardinality}
 
@@ -260,94 +252,6 @@ class Vocabulary(Fitted):
         values = self.ids.values
         values = values.cast(LARGE.get(_KINDS[self._facts["kind"]], values.type))
         return {TABLE: pa.table({"value": values, "count": to_arrow(self._counts)})}
-
-
-@dataclass(frozen=True)
-class VocabularyStatistic(CategoryStatistic):
-    """The values of columns by descending count; where counts are equal, by ascending value.
-
-    It keeps values with at least ``freq_threshold`` rows, or as many as ``max_size`` allows; or those ``given``.
-    """
-
-    operator: Categorify
-    sources: Sources
-    kind: pa.DataType
-    given: CategoryNumbers | None
-
-    def sums(self) -> Sums:
-        sums = Sums(self.kind, (ROWS, NULLS))
-        if self.given is not None:
-            sums.categories.add(self.given.values)
-        return sums
-
-    def add(self, sums: Sums, block: Block) -> None:
-        for of in self.sources.values():
-            column = block[columns_of(of)[0]]
-            categories = as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
-            rows = count_codes(categories.codes, len(categories.dictionary))
-            self._add(sums, categories.dictionary, rows, len(categories) - int(rows.sum()))
-
-    def add_cells(self, sums: Sums, cells: pa.Table) -> None:
-        categories = categories_of_keys(cells, cells.num_columns - 1)
-        rows = np.zeros(len(categories.dictionary) + 1, np.int64)
-        # The code of null, -1, takes the last one.
-        np.add.at(rows, categories.codes, to_numpy(cells[ROWS]))
-        self._add(sums, categories.dictionary, rows[:-1], int(rows[-1]))
-
-    def _add(self, sums: Sums, values: pa.Array, rows: Integers, nulls: int) -> None:
-        """Add the rows of the values of a dictionary, and of null; those of values not given are those of group 0."""
-        # A dictionary may have values that no row has, and others twice.
-        there = np.flatnonzero(rows)
-        values = values if len(there) == len(values) else values.take(to_arrow(there))
-        groups = sums.groups_of(values) if self.given is None else self.given.of_dictionary(values)
-        sums.add(groups[:-1], None, {ROWS: rows[there]})
-        sums.totals[NULLS][NULL_GROUP] += nulls
-
-    def cells(self, block: Block, device: Device) -> Frame:
-        values = keys_of(block, self.columns, device)
-        if len(self.sources) > 1:
-            values = values.melt(value_vars=list(values.columns), value_name="value")[["value"]]
-            values = values.rename(columns={"value": "key_0"})
-        return values.assign(**{ROWS: 1})
-
-    def finish(self, sums: Sums) -> Vocabulary:
-        values, total = sums.categories.values(), sums.totals[ROWS][: sums.categories.size + 1]
-        nulls, rows = int(sums.totals[NULLS][NULL_GROUP]), total[NULL_GROUP + 1 :]
-        kept = np.arange(len(values))
-        if self.given is None:
-            frequent = np.flatnonzero(rows >= self.operator.freq_threshold)
-            kept = frequent[order_by_frequency(rows[frequent], values.take(to_arrow(frequent)))]
-            kept = kept[: self.operator.max_size - self.operator.first] if self.operator.max_size else kept
-        all_rows, left_out = nulls + int(total.sum()), len(rows) - len(kept) if self.given is None else None
-        facts = {
-            "columns": list(self.sources), "kind": str(self.kind), "num_buckets": self.operator.num_buckets or 1,
-            "values": len(kept), "rows": all_rows, "nulls": nulls,
-            "out_of_vocabulary_rows": all_rows - nulls - int(rows[kept].sum()), "out_of_vocabulary_values": left_out,
-        }  # fmt: skip
-        return Vocabulary(facts, values.take(to_arrow(kept)), rows[kept])
-
-    def refuse(self, sums: Sums, mode: Mode) -> None:
-        # It grows by doubling, and what it was is there until then.
-        what = f"counting the {sums.categories.size + 1:,} and more values of {self.name}"
-        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
-        memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
-
-
-def _given(name: str, given: Given, kind: pa.DataType) -> CategoryNumbers:
-    """Return the values of a given vocabulary as numbers from 1 on, and 0 for all others.
-
-    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
-    its file cannot be read.
-    """
-    if pa.types.is_binary(kind):
-        raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
-    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
-    values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
-    if values.type != kind:
-        raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
-    if values.null_count or len(pc.unique(values)) < len(values):
-        raise ConfigError(f"Categorify: vocabs gives {name} a null, or a value more than once. Remove it.")
-    return CategoryNumbers(values, NULL_GROUP, 1, 0)
 
 
 def _read(path: Path) -> pa.Array:
@@ -413,10 +317,8 @@ class HashedCross(Operator):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         type_ = pa.from_numpy_dtype(id_type(self.num_buckets))
         crosses = _crosses(inputs)
-        for name in (name for cross in crosses.values() for name in cross):
-            category_type(fields[name])
-            if pa.types.is_list(fields[name].type):
-                raise ConfigError(f"column {name} has lists, which HashedCross cannot cross. Leave it out.")
+        for cross in crosses.values():
+            category_types(self, cross, fields)
         return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:

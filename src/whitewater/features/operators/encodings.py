@@ -7,9 +7,8 @@ period, of which there are far fewer than rows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -31,7 +30,6 @@ from whitewater.features.operators.by_category import (
     Integers,
     LearnedByCategory,
     Sums,
-    refuse_target,
     smoothed_means,
     take_numbers,
 )
@@ -50,15 +48,11 @@ PERIODS = "periods"
 
 
 class TargetMeans(LearnedByCategory):
-    """What a `TargetEncoding` learned for one column or combination.
-
-    Raises InputError if the target is null in all rows, or infinite in one.
-    """
+    """What a `TargetEncoding` learned for one column or combination."""
 
     def __init__(self, operator: TargetEncoding, *arguments: Any) -> None:
         super().__init__(operator, *arguments)
         self._rows, self._sums = (self.totals[name].sum(axis=0) for name in (ROWS, SUMS))
-        refuse_target("TargetEncoding", operator.target, self._rows, self._sums)
 
     def facts(self) -> dict[str, Any]:
         rows, nulls = self._rows.sum(), self.totals[NULLS].sum()
@@ -120,7 +114,7 @@ class TargetEncoding(ByCategory):
         "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
     )
 
-    output_type: ClassVar[pa.DataType] = pa.float32()
+    output_name: ClassVar[str] = "TE_{column}_{target}"
     learned: ClassVar[type[LearnedByCategory]] = TargetMeans
 
     @property
@@ -130,9 +124,6 @@ class TargetEncoding(ByCategory):
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
         return (*(self.target_columns if fitting else ()), *key)
-
-    def output_name(self, name: str) -> str:
-        return f"TE_{name}_{self.target}"
 
     @property
     def table_columns(self) -> dict[str, list[str]]:
@@ -159,14 +150,6 @@ def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return others
 
 
-class CategoryCounts(LearnedByCategory):
-    """What a `JoinGroupby` learned of one column or combination."""
-
-    @property
-    def serving(self) -> Array:
-        return self.totals[ROWS].ravel()
-
-
 class JoinGroupby(ByCategory):
     """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
 
@@ -176,84 +159,73 @@ class JoinGroupby(ByCategory):
     Output: ``<column>_count``, int64, for each column or combination.
     """
 
-    output_type: ClassVar[pa.DataType] = pa.int64()
-    learned: ClassVar[type[LearnedByCategory]] = CategoryCounts
-
-    def output_name(self, name: str) -> str:
-        return f"{name}_count"
-
-    @property
-    def table_columns(self) -> dict[str, tuple[str, ...]]:
-        return {ROWS: (ROWS,)}
+    output_name: ClassVar[str] = "{column}_count"
 
 
 class LearnedPast(LearnedByCategory):
     """Cells of categories, by which the ones before a period are found.
 
-    ``_up_to[name][i]`` is the sum over the cells before *i* of the same category: 0 at its first one.
+    A cell has the key ``group * ends + rank``, where the rank of a period is how many are earlier. The cells of each
+    category, seen or not, end with one that is later than all periods. ``_before`` are the sums over the cells before
+    each of the same category.
     """
 
-    def __init__(self, operator: _Past, of: Input, kinds: Sequence[pa.DataType], table: pa.Table) -> None:
-        super().__init__(operator, of, kinds, table)
-        lists = {name: one_array(table[name]) for name in (PERIODS, *operator.list_columns)}
-        self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
+    def __init__(self, operator: _Past, *arguments: Any) -> None:
+        super().__init__(operator, *arguments)
+        lists = {name: one_array(self.table[name]) for name in (PERIODS, *operator.list_columns)}
         lengths = lists[PERIODS].value_lengths()
         if not all(each.value_lengths().equals(lengths) for each in lists.values()):
             raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-        groups = np.repeat(np.arange(len(table)), to_numpy(lengths))
-        self.periods = np.unique(self.cells[PERIODS])
-        # One group more, without cells: that of categories that were not seen.
-        self.starts = np.searchsorted(groups, np.arange(len(table) + 2))
-        self._keys = groups * (len(self.periods) + 1) + np.searchsorted(self.periods, self.cells[PERIODS])
-        self._up_to = {name: self._added_up(self.cells[name]) for name in operator.list_columns}
+        self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
+        self.periods, self.ranks = np.unique(self.cells[PERIODS], return_inverse=True)
+        self._ends = len(self.periods) + 1
+        # One category more, without cells: that of those that were not seen.
+        cells = np.append(to_numpy(lengths), 0)
+        keys = np.repeat(np.arange(len(cells)), cells) * self._ends + self.ranks
+        self._keys = np.sort(np.append(keys, np.arange(1, len(cells) + 1) * self._ends - 1))
+        starts = np.append(0, np.cumsum(cells))
+        self._before = {name: self._sums_before(self.cells[name], starts) for name in operator.list_columns}
 
-    def _added_up(self, numbers: npt.NDArray[Any]) -> Floats:
-        """Return 0, and the sums of each category up to and with each cell."""
-        totals = np.zeros(len(numbers) + 1)
-        add_up_runs(numbers.astype(np.float64), self.starts, totals[1:])
-        return totals
+    def _sums_before(self, numbers: npt.NDArray[Any], starts: Integers) -> Floats:
+        before = np.empty(len(self._keys))
+        add_up_runs(numbers.astype(np.float64), starts, before)
+        return before
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
 
     def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
-        device, ends = mode.device, len(self.periods) + 1
+        device = mode.device
         ranks = device.xp.searchsorted(device.to_device(self.periods), self.operator.slots(block, device))
-        distinct, of_row = device.xp.unique(groups * ends + ranks, return_inverse=True)
-        keys = device.to_host(distinct)
+        keys, of_row = device.xp.unique(groups * self._ends + ranks, return_inverse=True)
+        return take_numbers(self._number(device.to_host(keys)), of_row, device)
+
+    def _number(self, keys: Integers) -> npt.NDArray[Any]:
         places = np.searchsorted(self._keys, keys)
-        earlier = places > self.starts[keys // ends]
-        before = {name: np.where(earlier, each[places], 0.0) for name, each in self._up_to.items()}
-        return take_numbers(self.number(before, keys % ends), of_row, device)
+        return self.number({name: each[places] for name, each in self._before.items()}, keys % self._ends)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
-        """Return what comes out of the numbers of earlier cells; ``ranks`` are how many periods are earlier."""
+        """Return what comes out of the sums over earlier cells; ``ranks`` are how many periods are earlier."""
         return before[ROWS].astype(np.int64)
 
-    def number_of_row(self) -> Callable[[Row], Value]:
-        group_of, period_of = self.groups.of_row(self.of), self.operator.period_of_row
+    def of_row(self, of: Input) -> Callable[[Row], Value]:
+        group_of, period_of = self.groups.of_row(of), self.operator.period_of_row
         periods = self.periods.tolist()
 
         def number(row: Row) -> Value:
-            group, period = group_of(row), period_of(row)
-            start, end = self.starts[group], self.starts[group + 1]
-            place = bisect_left(self.cells[PERIODS], period, start, end)
-            # The first total is 0, as that of a category is without an earlier cell.
-            before = {name: each[[place if place > start else 0]] for name, each in self._up_to.items()}
-            made: Value = self.number(before, np.array([bisect_left(periods, period)])).item()
+            key = group_of(row) * self._ends + bisect_left(periods, period_of(row))
+            made: Value = self._number(np.array([key])).item()
             return made
 
         return number
 
 
 class PastMeans(LearnedPast):
-    """What a `PastMean` learned; raises InputError if the target is null in all rows, or infinite in one."""
+    """What a `PastMean` learned."""
 
     def __init__(self, operator: PastMean, *arguments: Any) -> None:
         super().__init__(operator, *arguments)
-        refuse_target("PastMean", operator.target, self.cells[ROWS], self.cells[SUMS])
-        period = np.searchsorted(self.periods, self.cells[PERIODS])
-        rows, sums = (np.cumsum(np.bincount(period, self.cells[name])) for name in (ROWS, SUMS))
+        rows, sums = (np.cumsum(np.bincount(self.ranks, self.cells[name])) for name in (ROWS, SUMS))
         self._means = np.append(operator.first_mean, sums / rows)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
@@ -291,12 +263,11 @@ class _Past(ByCategory):
         return periods
 
     def period_of_row(self, row: Row) -> int:
-        """Return the period of one row; raises InputError if the time is not an integer."""
-        time = row[self.time]
-        try:
-            return index(cast("int", time)) // self.period
-        except TypeError:
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
+        """Return the period of one row; raises InputError if the time is null."""
+        time: Any = row[self.time]
+        if time is None:
+            raise InputError(f"{type(self).__name__}: the time {self.time!r} is None. Give an integer.")
+        return int(time) // self.period
 
     @property
     def table_columns(self) -> dict[str, tuple[str, ...]]:
@@ -331,11 +302,8 @@ class PastCount(_Past):
     Output: ``<column>_past_count``, int64, for each column or combination.
     """
 
-    output_type: ClassVar[pa.DataType] = pa.int64()
+    output_name: ClassVar[str] = "{column}_past_count"
     learned: ClassVar[type[LearnedByCategory]] = LearnedPast
-
-    def output_name(self, name: str) -> str:
-        return f"{name}_past_count"
 
 
 class PastMean(_Past):
@@ -355,26 +323,23 @@ class PastMean(_Past):
     target: str = Setting(min_length=1, description="Column whose mean is taken.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
-    output_type: ClassVar[pa.DataType] = pa.float32()
+    output_name: ClassVar[str] = "{column}_past_mean_{target}"
     learned: ClassVar[type[LearnedByCategory]] = PastMeans
 
     @property
     def target_columns(self) -> tuple[str, ...]:
         return (self.target,)
 
-    def output_name(self, name: str) -> str:
-        return f"{name}_past_mean_{self.target}"
-
 
 @kernel
-def add_up_runs(values: Array, starts: Array, totals: Array) -> None:
-    """Add up the values of each run from its first on, so that nothing of another run, or of later, is in a total.
+def add_up_runs(values: Array, starts: Array, before: Array) -> None:
+    """Fill ``before``, float64, with the sums over the values of a run before each, and then over all of it.
 
-    Run *i* is ``values[starts[i]:starts[i + 1]]``; ``totals``, float64 (values,), are filled with the sum of the run up
-    to and with the value.
+    Run *i* is ``values[starts[i]:starts[i + 1]]``: nothing of another run, or of later, is in a sum.
     """
     for run in range(len(starts) - 1):
         total = 0.0
         for place in range(starts[run], starts[run + 1]):
+            before[place + run] = total
             total += values[place]
-            totals[place] = total
+        before[starts[run + 1] + run] = total

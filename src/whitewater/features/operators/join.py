@@ -70,27 +70,23 @@ class JoinExternal(Operator):
         return self.keys[0] if len(self.keys) == 1 else self.keys
 
     @property
-    def kinds(self) -> dict[str, pa.DataType]:
-        """The types of the keys' categories."""
-        return {key: category_type(Field(key, self.type_of(key))) for key in self.keys}
-
-    def type_of(self, name: str) -> pa.DataType:
-        """Return the type of a key or column of the file."""
-        return type_from_name(self.types[name])
+    def fields(self) -> dict[str, Field]:
+        """The keys and columns of the file."""
+        return {name: Field(name, type_from_name(type_)) for name, type_ in self.types.items()}
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        given = column_names(inputs)
+        own, given = self.fields, column_names(inputs)
         if sorted(given) != sorted(self.keys):
             raise ConfigError(
                 f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
             )
-        for name, kind in self.kinds.items():
-            if category_type(fields[name]) != kind:
+        for name in self.keys:
+            if category_type(fields[name]) != category_type(own[name]):
                 raise ConfigError(
                     f"JoinExternal: the key {name!r} is of type {fields[name].type} in the data and of type "
-                    f"{self.type_of(name)} in {self.table}. Convert it."
+                    f"{own[name].type} in {self.table}. Convert it."
                 )
-        return [Field(name, self.type_of(name)) for name in self.columns]
+        return [own[name] for name in self.columns]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
         return [RowsOfTable(TABLE, column_names(inputs), self)]
@@ -103,13 +99,13 @@ class JoinExternal(Operator):
         groups = table.groups.of_block(self.of, block, mode)
         if mode.engine == "local":
             return {name: take_rows(column, groups) for name, column in table.columns.items()}
-        rows = frame_of(pa.table(table.of_groups), frame_class(mode.device)).take(groups).reset_index(drop=True)
+        rows = frame_of(table.of_groups, frame_class(mode.device)).take(groups).reset_index(drop=True)
         return {name: column_of_series(rows[name]) for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         table = cast("JoinedTable", fitted[TABLE])
         group_of = table.groups.of_row(self.of)
-        columns = {name: each.to_pylist() for name, each in table.of_groups.items()}
+        columns = table.of_groups.to_pydict()
 
         def compute(row: Row) -> dict[str, Any]:
             group = group_of(row)
@@ -119,14 +115,14 @@ class JoinExternal(Operator):
 
     def read(self) -> pa.Table:
         """Return keys and columns of the file; raises InputError if its keys are null or repeated, or types differ."""
-        names = (*self.keys, *self.columns)
-        found = _types(self.table, names)
-        if changed := [name for name in names if str(found[name]) != self.types[name]]:
+        found = _types(self.table, (*self.keys, *self.columns))
+        if changed := [name for name, type_ in found.items() if str(type_) != self.types[name]]:
             raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
         with open_parquet(Path(self.table)) as file:
             read = file.read(columns=list(found), use_threads=False)
+        types = found | {key: category_type(self.fields[key]) for key in self.keys}
         try:
-            table = pa.table({name: read.column(name).cast(type_) for name, type_ in {**found, **self.kinds}.items()})
+            table = pa.table({name: read.column(name).cast(type_) for name, type_ in types.items()})
         except pa.ArrowInvalid as error:
             raise InputError(
                 f"{self.table}: a key does not fit 64 bits with sign ({error}). Store it as text."
@@ -148,17 +144,18 @@ def _types(path: str, names: Names) -> dict[str, pa.DataType]:
 
 
 def _check_keys(path: str, keys: pa.Table) -> None:
-    names = keys.column_names
-    for name in names:
-        if nulls := keys.column(name).null_count:
-            raise InputError(f"{path}: the key {name!r} is null in {nulls} rows, which match nothing. Leave them out.")
-    counted = keys.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    for name, key in zip(keys.column_names, keys.columns, strict=True):
+        if key.null_count:
+            raise InputError(
+                f"{path}: the key {name!r} is null in {key.null_count} rows, which match nothing. Leave them out."
+            )
+    counted = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
     repeated = counted.filter(pc.field("count_all") > 1)
     for first in repeated.slice(0, 1).to_pylist():
-        key = ", ".join(f"{name}={first[name]!r}" for name in names)
+        rows = first.pop("count_all")
+        key = ", ".join(f"{name}={value!r}" for name, value in first.items())
         raise InputError(
-            f"{path}: {len(repeated)} keys are in more than one row, such as {key} in {first['count_all']}. Keep one "
-            "row of each."
+            f"{path}: {len(repeated)} keys are in more than one row, such as {key} in {rows}. Keep one row of each."
         )
 
 
@@ -197,15 +194,13 @@ class JoinedTable(Fitted):
         return CategoryNumbers.of_groups(categories_of(keys, self._operator.of).dictionary)
 
     @cached_property
-    def of_groups(self) -> dict[str, pa.Array]:
+    def of_groups(self) -> pa.Table:
         """The joined columns by group: null for a key that is null, and for one that the file does not have."""
-        arrays = {name: self.rows.column(name).combine_chunks() for name in self._operator.columns}
-        return {
-            name: pa.concat_arrays([pa.nulls(1, each.type), each, pa.nulls(1, each.type)])
-            for name, each in arrays.items()
-        }
+        columns = self.rows.select(self._operator.columns)
+        null = pa.table([pa.nulls(1, field.type) for field in columns.schema], schema=columns.schema)
+        return pa.concat_tables([null, columns, null]).combine_chunks()
 
     @cached_property
     def columns(self) -> dict[str, Numbers | Categories]:
         """`of_groups` as columns of a block."""
-        return {name: cast("Numbers", column_of(each)) for name, each in self.of_groups.items()}
+        return {name: cast("Numbers", column_of(self.of_groups[name])) for name in self._operator.columns}

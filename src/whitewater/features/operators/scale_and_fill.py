@@ -16,17 +16,19 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pydantic import ConfigDict, FiniteFloat
 from pydantic import Field as Parameter
-from pydantic import FiniteFloat
+from pydantic.dataclasses import dataclass as checked
 
-from whitewater.engines.kernel import int64, kernel, part, uint64
+from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.byte_strings import read_only
 from whitewater.features.columns.categories import as_floats
@@ -46,19 +48,23 @@ if TYPE_CHECKING:
     from whitewater.features.columns.column import Block
     from whitewater.features.operator import Inputs
 
-Learned = TypeVar("Learned", "Median", "Spread")
+# What is read from an artifact is numbers, and finite.
+FINITE = ConfigDict(strict=True, allow_inf_nan=False)
 COUNTED_BITS = 16
 _SIGN = 2**63
 # The upper bits of a double are its sign and exponent, the others the fraction, which is cut into two halves.
 _SIGNS_AND_EXPONENTS, _FRACTION_BITS, _HALF = 1 << 12, 52, 26
 _SPECIAL = 0x7FF  # exponent of infinity and NaN
 _LOWER = (1 << _HALF) - 1
-# A sum is of numbers below 2**28, so that 2**35 values do not overflow it.
-_SUMS = 7
+# How many values there are, the halves of their fractions, and those of the squares and of the product of these: each
+# sum is of numbers below 2**26, so that 2**37 values do not overflow it.
+_SUMS = 9
 # The power of two that the last bit of the smallest doubles stands for.
 _LEAST = -1074
 Counts = dict[int, npt.NDArray[np.int64]]
 """By leading bits of keys, how many keys go on with each number."""
+Sums = tuple[float, float, npt.NDArray[np.int64]]
+"""The extremes of values, infinite and minus infinite where there is none, and (4096, 9) sums by sign and exponent."""
 
 
 class _Fill(Operator):
@@ -160,7 +166,7 @@ class FillMedian(_Fill):
         return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        return _restored(Median, facts)
+        return Median(**facts)
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
@@ -169,7 +175,7 @@ class FillMedian(_Fill):
         return cast("Median", fitted).median
 
 
-@dataclass(frozen=True)
+@checked(frozen=True, config=FINITE)
 class Median(Fitted):
     """The median of ``count`` values."""
 
@@ -221,7 +227,17 @@ class MedianOf(Statistic):
         lower, upper = (self._closer(each, counts[each.leading]) for each in middle)
         if self.shift:
             return replace(self, shift=self.shift - COUNTED_BITS, middle=(lower, upper), count=total)
-        return self._median(value_of(lower.leading), value_of(upper.leading), total)
+        low, high = value_of(lower.leading), value_of(upper.leading)
+        median = (low + high) / 2
+        if math.isinf(median):
+            # The sum of two large values may be too large.
+            median = low / 2 + high / 2
+        if not math.isfinite(median):
+            raise InputError(
+                f"FillMedian: the median of the column {self.name!r} is not finite, it has too many infinite values. "
+                "Put Clip with min_value and max_value before."
+            )
+        return Median(median, total)
 
     def _closer(self, middle: Middle, counts: npt.NDArray[np.int64]) -> Middle:
         ends = np.cumsum(counts)
@@ -233,18 +249,6 @@ class MedianOf(Statistic):
         digit = int(np.searchsorted(ends, middle.rank, "right"))
         below = int(ends[digit] - counts[digit])
         return Middle(middle.leading << COUNTED_BITS | digit, middle.rank - below, int(counts[digit]))
-
-    def _median(self, lower: float, upper: float, count: int) -> Median:
-        median = (lower + upper) / 2
-        if math.isinf(median):
-            # The sum of two large values may be too large.
-            median = lower / 2 + upper / 2
-        if not math.isfinite(median):
-            raise InputError(
-                f"FillMedian: the median of the column {self.name!r} is not finite, it has too many infinite values. "
-                "Put Clip with min_value and max_value before."
-            )
-        return Median(median, count)
 
 
 def _marker(name: str) -> str:
@@ -264,7 +268,7 @@ def value_of(key: int) -> float:
     return float(np.array([bits], np.uint64).view(np.float64)[0])
 
 
-@dataclass(frozen=True)
+@checked(frozen=True, config=FINITE)
 class Spread(Fitted):
     """Count, mean, standard deviation and range of a column, nulls excluded, in the data fitted on.
 
@@ -286,18 +290,13 @@ class SpreadStatistic(Statistic):
 
     operator: str
 
-    def observe(self, blocks: Iterator[Block], mode: Mode) -> ExactSums:
-        sums = ExactSums()
-        for block in blocks:
-            sums.add(as_floats(block[self.name], mode.device.xp), mode.device)
-        return sums
+    def observe(self, blocks: Iterator[Block], mode: Mode) -> Sums:
+        device = mode.device
+        return reduce(merged, (sums_of(as_floats(block[self.name], device.xp), device) for block in blocks))
 
-    def combine(self, summaries: Iterable[ExactSums], mode: Mode) -> Spread:
+    def combine(self, summaries: Iterable[Sums], mode: Mode) -> Spread:
         """Return the spread; raises InputError if there are no values, or one or its square is infinite."""
-        total = ExactSums()
-        for summary in summaries:
-            total.merge(summary)
-        minimum, maximum = total.minimum, total.maximum
+        minimum, maximum, sums = reduce(merged, summaries)
         about = f"{self.operator}: the column {self.name!r} has"
         if minimum > maximum:
             raise InputError(
@@ -305,7 +304,7 @@ class SpreadStatistic(Statistic):
             )
         if math.isinf(minimum) or math.isinf(maximum):
             raise InputError(f"{about} infinite values. Put Clip with min_value and max_value before.")
-        mean, variance = total.moments()
+        count, mean, variance = moments(sums)
         try:
             deviation = math.sqrt(variance)
         except OverflowError:
@@ -314,7 +313,7 @@ class SpreadStatistic(Statistic):
                 "Clip with min_value and max_value before."
             ) from None
         nearest = float(mean)
-        return Spread(total.count, nearest, float(mean - Fraction(nearest)), deviation, minimum, maximum)
+        return Spread(count, nearest, float(mean - Fraction(nearest)), deviation, minimum, maximum)
 
 
 class _BySpread(OnFloats):
@@ -324,7 +323,7 @@ class _BySpread(OnFloats):
         return [SpreadStatistic(name, (name,), type(self).__name__) for name in column_names(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        return _restored(Spread, facts)
+        return Spread(**facts)
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
@@ -382,80 +381,39 @@ class NormalizeMinMax(_BySpread):
         return spread.minimum, 0.0, spread.maximum - spread.minimum
 
 
-def _restored(kind: type[Learned], facts: Mapping[str, Any]) -> Learned:
-    """Return what was learned from facts of an artifact; raises IntegrityError if one is not a finite number."""
-    numbers: dict[str, Any] = {field.name: facts.get(field.name) for field in fields(kind)}
-    for name, value in numbers.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise IntegrityError(f"the artifact has {value!r} for {name!r}, but needs a number. Fit and save again.")
-    return kind(**numbers)
+def sums_of(values: Array, device: Device) -> Sums:
+    """Return the sums of float64 (values,) on the device, among which NaN is none: of NumPy's by a kernel."""
+    sums = np.zeros((_SIGNS_AND_EXPONENTS, _SUMS), np.int64)
+    if device.xp is np:
+        floats = read_only(values)
+        return *add_up(floats, floats.view(np.uint64), sums), sums
+    return *add_up_arrays(values, device, sums), sums
 
 
-@dataclass
-class ExactSums:
-    """The extremes of some values, infinite and minus infinite where there is none, and their sums.
-
-    ``sums``, int64 (4096, 7), are by sign and exponent: how many values there are, the halves of their fractions, and
-    four parts of the squares of these.
-    """
-
-    minimum: float = np.inf
-    maximum: float = -np.inf
-    sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros((_SIGNS_AND_EXPONENTS, _SUMS), np.int64))
-
-    def add(self, values: Array, device: Device) -> None:
-        """Add float64 (values,) on the device, among which NaN is none: NumPy's by a kernel, others by expressions."""
-        if device.xp is np:
-            floats = read_only(values)
-            extremes = add_up(floats, floats.view(np.uint64), self.sums)
-        else:
-            extremes = add_up_arrays(values, device, self.sums)
-        self._widen(*extremes)
-
-    def merge(self, other: ExactSums) -> None:
-        """Add the values of another part."""
-        self.sums += other.sums
-        self._widen(other.minimum, other.maximum)
-
-    def _widen(self, minimum: float, maximum: float) -> None:
-        self.minimum, self.maximum = min(self.minimum, minimum), max(self.maximum, maximum)
-
-    @property
-    def count(self) -> int:
-        """How many values are finite."""
-        return sum(count for _, _, (count, *_) in self._finite())
-
-    def moments(self) -> tuple[Fraction, Fraction]:
-        """Return the mean and the variance, that of the population, of one or more finite values."""
-        total = squares = 0
-        for sign, exponent, (count, high, low, *parts) in self._finite():
-            implied, shift = (1 << _FRACTION_BITS, exponent - 1) if exponent else (0, 0)
-            fractions = (high << _HALF) + low
-            squared = sum(each << (place * _HALF) for place, each in enumerate(reversed(parts)))
-            total += sign * (implied * count + fractions) << shift
-            squares += (implied * (implied * count + 2 * fractions) + squared) << (2 * shift)
-        mean = Fraction(total, self.count << -_LEAST)
-        return mean, Fraction(squares, self.count << (-2 * _LEAST)) - mean * mean
-
-    def _finite(self) -> list[tuple[int, int, list[int]]]:
-        """Return sign, exponent and sums of the finite values."""
-        tops = np.flatnonzero(self.sums[:, 0]).tolist()
-        return [
-            (-1 if top > _SPECIAL else 1, top & _SPECIAL, self.sums[top].tolist())
-            for top in tops
-            if top & _SPECIAL != _SPECIAL
-        ]
+def merged(first: Sums, second: Sums) -> Sums:
+    """Return the sums of two parts of the values; those of the first change in place."""
+    sums = first[2]
+    sums += second[2]
+    return min(first[0], second[0]), max(first[1], second[1]), sums
 
 
-def _square(high: Any, low: Any) -> tuple[Any, Any]:
-    """Return ``upper`` and ``lower``, each below 2**54, of the square of a fraction, ``upper << 52`` plus ``lower``."""
-    middle = high * low
-    upper = high * high + (middle >> (_HALF - 1))
-    lower = ((middle & (_LOWER >> 1)) << (_HALF + 1)) + low * low
-    return upper, lower
-
-
-_square_one = part(_square)
+def moments(sums: npt.NDArray[np.int64]) -> tuple[int, Fraction, Fraction]:
+    """Return count, mean and variance, that of the population, of the finite values, of which there is one or more."""
+    count = total = squares = 0
+    for top in np.flatnonzero(sums[:, 0]).tolist():
+        exponent = top & _SPECIAL
+        if exponent == _SPECIAL:
+            continue
+        rows, high, low, *parts = sums[top].tolist()
+        implied, shift = (1 << _FRACTION_BITS, exponent - 1) if exponent else (0, 0)
+        fractions = (high << _HALF) + low
+        highs, mixed, lows = ((parts[place] << _HALF) + parts[place + 1] for place in (0, 2, 4))
+        squared = (highs << _FRACTION_BITS) + (mixed << (_HALF + 1)) + lows
+        count += rows
+        total += (-1 if top > _SPECIAL else 1) * (implied * rows + fractions) << shift
+        squares += (implied * (implied * rows + 2 * fractions) + squared) << (2 * shift)
+    mean = Fraction(total, count << -_LEAST)
+    return count, mean, Fraction(squares, count << (-2 * _LEAST)) - mean * mean
 
 
 @kernel
@@ -468,15 +426,16 @@ def add_up(values: Array, words: Array, sums: Array) -> tuple[float, float]:
         most = max(most, values[row])
         high = int64((words[row] >> uint64(_HALF)) & uint64(_LOWER))
         low = int64(words[row] & uint64(_LOWER))
-        upper, lower = _square_one(high, low)
         to = sums[words[row] >> uint64(_FRACTION_BITS)]
         to[0] += 1
         to[1] += high
         to[2] += low
-        to[3] += upper >> _HALF
-        to[4] += upper & _LOWER
-        to[5] += lower >> _HALF
-        to[6] += lower & _LOWER
+        to[3] += (high * high) >> _HALF
+        to[4] += (high * high) & _LOWER
+        to[5] += (high * low) >> _HALF
+        to[6] += (high * low) & _LOWER
+        to[7] += (low * low) >> _HALF
+        to[8] += (low * low) & _LOWER
     return least, most
 
 
@@ -489,9 +448,8 @@ def add_up_arrays(values: Array, device: Device, sums: npt.NDArray[np.int64]) ->
     words = known.view(xp.int64)
     tops = (words >> _FRACTION_BITS) & (_SIGNS_AND_EXPONENTS - 1)
     high, low = (words >> _HALF) & _LOWER, words & _LOWER
-    upper, lower = _square(high, low)
-    parts = xp.ones_like(high), high, low, upper >> _HALF, upper & _LOWER, lower >> _HALF, lower & _LOWER
+    halves = [half for each in (high * high, high * low, low * low) for half in (each >> _HALF, each & _LOWER)]
     for top in device.to_host(xp.unique(tops)).tolist():  # few: a column has values of about one size
         here = tops == top
-        sums[top] += [int(xp.where(here, each, 0).sum()) for each in parts]
+        sums[top] += [int(xp.where(here, each, 0).sum()) for each in (xp.ones_like(high), high, low, *halves)]
     return float(known.min()), float(known.max())
