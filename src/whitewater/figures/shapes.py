@@ -150,7 +150,9 @@ def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, 
     """
     left, right = np.quantile(predicted, _PREDICTED_RANGE)
     # One scale for both, so that what is right lies at 45 degrees.
-    bounds = _widened(min(0.0, left), max(right, float(np.quantile(observed, _OBSERVED_RANGE))))
+    low, high = min(0.0, left), max(right, np.quantile(observed, _OBSERVED_RANGE))
+    room = max(0.03 * (high - low), 0.005)
+    bounds = low - room, high + room
     cells, *_ = np.histogram2d(predicted, observed, bins=_CELLS, range=(bounds, bounds))
     density = np.log1p(cells).T
     axes.imshow(
@@ -173,22 +175,15 @@ def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
 
     All float64 (tenths,); fewer than ten where many predictions are equal, because equal predictions stay together.
     """
+    import pandas as pd
+
     edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
-    tenth = np.searchsorted(edges, predicted, side="right")
-    rows = np.bincount(tenth, minlength=len(edges) + 1)
-    kept = rows > 1
-    rows = rows[kept]
-    x, y, squares = (
-        np.bincount(tenth, weights, len(kept))[kept] / rows for weights in (predicted, observed, observed**2)
-    )
-    deviation = np.sqrt(np.maximum(squares - y**2, 0) * rows / (rows - 1))
-    return x, y, _NORMAL_95 * deviation / np.sqrt(rows)
-
-
-def _widened(low: float, high: float) -> tuple[float, float]:
-    """Return the range with some room, and of some width where all values are equal."""
-    room = max(0.03 * (high - low), 0.005)
-    return low - room, high + room
+    rows = pd.DataFrame({"predicted": predicted, "observed": observed})
+    of_tenth = rows.groupby(np.searchsorted(edges, predicted, side="right"))
+    # A tenth of one row has no margin.
+    found = of_tenth.mean().assign(margin=_NORMAL_95 * of_tenth["observed"].sem()).dropna()
+    x, y, margin = found.to_numpy().T
+    return x, y, margin
 
 
 def interval(estimate: Mapping[str, float | None], factor: float, digits: int) -> str:

@@ -98,13 +98,9 @@ def _write_literally(figure: Figure) -> None:
 
     numbers: set[Text] = set()
     for axis in figure.findobj(Axis):
-        numbers.add(axis.get_offset_text())
-        for formatter, labels in (
-            (axis.get_major_formatter(), axis.get_majorticklabels()),
-            (axis.get_minor_formatter(), axis.get_minorticklabels()),
-        ):
-            if not isinstance(formatter, FixedFormatter | FuncFormatter):
-                numbers.update(labels)
+        numbers |= {axis.get_offset_text(), *axis.get_minorticklabels()}
+        if not isinstance(axis.get_major_formatter(), FixedFormatter | FuncFormatter):
+            numbers.update(axis.get_majorticklabels())
     for text in figure.findobj(Text):
         if text not in numbers:
             text.set_parse_math(False)

@@ -27,5 +27,5 @@ GENOMICS = Application(
         "umap": Operation(cpu="umap-learn, in the step's process", gpu="cuML, on one GPU"),
     },
     headline="whitewater_apps.genomics.headline:headline",
-    check="whitewater_apps.genomics.check:check",
+    check="whitewater_apps.genomics.steps.ingest:check",
 )

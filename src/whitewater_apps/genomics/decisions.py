@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 VARIANTS = Files(remedy="Run variant_qc and what follows it again.")
 SAMPLES = Files(remedy="Run relatedness and pack again.")
 IDENTITY = ["contig", "position", "id", "reference", "alternate"]
+# The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms, as
+# in table 1 of A. Manichaikul et al. (2010), Bioinformatics 26:2867.
+DEGREES = {"duplicate": 2**-1.5, "first": 2**-2.5, "second": 2**-3.5, "third": 2**-4.5}
+# Pairs of strangers expected to come out as relatives, from which on it is said.
+FALSE_PAIRS = 1.0
 
 
 def read_decisions(path: Path, folder: GenotypeFolder) -> tuple[pa.Table, npt.NDArray[np.int64]]:

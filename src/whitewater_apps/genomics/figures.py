@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
+from whitewater_apps.genomics.decisions import DEGREES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +42,10 @@ _KEPT, _REJECTED = style.BLUE, style.VERMILION
 # Kinship that is drawn: samples of different continents are far below 0, which is said; somewhat above the 1/2 of
 # duplicates, which is the most that there is.
 _LEAST_KINSHIP, _MOST_KINSHIP = -0.3, 0.53
-# Degrees of relationship as `relatedness.json` names them, with the least kinship of each. Bounds of A. Manichaikul et
-# al. (2010), "Robust relationship inference in genome-wide association studies", Bioinformatics 26:2867, table 1.
-_DEGREES = {
-    "duplicate": (Look("duplicates or twins", style.BLACK, "X"), 2**-1.5),
-    "first": (Look("first degree", style.VERMILION, "o"), 2**-2.5),
-    "second": (Look("second degree", style.BLUE, "s"), 2**-3.5),
-    "third": (Look("third degree", style.GREEN, "^"), 2**-4.5),
-}
+_DEGREE_LOOKS = (
+    Look("duplicates or twins", style.BLACK, "X"), Look("first degree", style.VERMILION, "o"),
+    Look("second degree", style.BLUE, "s"), Look("third degree", style.GREEN, "^"),
+)  # fmt: skip
 
 
 # ---- samples and their labels
@@ -76,7 +74,7 @@ def component_pair(
     why = "samples without scores: column `reason` of projected.parquet tells why"
     notes = [f"Not shown: {style.count(lost)} {why}."] if lost else []
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
-    axes = _draw_samples(body, pcs, looks(pcs["label"], projected["label"]), x=x, y=y, hollow=placed)
+    axes = _draw_samples(body, pcs, projected, x=x, y=y)
     for at in (axes.axhline, axes.axvline):
         at(0, color=style.GRAY, linewidth=0.6, zorder=1)
     shares = (style.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
@@ -102,8 +100,7 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
-    shown = looks(embedding["label"], projected["label"])
-    axes = _draw_samples(body, embedding, shown, x="UMAP1", y="UMAP2", hollow=embedding.head(0))
+    axes = _draw_samples(body, embedding, projected, x="UMAP1", y="UMAP2")
     axes.set(xlabel="UMAP 1", ylabel="UMAP 2", xticks=[], yticks=[])
     return figure
 
@@ -118,10 +115,8 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
 
     counts = pd.concat(labels).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     own = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
-    by_label = {
-        name: Look(name, _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)])
-        for place, name in enumerate(map(str, own))
-    }
+    of_place = zip(map(str, own), cycle(_COLORS), cycle(_MARKS), strict=False)
+    by_label = {name: Look(name, color, mark) for name, color, mark in of_place}
     if len(counts) > len(own):
         by_label[OTHER] = Look(OTHER, style.GRAY)
     if any(each.isna().any() for each in labels):
@@ -129,14 +124,14 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
     return by_label
 
 
-def _draw_samples(
-    body: SubFigure, samples: pd.DataFrame, shown: Mapping[str, Look], *, x: str, y: str, hollow: pd.DataFrame
-) -> Axes:
-    """Draw samples, and others as outlines; at the right list the labels that have samples, and how many.
+def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFrame, *, x: str, y: str) -> Axes:
+    """Draw samples, and projected ones that have a place as outlines; at the right list the labels, and how many each.
 
     Those that say most are drawn above the others: first the samples without a label of their own, then the labels
     from the most to the least frequent.
     """
+    shown = looks(samples["label"], projected["label"])
+    hollow = projected.reindex(columns=["label", x, y]).dropna(subset=[x, y])
     axes, counts = body.subplots(), dict.fromkeys(shown, 0)
     for table, outlined in ((samples, False), (hollow, True)):
         # Smaller where there are more.
@@ -155,10 +150,10 @@ def _draw_samples(
             )  # fmt: skip
     entries = []
     for name, number in counts.items():
-        spelled = style.spelled(name)
-        spelled = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
         if number:
-            entries.append(shown[name].entry(markersize=6, label=f"{spelled} ({style.count(number)})"))
+            spelled = style.spelled(name)
+            cut = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
+            entries.append(shown[name].entry(markersize=6, label=f"{cut} ({style.count(number)})"))
     if len(hollow):
         entries.append(Look("projected", style.BLACK).entry(markersize=6, markerfacecolor="none"))
     body.legend(
@@ -371,27 +366,21 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     compared = sum(histogram["counts"]) + relatedness["undefined"]
     if not compared:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
-    degrees = "; ".join(
-        f"{look.name}: {_beyond_chance(relatedness['degrees'][key], compared, least, relatedness['standard_error'])}"
-        for key, (look, least) in _DEGREES.items()
+    degrees = list(zip(DEGREES, DEGREES.values(), _DEGREE_LOOKS, strict=True))
+    numbers, error = relatedness["degrees"], relatedness["standard_error"]
+    found = "; ".join(
+        f"{look.name}: {_beyond_chance(numbers[name], compared, least, error)}" for name, least, look in degrees
     )
     below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
     notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
-    subtitle = f"{style.count(compared)} pairs. {degrees.capitalize()}."
+    subtitle = f"{style.count(compared)} pairs. {found.capitalize()}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
-    for axes in (left, right):
-        for _, least in _DEGREES.values():
-            axes.axhline(least, color=style.GRAY, linestyle="--", linewidth=0.8, zorder=1)
-    left.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
-    right.set_title("All pairs")
-    shapes.draw_histogram(
-        right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE
-    )
-    right.set(xscale="log", xlim=(shapes.LEAST_COUNT, 3 * max([10, *histogram["counts"]])), xlabel="Pairs")
     above = np.inf
-    for look, least in _DEGREES.values():
+    for _, least, look in degrees:
+        for axes in (left, right):
+            axes.axhline(least, color=style.GRAY, linestyle="--", linewidth=0.8, zorder=1)
         shapes.write_at_right(right, look.name, (least + min(above, 0.5)) / 2)
         rows = pairs[(pairs["kinship"] >= least) & (pairs["kinship"] < above)]
         above = least
@@ -399,6 +388,12 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
             rows["ibs0"] / rows["variants"], rows["kinship"], s=24, color=look.color, marker=look.mark, alpha=0.85,
             edgecolors="white", linewidths=0.3, label=look.name, zorder=2,
         )  # fmt: skip
+    shapes.draw_histogram(
+        right, histogram["counts"], histogram["edges"], orientation="horizontal", color=style.SKY_BLUE
+    )
+    left.set(title="Relatives", xlabel="Share of variants without a common allele (IBS0)")
+    right.set(title="All pairs", xscale="log", xlabel="Pairs")
+    right.set_xlim(shapes.LEAST_COUNT, 3 * max([10, *histogram["counts"]]))
     if pairs.empty:
         left.text(0.5, 0.87, "No pair is related.", transform=left.transAxes, ha="center", color=style.TEXT_GRAY)
     else:

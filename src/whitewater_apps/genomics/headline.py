@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from whitewater.figures.style import counted
 from whitewater.io.store import read_json
+from whitewater_apps.genomics.decisions import FALSE_PAIRS
 from whitewater_apps.genomics.figures import MOST_LABELS
-from whitewater_apps.genomics.steps.relatedness import FALSE_PAIRS
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
@@ -26,12 +27,8 @@ def headline(results: Path) -> list[str]:
         (_projected, ("projected.parquet",)),
         (_no_map, ("umap.json",)),
     )
-    sentences = []
-    for tell, names in tellers:
-        paths = [results / name for name in names]
-        if all(path.exists() for path in paths):
-            sentences += tell(*paths)
-    return sentences
+    files = [(tell, [results / name for name in names]) for tell, names in tellers]
+    return [sentence for tell, paths in files if all(map(Path.exists, paths)) for sentence in tell(*paths)]
 
 
 def _data(variants: Path, samples: Path) -> list[str]:
@@ -43,7 +40,7 @@ def _data(variants: Path, samples: Path) -> list[str]:
     # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.
     pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
     count = pq.read_metadata(samples).num_rows
-    before = f"{count:,} sample{'' if count == 1 else 's'}; {kept + pruned:,} of {len(table):,} variants kept"
+    before = f"{counted(count, 'sample')}; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
 
 

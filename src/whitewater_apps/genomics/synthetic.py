@@ -14,8 +14,7 @@ reality: rates of variants and of samples follow Beta distributions, and a call 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, chain, pairwise, zip_longest
+from dataclasses import dataclass
 from math import exp
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -53,6 +52,13 @@ CHILDREN = 2
 VARIANT_CONCENTRATION = 50.0
 SAMPLE_CONCENTRATION = 200.0
 LEAST_RATE = 1e-9  # so that variants without a missing call can be chosen
+POOR_SAMPLES = (0.15, 0.25)  # shares of missing calls of samples of poor quality
+DIRT = {
+    "multiallelic": 0.02,  # share of variants that get a second alternate allele
+    "low_quality": 0.03,  # share of variants whose filter has failed
+    "dropout": 0.01,  # share of variants that lose heterozygotes
+    "lost_heterozygotes": 0.6,  # share of their heterozygotes called as homozygotes
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,10 @@ class Chromosome:
     positions: npt.NDArray[np.int64]  # (variants,), 1-based, ascending, all different
     alleles: npt.NDArray[Any]  # text (variants, 4): the reference, the ancestral base, then alternates; "" behind them
     genotypes: Genotypes  # (variants, people, 2): the allele on each of a person's two copies, -1 missing
+
+
+# And which variants have failed the filter, (variants,).
+Called = tuple[Chromosome, npt.NDArray[np.bool_]]
 
 
 def american_admixture() -> msprime.Demography:
@@ -125,7 +135,7 @@ def chromosome_of(trees: tskit.TreeSequence) -> Chromosome:
 class Person(NamedTuple):
     """A founder, child or duplicate; ``mother``, ``father`` and ``original`` are indices of earlier people, or -1."""
 
-    name: str
+    sample: str
     population: str
     role: str
     mother: int = -1
@@ -133,73 +143,51 @@ class Person(NamedTuple):
     original: int = -1
 
 
-def draw_people(samples: Mapping[Any, int], *, families: int, duplicates: int) -> tuple[Person, ...]:
+def draw_people(samples: Mapping[Any, int], *, families: int, duplicates: int) -> list[Person]:
     """Return all people: the founders of each population, then children, then duplicates.
 
     A family is two founders of one population and their two children; the populations get families in turn. The
     duplicates are those of the last founders, who are the last to be parents.
     """
-    founders = [
-        Person(f"{name}_{n:03d}", name, "founder") for name, count in samples.items() for n in range(1, count + 1)
-    ]
-    starts = pairwise(accumulate(samples.values(), initial=0))
-    couples = [[(here, here + 1) for here in range(start, end - 1, 2)] for start, end in starts]
-    in_turn = [couple for couple in chain.from_iterable(zip_longest(*couples)) if couple]
+    numbered = [(name, n) for name, count in samples.items() for n in range(1, count + 1)]
+    founders = [Person(f"{name}_{n:03d}", name, "founder") for name, n in numbered]
+    # A father is of an even number, and the mother is the founder before him.
+    fathers = sorted((n, place) for place, (_, n) in enumerate(numbered) if n % 2 == 0)
     children = [
-        Person(f"family_{family:03d}_child_{child}", founders[mother].population, "child", mother, father)
-        for family, (mother, father) in enumerate(in_turn[:families], start=1)
+        Person(f"family_{family:03d}_child_{child}", founders[father].population, "child", father - 1, father)
+        for family, (_, father) in enumerate(fathers[:families], start=1)
         for child in range(1, CHILDREN + 1)
     ]
     again = [
-        Person(f"{founders[index].name}_duplicate", founders[index].population, "duplicate", original=index)
-        for index in range(len(founders) - duplicates, len(founders))
+        Person(f"{founders[place].sample}_duplicate", founders[place].population, "duplicate", original=place)
+        for place in range(len(founders) - duplicates, len(founders))
     ]
-    return (*founders, *children, *again)
+    return [*founders, *children, *again]
 
 
 def inherit(
-    founders: Genotypes,
-    people: Sequence[Person],
-    *,
-    positions: npt.NDArray[np.int64],
-    recombination_rate: float,
-    length: float,
-    random: np.random.Generator,
+    founders: Chromosome, people: Sequence[Person], *, crossovers: float, length: float, random: np.random.Generator
 ) -> Genotypes:
     """Return the haplotypes of all people, int8 (variants, people, 2), from those of the founders, who come first.
 
     A child's first haplotype is a gamete of the mother, the second one of the father. It begins on either copy and
-    changes it at each crossover; these fall uniformly, their number Poisson: Haldane's model (1919), without
-    interference.
+    changes it at each of the ``crossovers``, their mean number; they fall uniformly, their number Poisson: Haldane's
+    model (1919), without interference.
     """
-    haplotypes = np.empty((len(founders), len(people), 2), np.int8)
-    haplotypes[:, : founders.shape[1]] = founders
+    haplotypes = np.empty((len(founders.positions), len(people), 2), np.int8)
+    haplotypes[:, : founders.genotypes.shape[1]] = founders.genotypes
     for place, person in enumerate(people):
         if person.role == "duplicate":
             haplotypes[:, place] = haplotypes[:, person.original]
         if person.role == "child":
             for copy, parent in enumerate((person.mother, person.father)):
-                crossovers = random.uniform(1, length + 1, random.poisson(recombination_rate * length))
-                side = (random.integers(2) + np.searchsorted(np.sort(crossovers), positions)) % 2
+                at = np.sort(random.uniform(1, length + 1, random.poisson(crossovers)))
+                side = (random.integers(2) + np.searchsorted(at, founders.positions)) % 2
                 haplotypes[:, place, copy] = haplotypes[np.arange(len(side)), parent, side]
     return haplotypes
 
 
 # ---- faults
-
-
-@dataclass(frozen=True)
-class Dirt:
-    """Faults by what they hit."""
-
-    multiallelic: float = 0.02  # share of variants that get a second alternate allele
-    low_quality: float = 0.03  # share of variants whose filter has failed
-    dropout: float = 0.01  # share of variants that lose heterozygotes
-    lost_heterozygotes: float = 0.6  # share of their heterozygotes called as homozygotes
-    poor_samples: tuple[float, ...] = (0.15, 0.25)  # shares of missing calls of samples of poor quality
-
-
-DIRT = Dirt()
 
 
 def merge_neighbors(chromosome: Chromosome, *, share: float, random: np.random.Generator) -> Chromosome:
@@ -210,7 +198,7 @@ def merge_neighbors(chromosome: Chromosome, *, share: float, random: np.random.G
     follow the genealogy. Only variants and neighbors with one alternate allele each are taken, where both alternates
     occur and are different bases.
     """
-    alleles, genotypes = chromosome.alleles.copy(), chromosome.genotypes.copy()
+    positions, alleles, genotypes = chromosome.positions, chromosome.alleles.copy(), chromosome.genotypes.copy()
     alternates = (alleles[:, 1:] != "").sum(axis=1)
     here, other = genotypes[:-1], alleles[1:, 1]
     second = (here == 0) & (genotypes[1:] > 0)
@@ -221,8 +209,7 @@ def merge_neighbors(chromosome: Chromosome, *, share: float, random: np.random.G
     rows = np.sort(random.choice(np.flatnonzero(fits), wanted, replace=False))
     genotypes[rows] += np.int8(2) * second[rows]
     alleles[rows, 2] = other[rows]
-    left = np.setdiff1d(np.arange(len(alleles)), rows + 1)
-    return Chromosome(chromosome.positions[left], alleles[left], genotypes[left])
+    return Chromosome(*(np.delete(values, rows + 1, axis=0) for values in (positions, alleles, genotypes)))
 
 
 def drop_heterozygotes(
@@ -232,49 +219,28 @@ def drop_heterozygotes(
 
     A share of the variants suffers allelic dropout: a share of their heterozygous calls shows one of its alleles twice.
     """
-    count = len(genotypes)
+    count, result = len(genotypes), genotypes.copy()
     hit = np.sort(random.choice(count, round(variants * count), replace=False))
     calls = genotypes[hit]
     lost = (calls[..., 0] != calls[..., 1]) & (random.random(calls.shape[:2]) < heterozygotes)
     seen = np.take_along_axis(calls, random.integers(2, size=(*calls.shape[:2], 1)), axis=2)
-    result = genotypes.copy()
     result[hit] = np.where(lost[..., np.newaxis], seen, calls)
     return result
 
 
-def draw_rates(count: int, *, mean: float, concentration: float, random: np.random.Generator) -> Rates:
-    """Draw the shares of missing calls of variants or of ordinary samples; all are 0 where the mean is."""
+def draw_rates(
+    count: int, *, mean: float, concentration: float, random: np.random.Generator, poor: Sequence[float] = ()
+) -> Rates:
+    """Draw the shares of missing calls of variants or samples, ``poor`` for a few; all are 0 where the mean is."""
     if mean == 0:
         return np.zeros(count)
-    return random.beta(mean * concentration, (1 - mean) * concentration, count)
-
-
-def sample_rates(count: int, *, mean: float, poor: tuple[float, ...], random: np.random.Generator) -> Rates:
-    """Draw the shares of missing calls of samples; ``poor`` are those of a few, unless calls are never missing."""
-    rates = draw_rates(count, mean=mean, concentration=SAMPLE_CONCENTRATION, random=random)
-    if mean > 0:
-        chosen = random.choice(count, min(len(poor), count), replace=False)
-        rates[chosen] = poor[: len(chosen)]
+    rates = random.beta(mean * concentration, (1 - mean) * concentration, count)
+    rates[random.choice(count, min(len(poor), count), replace=False)] = poor[:count]
     return rates
 
 
-def low_quality(rates: Rates, *, share: float, random: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Choose a share of the variants, preferring those that miss calls: their filter has failed."""
-    # The shortest of exponential waits: a weighted sample without replacement (Efraimidis and Spirakis 2006).
-    waits = random.exponential(size=len(rates)) / (rates + LEAST_RATE)
-    failed = np.zeros(len(rates), bool)
-    failed[np.argsort(waits)[: round(share * len(rates))]] = True
-    return failed
-
-
-def miss(
-    genotypes: Genotypes, *, variants: Rates, samples: Rates, mean: float, random: np.random.Generator
-) -> Genotypes:
-    """Return genotypes (variants, samples, 2) without some calls: both alleles are -1 there.
-
-    The probability is the product of the rates of the variant and of the sample over their mean.
-    """
-    rates = np.outer(variants, samples) / (mean or 1)
+def miss(genotypes: Genotypes, *, rates: Rates, random: np.random.Generator) -> Genotypes:
+    """Return genotypes (variants, samples, 2) of which each call is missing at its rate: both alleles are -1 there."""
     missing = random.random(rates.shape) < rates
     return np.where(missing[..., np.newaxis], np.int8(-1), genotypes)
 
@@ -282,23 +248,24 @@ def miss(
 # ---- a chromosome with all of these
 
 
-def simulate_chromosome(
-    settings: Simulate, people: Sequence[Person], rates: npt.NDArray[np.float64], *, number: int
-) -> tuple[Chromosome, npt.NDArray[np.bool_]]:
+def simulate_chromosome(settings: Simulate, people: Sequence[Person], rates: Rates, *, number: int) -> Called:
     """Return the calls of a chromosome, numbered from 1, and which variants have failed the filter.
 
-    ``rates`` are the samples' shares of missing calls.
+    ``rates`` are the samples' shares of missing calls; a call is missing with the product of its two over their mean.
     """
     random, mean = np.random.default_rng((settings.seed, number)), settings.missing_fraction
     length, mutation_rate = settings.chromosome_length, settings.mutation_rate
     trees = simulate_trees(settings.samples_by_population, length=length, mutation_rate=mutation_rate, random=random)
-    made = merge_neighbors(chromosome_of(trees), share=DIRT.multiallelic, random=random)
-    genotypes = inherit(
-        made.genotypes, people, positions=made.positions, recombination_rate=RECOMBINATION_RATE, length=length,
-        random=random,
-    )  # fmt: skip
+    made = merge_neighbors(chromosome_of(trees), share=DIRT["multiallelic"], random=random)
+    genotypes = inherit(made, people, crossovers=RECOMBINATION_RATE * length, length=length, random=random)
     of_variants = draw_rates(len(genotypes), mean=mean, concentration=VARIANT_CONCENTRATION, random=random)
-    failed = low_quality(of_variants, share=DIRT.low_quality, random=random)
-    seen = drop_heterozygotes(genotypes, variants=DIRT.dropout, heterozygotes=DIRT.lost_heterozygotes, random=random)
-    called = miss(seen, variants=of_variants, samples=rates, mean=mean, random=random)
-    return replace(made, genotypes=called), failed
+    # Variants that miss calls are preferred. The shortest of exponential waits are a weighted sample without
+    # replacement (Efraimidis and Spirakis 2006).
+    waits = random.exponential(size=len(of_variants)) / (of_variants + LEAST_RATE)
+    failed = np.zeros(len(waits), bool)
+    failed[np.argsort(waits)[: round(DIRT["low_quality"] * len(waits))]] = True
+    seen = drop_heterozygotes(
+        genotypes, variants=DIRT["dropout"], heterozygotes=DIRT["lost_heterozygotes"], random=random
+    )
+    called = miss(seen, rates=np.outer(of_variants, rates) / (mean or 1), random=random)
+    return Chromosome(made.positions, made.alleles, called), failed

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import InputError
 from whitewater_apps.genomics.config import Labels
-from whitewater_apps.genomics.steps.ingest import labels_of, local_table, read_labels
+from whitewater_apps.genomics.steps.ingest import local_table, read_labels, sample_labels
 
 EXPECTED = {"S1": "Yoruba in Ibadan", "S2": "NA", "S3": "CEU"}
 COLUMNS = Labels(sample_column="sample", label_column="population")
@@ -100,15 +100,21 @@ def test_bytes_that_are_not_text_are_refused(tmp_path: Path) -> None:
         read_labels(tmp_path / "labels.parquet", COLUMNS)
 
 
-def test_samples_without_a_row_are_counted(caplog: pytest.LogCaptureFixture) -> None:
-    assert labels_of(["S3", "S9", "S1"], EXPECTED, table="labels.csv") == ["CEU", None, "Yoruba in Ibadan"]
-    assert "1 of 3 samples have no label in labels.csv" in caplog.text
+@pytest.fixture
+def labels(tmp_path: Path) -> Labels:
+    table = write(tmp_path / "labels.csv", "sample,population\nS1,Yoruba in Ibadan\nS2,NA\nS3,CEU\n")
+    return Labels(table=str(table), sample_column="sample", label_column="population")
 
 
-def test_a_table_of_other_names_is_refused_and_shows_both_sides() -> None:
+def test_samples_without_a_row_are_counted(labels: Labels, caplog: pytest.LogCaptureFixture) -> None:
+    assert sample_labels(["S3", "S9", "S1"], labels) == ["CEU", None, "Yoruba in Ibadan"]
+    assert f"1 of 3 samples have no label in {labels.table}" in caplog.text
+
+
+def test_a_table_of_other_names_is_refused_and_shows_both_sides(labels: Labels) -> None:
     samples = ["F1:S1", "F2:S2", "F3:S3", "F4:S4"]
     with pytest.raises(InputError, match=r"labels\.csv labels none.*S1, S2, S3, the.* F1:S1, F2:S2, F3:S3, F4:S4\."):
-        labels_of(samples, EXPECTED, table="labels.csv")
+        sample_labels(samples, labels)
 
 
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:

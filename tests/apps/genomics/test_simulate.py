@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Simulate
 from whitewater_apps.genomics.steps.simulate import simulate, write_vcz
 from whitewater_apps.genomics.synthetic import (
+    SAMPLE_CONCENTRATION,
     VARIANT_CONCENTRATION,
     Chromosome,
     american_admixture,
@@ -31,7 +33,6 @@ from whitewater_apps.genomics.synthetic import (
     inherit,
     merge_neighbors,
     miss,
-    sample_rates,
     simulate_chromosome,
     simulate_trees,
 )
@@ -219,15 +220,15 @@ def test_families_go_to_the_populations_in_turn() -> None:
     people = draw_people({"AFR": 5, "EUR": 2, "ADMIX": 4}, families=4, duplicates=1)
     children = [person for person in people if person.role == "child"]
     assert [each.population for each in children] == ["AFR", "AFR", "EUR", "EUR", "ADMIX", "ADMIX", "AFR", "AFR"]
-    parents = [(people[each.mother].name, people[each.father].name) for each in children[::2]]
+    parents = [(people[each.mother].sample, people[each.father].sample) for each in children[::2]]
     assert parents == [
         ("AFR_001", "AFR_002"),
         ("EUR_001", "EUR_002"),
         ("ADMIX_001", "ADMIX_002"),
         ("AFR_003", "AFR_004"),
     ]
-    assert (people[-1].role, people[people[-1].original].name) == ("duplicate", "ADMIX_004")
-    assert len({person.name for person in people}) == len(people) == 11 + 8 + 1
+    assert (people[-1].role, people[people[-1].original].sample) == ("duplicate", "ADMIX_004")
+    assert len({person.sample for person in people}) == len(people) == 11 + 8 + 1
 
 
 @pytest.fixture(scope="module")
@@ -238,15 +239,8 @@ def family() -> tuple[npt.NDArray[np.int64], Genotypes]:
     whole = []
     for number in range(12):
         each = chromosome(number, samples=20)
-        inherited = inherit(
-            each.genotypes[:, :20],
-            people,
-            positions=each.positions,
-            recombination_rate=1e-6,
-            length=1e6,
-            random=random,
-        )
-        whole.append(inherited)
+        founders = replace(each, genotypes=each.genotypes[:, :20])
+        whole.append(inherit(founders, people, crossovers=1.0, length=1e6, random=random))
     parents = np.array([[person.mother, person.father] for person in people if person.role == "child"])
     return parents, np.concatenate(whole)
 
@@ -308,8 +302,8 @@ def test_calls_are_missing_in_the_stated_mean_share() -> None:
     random = np.random.default_rng(6)
     clean = in_equilibrium(3000, 200)
     variants = draw_rates(3000, mean=0.05, concentration=VARIANT_CONCENTRATION, random=random)
-    samples = sample_rates(200, mean=0.05, poor=(), random=random)
-    missing = (miss(clean, variants=variants, samples=samples, mean=0.05, random=random) < 0).all(axis=2)
+    samples = draw_rates(200, mean=0.05, concentration=SAMPLE_CONCENTRATION, random=random)
+    missing = (miss(clean, rates=np.outer(variants, samples) / 0.05, random=random) < 0).all(axis=2)
     assert missing.mean() == pytest.approx(0.05, abs=0.005)
     # Heterogeneous: were all calls alike, these variances would be those of binomial shares.
     assert missing.mean(axis=1).var() > 3 * 0.05 * 0.95 / 200
@@ -332,7 +326,7 @@ def test_the_store_has_poor_samples_failed_filters_and_third_alleles(store: zarr
 def test_without_missing_calls_there_are_no_poor_samples() -> None:
     settings = SMALL.model_copy(update={"missing_fraction": 0.0})
     people = draw_people({"AFR": 12, "EUR": 12, "ASIA": 0, "ADMIX": 6}, families=0, duplicates=0)
-    rates = sample_rates(len(people), mean=0.0, poor=(0.5,), random=np.random.default_rng(0))
+    rates = draw_rates(len(people), mean=0.0, concentration=200.0, poor=(0.5,), random=np.random.default_rng(0))
     assert (simulate_chromosome(settings, people, rates, number=1)[0].genotypes >= 0).all()
 
 

@@ -3,7 +3,7 @@
 import csv
 import logging
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +16,7 @@ from whitewater.genotypes.genotypes import Encoding, GenotypeFolder, create_geno
 from whitewater.genotypes.sources.opening import named_places, open_source, simulated_file
 from whitewater.genotypes.sources.source import Source, Tally, only_seen
 from whitewater.io.download import Downloads
-from whitewater.io.places import refuse_changes
+from whitewater.io.places import refuse_changes, try_files
 from whitewater.io.remote import local_path
 from whitewater.io.store import digests, exclusive, size_of, write_json
 from whitewater.script import main
@@ -50,8 +50,10 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     """
     import pandas as pd
 
-    settings, scratch = run.settings, genotypes / "converted"
-    with refuse_changes([*named_places(settings), settings.labels.table]):
+    settings, labeled, scratch = run.settings, run.settings.labels, genotypes / "converted"
+    if settings.source == "generated" and not labeled.table:
+        labeled = Labels(table=str(simulated_file(simulated, "simulated_labels.csv")))
+    with refuse_changes([*named_places(settings), labeled.table]):
         source = open_source(settings, simulated, scratch=scratch, threads=run.threads)
         memory.forecast(
             forecast(source, threads=run.threads),
@@ -60,7 +62,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         )
         table = source.variants_table()
         check_order(table, place=redact(source.origins[0]))
-        labels, tables = sample_labels(source.samples, settings, simulated, refresh=run.refresh)
+        labels = sample_labels(source.samples, labeled, refresh=run.refresh) if labeled.table else None
         folder, tally = _encode(run, source, genotypes)
         source.check_ploidy(table, tally, key=f"genomics.ingest.{settings.source}.ploidy")
         table = only_seen(table, tally.seen) if source.lists_all else table
@@ -70,7 +72,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         variants = table.assign(multiallelic=excluded, filter_pass=table.pop("filter_pass"), **counts)
         samples = pd.DataFrame({"sample": source.samples, "label": labels}, dtype="str")
         folder.finish(variants=variants, samples=samples.assign(count_missing=tally.missing))
-        files = describe_origins([*source.origins, *tables], threads=run.threads)
+        files = describe_origins([*source.origins, *filter(None, [labeled.table])], threads=run.threads)
     write_json(inputs, {"source": settings.source, "files": files})
     if scratch.exists():
         shutil.rmtree(scratch)
@@ -157,39 +159,25 @@ def check_counts(tally: Tally, *, samples: int) -> None:
 
 def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:
     """Describe what was read: the path, size and SHA-256 of local files and directories, and the URL of others."""
-    local = {origin: path for origin in origins if (path := local_path(origin)) is not None}
-    hashes = digests(list(local.values()), threads=threads)
+    paths = [local_path(origin) for origin in origins]
+    hashes = digests([path for path in paths if path], threads=threads)
     return [
-        {"path": str(local[origin]), "bytes": size_of(local[origin]), "sha256": hashes[local[origin]]}
-        if origin in local
-        else {"url": redact(origin)}
-        for origin in origins
+        {"path": str(path), "bytes": size_of(path), "sha256": hashes[path]} if path else {"url": redact(origin)}
+        for origin, path in zip(origins, paths, strict=True)
     ]
 
 
 # ---- labels of samples, such as their populations, from a table
 
 
-def sample_labels(
-    samples: Sequence[str], settings: Ingest, simulated: Mapping[str, Path], *, refresh: bool = False
-) -> tuple[list[str | None], list[str]]:
-    """Return the label of each sample, None without one, and the table that they are from, if there is one."""
-    labels = settings.labels
-    if settings.source == "generated" and not labels.table:
-        labels = Labels(table=str(simulated_file(simulated, "simulated_labels.csv")))
-    if not labels.table:
-        return [None] * len(samples), []
-    path = local_table(labels.table, refresh=refresh)
-    return labels_of(samples, read_labels(path, labels), table=redact(labels.table)), [labels.table]
-
-
-def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) -> list[str | None]:
+def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = False) -> list[str | None]:
     """Return the label of each sample, None of one that has none; how many these are is logged.
 
-    Raises InputError if no sample has one: the names are of another kind.
+    Raises InputError if the table is missing, cannot be downloaded or read, or labels no sample: its names are of
+    another kind.
     """
-    of_samples = [labels.get(sample) for sample in samples]
-    unlabeled = [sample for sample, label in zip(samples, of_samples, strict=True) if label is None]
+    labels, table = read_labels(local_table(settings.table, refresh=refresh), settings), redact(settings.table)
+    unlabeled = [sample for sample in samples if sample not in labels]
     if len(unlabeled) == len(samples):
         raise InputError(
             f"{table} labels none of the samples: it names {shorten_list(list(labels)) or 'none'}, the genotypes' "
@@ -198,7 +186,7 @@ def labels_of(samples: Sequence[str], labels: Mapping[str, str], *, table: str) 
     if unlabeled:
         names = shorten_list(unlabeled)
         logger.warning("%d of %d samples have no label in %s: %s", len(unlabeled), len(samples), table, names)
-    return of_samples
+    return [labels.get(sample) for sample in samples]
 
 
 def local_table(table: str, *, refresh: bool = False) -> Path:
@@ -223,32 +211,11 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
 
     Raises InputError if the table is unreadable, lacks a column, or gives a sample two labels.
     """
-    table = _read(path, (settings.sample_column, settings.label_column))
-    # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
-    pairs = table[[settings.sample_column, settings.label_column]].convert_dtypes().dropna().astype("str")
-    pairs.columns = ["sample", "label"]
-    pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
-    pairs = pairs[(pairs != "").all(axis=1)]
-    twice = pairs["sample"].duplicated(keep=False)
-    if twice.any():
-        labels = pairs[twice].groupby("sample", sort=False)["label"].agg(" and ".join)
-        listed = shorten_list([f"{sample} ({both})" for sample, both in labels.items()])
-        raise InputError(f"{path} gives {len(labels)} samples more than one label: {listed}. Keep one row for each.")
-    return dict(zip(pairs["sample"], pairs["label"], strict=True))
-
-
-def _read(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
-    """Read a table as it is stored, or a text file as text; refuse one that has not each of the columns once."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
+    columns = [settings.sample_column, settings.label_column]
     try:
-        if path.suffix.lower() in PARQUET:
-            stored = pq.read_table(path)
-            stored.validate(full=True)  # of text, that it is UTF-8
-            table: pd.DataFrame = stored.to_pandas()
-        else:
-            table = _read_text(path, columns)
+        table = _read_parquet(path) if path.suffix.lower() in PARQUET else _read_text(path, columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
     names = list(table.columns)
@@ -259,6 +226,24 @@ def _read(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
             f"{path} has no column {' and '.join(absent)}; it has {', '.join(map(str, names))}. Set "
             "genomics.ingest.labels.sample_column and label_column."
         )
+    # Whole numbers that a missing one has made real ones are whole again: 7, not 7.0.
+    pairs = table[columns].convert_dtypes().dropna().astype("str").set_axis(["sample", "label"], axis=1)
+    pairs = pairs.assign(sample=pairs["sample"].str.strip(), label=pairs["label"].str.strip()).drop_duplicates()
+    pairs = pairs[(pairs != "").all(axis=1)]
+    twice = pairs[pairs["sample"].duplicated(keep=False)]
+    if len(twice):
+        labels = twice.groupby("sample", sort=False)["label"].agg(" and ".join)
+        listed = shorten_list([f"{sample} ({both})" for sample, both in labels.items()])
+        raise InputError(f"{path} gives {len(labels)} samples more than one label: {listed}. Keep one row for each.")
+    return dict(zip(pairs["sample"], pairs["label"], strict=True))
+
+
+def _read_parquet(path: Path) -> "pd.DataFrame":
+    import pyarrow.parquet as pq
+
+    stored = pq.read_table(path)
+    stored.validate(full=True)  # of text, that it is UTF-8
+    table: pd.DataFrame = stored.to_pandas()
     return table
 
 
@@ -273,9 +258,28 @@ def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
     table = pd.read_csv(
         path, sep=separator, header=None, skiprows=1, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting
     )
-    table.columns = pd.Index(fields[separator])
     # Quotes between tabs or blanks are not syntax, because of labels like 5"; those around a field are not part of it.
-    return table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
+    table = table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
+    return table.set_axis(fields[separator], axis=1)
+
+
+# ---- the check of `whitewater doctor`
+
+
+def check(settings: Any, downloads: Downloads) -> str:
+    """Say how many samples and variants the data sets have; of VCF, which would have to be read whole, which files."""
+    ingest, second, parts = settings.ingest, settings.project.second, []
+    for what, key, given in (("", "genomics.ingest", ingest), ("second: ", "genomics.project.second", second)):
+        if given.source == "vcf":
+            found = try_files(given.vcf.paths, downloads=downloads, key=f"{key}.vcf")
+            parts.append(f"{what}files of VCF: {len(found)}")
+        elif given.source not in ("generated", "none"):
+            source = open_source(given, {}, scratch=Path())
+            parts.append(f"{what}{source.variants:,} variants of {len(source.samples):,} samples")
+    if ingest.labels.table:
+        try_files([ingest.labels.table], downloads=downloads, key="genomics.ingest.labels.table")
+        parts.append("a table of labels")
+    return "; ".join(parts)
 
 
 if __name__ == "__main__":

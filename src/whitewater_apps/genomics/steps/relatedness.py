@@ -2,9 +2,7 @@
 
 import heapq
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from math import erfc, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,17 +17,13 @@ from whitewater.genotypes.kinship import BINS, Pairs, kinship_of_pairs
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
-from whitewater_apps.genomics.decisions import read_decisions
+from whitewater_apps.genomics.decisions import DEGREES, FALSE_PAIRS, read_decisions
 
 if TYPE_CHECKING:
     import pandas as pd
 
 logger = logging.getLogger(__name__)
 DIPLOID = 2
-# The least kinship of each degree: halfway between the powers of two that are expected, on the scale of logarithms.
-DEGREES = {"duplicate": 2**-1.5, "first": 2**-2.5, "second": 2**-3.5, "third": 2**-4.5}
-# Pairs of strangers expected to come out as relatives, from which on it is said.
-FALSE_PAIRS = 1.0
 NO_PAIRS = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
 
 
@@ -43,17 +37,24 @@ def relatedness(
     Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
     relatives from strangers.
     """
+    import pandas as pd
+
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
-    chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
-    pairs = NO_PAIRS
+    pairs, chance = NO_PAIRS, dict[str, float | None](standard_error=None, chance_pairs=None)
     if run.settings.method == "king":
+        chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
         with run.workers() as workers:
             pairs = kinship_of_pairs(run, folder, rows, threshold=min(limit, DEGREES["third"]), workers=workers)
     described = folder.samples_table()
     called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
     chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
-    related = pairs_table(pairs, described["sample"])
+    near, names = pairs.kinship >= DEGREES["third"], described["sample"].array
+    one, other, variants_of_both, het_het, ibs0 = pairs.related[near].T
+    related = pd.DataFrame({
+        "sample_1": names.take(one), "sample_2": names.take(other), "variants": variants_of_both, "het_het": het_het,
+        "ibs0": ibs0, "kinship": pairs.kinship[near],
+    })  # fmt: skip
     degree = np.searchsorted(-np.array([*DEGREES.values()]), -related["kinship"].to_numpy())
     counts: dict[str, Any] = {
         "pairs": len(related),
@@ -94,8 +95,6 @@ def _chance(
 
     Refuse samples and variants that do not tell relatives from strangers, and warn of those that hardly do.
     """
-    if settings.method == "none":
-        return {"standard_error": None, "chance_pairs": None}
     if folder.ploidy != DIPLOID:
         raise ConfigError(
             f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
@@ -122,17 +121,6 @@ def _chance(
     if pairs >= FALSE_PAIRS:
         logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", precision, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
-
-
-def pairs_table(pairs: Pairs, names: "pd.Series[str]") -> "pd.DataFrame":
-    """Return the pairs of the third degree and closer, with the names of the samples, most related first."""
-    import pandas as pd
-
-    near = pairs.kinship >= DEGREES["third"]
-    columns = ["sample_1", "sample_2", "variants", "het_het", "ibs0"]
-    table = pd.DataFrame(pairs.related[near], columns=columns).assign(kinship=pairs.kinship[near])
-    named = {name: names.to_numpy()[table[name]] for name in columns[:2]}
-    return table.assign(**named).astype(dict.fromkeys(named, "str"))
 
 
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives
@@ -180,25 +168,24 @@ def keep_unrelated(
     higher call rate, then the first. So none of those that went could come back: each has a relative that stays. To
     find the largest set is NP-hard; this finds it in forests, and in what families look like mostly.
     """
-    left = set(candidates)
-    neighbors: dict[int, set[int]] = defaultdict(set)
+    near: dict[int, set[int]] = {place: set() for place in candidates}
     for one, other in relatives.tolist():
-        if one in left and other in left:
-            neighbors[one].add(other)
-            neighbors[other].add(one)
-    waiting = [(len(near), -call_rate[place], place) for place, near in neighbors.items()]
+        if one in near and other in near:
+            near[one].add(other)
+            near[other].add(one)
+    waiting = [(len(others), -call_rate[place], place) for place, others in near.items()]
     heapq.heapify(waiting)
     gone: dict[int, int] = {}
     while waiting:
         degree, _, kept = heapq.heappop(waiting)
-        going = neighbors[kept] & left
-        # Entries of candidates that lost a relative since are out of date; a newer one is in the heap.
-        if kept not in left or degree != len(going):
+        # Entries of candidates that went, or lost a relative since, are out of date; of the latter, newer ones wait.
+        if kept not in near or degree != len(near[kept]):
             continue
-        left -= {kept, *going}
-        gone |= dict.fromkeys(going, kept)
-        for place in left.intersection(chain.from_iterable(neighbors[relative] for relative in going)):
-            heapq.heappush(waiting, (len(neighbors[place] & left), -call_rate[place], place))
+        for going in near.pop(kept):
+            gone[going] = kept
+            for place in near.pop(going) & near.keys():
+                near[place].remove(going)
+                heapq.heappush(waiting, (len(near[place]), -call_rate[place], place))
     return gone
 
 

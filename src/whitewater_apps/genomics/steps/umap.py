@@ -67,8 +67,7 @@ def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDAr
     a component of a larger eigenvalue counts more.
     """
     computed = [name for name in table.columns if name.startswith("PC")]
-    if components is None:
-        components = min(MOST_COMPONENTS, len(computed))
+    components = components or min(MOST_COMPONENTS, len(computed))
     if len(computed) < components:
         raise ConfigError(
             f"genomics.umap.components is {components}, but only {len(computed)} components were computed. "
