@@ -20,8 +20,7 @@ from whitewater.engines import resolve
 from whitewater.errors import ConfigError
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.steps.simulate import simulate, write_vcz
-from whitewater_apps.genomics.synthetic import (
+from whitewater_apps.genomics.steps.simulate import (
     SAMPLE_CONCENTRATION,
     VARIANT_CONCENTRATION,
     Chromosome,
@@ -33,8 +32,10 @@ from whitewater_apps.genomics.synthetic import (
     inherit,
     merge_neighbors,
     miss,
+    simulate,
     simulate_chromosome,
     simulate_trees,
+    write_vcz,
 )
 
 Genotypes = npt.NDArray[np.int8]
@@ -156,7 +157,9 @@ def test_variants_are_those_that_bio2zarr_makes_of_the_same_trees(tmp_path: Path
 
 
 @pytest.mark.parametrize("sizes", [[64], [1, 60, 3], [9, 9, 9, 9, 28], [0, 40, 0, 24, 0]])
-def test_chunks_do_not_depend_on_the_sizes_of_the_chromosomes(tmp_path: Path, sizes: list[int]) -> None:
+def test_chunks_do_not_depend_on_the_sizes_of_the_chromosomes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sizes: list[int]
+) -> None:
     random = np.random.default_rng(0)
     given = [
         Chromosome(
@@ -168,9 +171,8 @@ def test_chunks_do_not_depend_on_the_sizes_of_the_chromosomes(tmp_path: Path, si
     ]
     failed = [random.random(size) < 0.2 for size in sizes]
     contigs, names = {f"c{n}": 99 for n in range(len(sizes))}, [f"s{n}" for n in range(5)]
-    written = write_vcz(
-        tmp_path / "a.vcz", zip(given, failed, strict=True), contigs=contigs, samples=names, chunk_variants=10
-    )
+    monkeypatch.setattr("whitewater_apps.genomics.steps.simulate.CHUNK_VARIANTS", 10)
+    written = write_vcz(tmp_path / "a.vcz", zip(given, failed, strict=True), contigs=contigs, samples=names)
     group = zarr.open_group(tmp_path / "a.vcz", mode="r")
     assert written == 64
     np.testing.assert_array_equal(values(group, "call_genotype"), np.concatenate([each.genotypes for each in given]))

@@ -212,10 +212,16 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     Raises InputError if the table is unreadable, lacks a column, or gives a sample two labels.
     """
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
     columns = [settings.sample_column, settings.label_column]
     try:
-        table = _read_parquet(path) if path.suffix.lower() in PARQUET else _read_text(path, columns)
+        if path.suffix.lower() in PARQUET:
+            stored = pq.read_table(path)
+            stored.validate(full=True)  # of text, that it is UTF-8
+            table: pd.DataFrame = stored.to_pandas()
+        else:
+            table = _read_text(path, columns)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{path} is not a readable table of labels: {str(error).strip()}. {FORMS}") from error
     names = list(table.columns)
@@ -236,15 +242,6 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
         listed = shorten_list([f"{sample} ({both})" for sample, both in labels.items()])
         raise InputError(f"{path} gives {len(labels)} samples more than one label: {listed}. Keep one row for each.")
     return dict(zip(pairs["sample"], pairs["label"], strict=True))
-
-
-def _read_parquet(path: Path) -> "pd.DataFrame":
-    import pyarrow.parquet as pq
-
-    stored = pq.read_table(path)
-    stored.validate(full=True)  # of text, that it is UTF-8
-    table: pd.DataFrame = stored.to_pandas()
-    return table
 
 
 def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":

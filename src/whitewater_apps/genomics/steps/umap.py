@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PCS = Files(remedy="Run the step pca again.")
 # Samples that the trustworthiness is measured on at most: it ranks all pairs of them.
 MEASURED_SAMPLES = 5000
 # Components that a map is made from where the configuration does not say.
@@ -43,7 +42,7 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     Raises ConfigError if more components are asked for than were computed; InputError if the table cannot be read; and
     IntegrityError if a place on the map is not a finite number.
     """
-    table, settings = PCS.table(pcs).to_pandas(), run.settings
+    table, settings = Files(remedy="Run the step pca again.").table(pcs).to_pandas(), run.settings
     scores = leading_scores(table, components=settings.components)
     places, measured = np.full((len(table), 2), np.nan), NO_MAP
     if len(table) > settings.neighbors:
