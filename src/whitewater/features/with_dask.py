@@ -34,8 +34,8 @@ from whitewater.features.frames import (
 )
 from whitewater.features.operator import Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
-from whitewater.features.operators.by_column import is_number
 from whitewater.features.plan import FitState, Lesson
+from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -115,7 +115,7 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
 def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
     """Return a column of nulls, of this type and as long as a frame."""
     rows, xp = len(frame), device.xp
-    if not is_number(type_):
+    if kind(type_) != "numbers":
         nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
         return _frame(pa.table({"values": nulls}), device)["values"]
     values = xp.zeros(rows, type_.to_pandas_dtype())

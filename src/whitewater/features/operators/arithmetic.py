@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator, FiniteFloat, model_validator
+from pydantic import AfterValidator, model_validator
 from pydantic import Field as Parameter
 
 from whitewater.errors import ConfigError, InputError
@@ -57,8 +57,8 @@ class Clip(ByNumber):
     {'x': 5}
     """
 
-    min_value: FiniteFloat | None = Parameter(None, description="Smaller values become this one.")
-    max_value: FiniteFloat | None = Parameter(None, description="Larger values become this one.")
+    min_value: float | None = Parameter(None, description="Smaller values become this one.")
+    max_value: float | None = Parameter(None, description="Larger values become this one.")
 
     @model_validator(mode="after")
     def _something_is_clipped(self) -> Self:
@@ -147,7 +147,7 @@ class Bucketize(ByNumber):
     {'x': 2}
     """
 
-    boundaries: Annotated[tuple[FiniteFloat, ...], AfterValidator(_ascending)] = Parameter(
+    boundaries: Annotated[tuple[float, ...], AfterValidator(_ascending)] = Parameter(
         min_length=1, description="Ascending boundaries."
     )
     right: bool = Parameter(False, description="Whether a boundary belongs to the bucket that ends with it.")
@@ -231,7 +231,6 @@ class LambdaOp(ByNumber):
 class Function:
     """What `register` was told of a function; ``compute`` takes float64 (rows,) without NaN, and the array module."""
 
-    name: str
     version: int
     output: pa.DataType
     compute: Compute
@@ -255,7 +254,7 @@ def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compu
         # A module that is imported again defines its functions again.
         if (other.__module__, other.__qualname__) != (compute.__module__, compute.__qualname__):
             raise ConfigError(f"a function {name!r} is registered already, in {other.__module__}. Choose another name.")
-        _FUNCTIONS[name] = Function(name, version, output, compute)
+        _FUNCTIONS[name] = Function(version, output, compute)
         return compute
 
     return add

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
-from pydantic import FiniteFloat, model_validator
+from pydantic import model_validator
 
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import ConfigError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction
+from whitewater.features.schema import Field, kind
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
     from whitewater.features.columns.column import Block, Column
     from whitewater.features.operator import Inputs
-    from whitewater.features.schema import Field
 
 
 class ByColumn(Operator):
@@ -103,16 +103,11 @@ def column_names(inputs: Inputs) -> tuple[str, ...]:
     return tuple(entry for entry in inputs if isinstance(entry, str))
 
 
-def is_number(type_: pa.DataType) -> bool:
-    """Tell whether this is a type of numbers; booleans are: 0 and 1."""
-    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_boolean(type_))
-
-
 def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
     """Return the input columns of an operator; raises ConfigError if one is not of numbers."""
     input_fields = [fields[name] for name in column_names(inputs)]
     for field in input_fields:
-        if not is_number(field.type):
+        if kind(field.type) != "numbers":
             raise ConfigError(
                 f"{type(operator).__name__} takes numbers, but the column {field.name!r} is of type {field.type}. "
                 "Leave it out, or convert it in the data."
@@ -125,11 +120,8 @@ def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
     if pa.types.is_boolean(type_):
         return type_holding(pa.int8(), *constants)
     dtype = np.dtype(type_.to_pandas_dtype())
-    if dtype.kind == "f":
-        fits = all(abs(value) <= np.finfo(dtype).max and float(dtype.type(value)) == value for value in constants)
-    else:
-        limits = np.iinfo(dtype)
-        fits = all(float(value).is_integer() and limits.min <= value <= limits.max for value in constants)
+    limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    fits = all(limits.min <= value <= limits.max and float(dtype.type(value)) == value for value in constants)
     return type_ if fits else pa.float64()
 
 
@@ -227,7 +219,7 @@ class ListSlice(ByColumn):
     start: int = Parameter(description="The first item; or the number of items, where end is not given.")
     end: int | None = Parameter(None, description="The item behind the last one; negative: counted from the end.")
     pad: bool = Parameter(False, description="Make all lists as long as the slice.")
-    pad_value: FiniteFloat = Parameter(0.0, description="What is added; categories have 0 for it.")
+    pad_value: float = Parameter(0.0, description="What is added; categories have 0 for it.")
 
     @model_validator(mode="after")
     def _length_is_known(self) -> Self:
@@ -259,7 +251,7 @@ class ListSlice(ByColumn):
             )
         if not self.pad:
             return field
-        if not is_number(field.type.value_type):
+        if kind(field.type) != "lists of numbers":
             raise ConfigError(
                 f"ListSlice pads lists of numbers, but the column {field.name!r} is of type {field.type}. "
                 "Put Categorify before it, whose ids have 0 for padding."
@@ -270,9 +262,7 @@ class ListSlice(ByColumn):
             properties={**field.properties, "length": self._length},
         )
 
-    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
-        if not isinstance(column, Lists):
-            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
+    def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:
         lengths = np.diff(column.offsets)
         first, last = (_places(bound, lengths) for bound in self._bounds)
         kept = np.maximum(last - first, 0)

@@ -44,8 +44,8 @@ from whitewater.features.operators.by_category import (
     category_types,
     columns_of_all,
 )
-from whitewater.features.operators.by_column import ByColumn
-from whitewater.features.schema import Field
+from whitewater.features.operators.by_column import ByColumn, column_names
+from whitewater.features.schema import Field, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
@@ -55,11 +55,8 @@ if TYPE_CHECKING:
 
 NULL, OUT_OF_VOCABULARY = 1, 2
 TABLE = "vocabulary"
-_KINDS = {str(kind): kind for kind in (pa.string(), pa.binary(), pa.int64())}
 # Bytes of the table for look-ups for each value, besides the value.
 _TABLE_BYTES = 40
-# Between the names of the columns of a cross
-SEPARATOR = "_X_"
 Given = str | tuple[str, ...] | tuple[int, ...]
 
 
@@ -180,7 +177,7 @@ class Categorify(LearnsCategories):
         memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
-        table, kind = tables[TABLE], _KINDS[facts["kind"]]
+        table, kind = tables[TABLE], type_from_name(facts["kind"])
         types = [kind, pa.int64()], [LARGE.get(kind, kind), pa.int64()]
         if table.schema.types not in types or len(table.drop_null()) != facts["values"]:
             raise IntegrityError(
@@ -250,7 +247,7 @@ class Vocabulary(Fitted):
 
     def tables(self) -> dict[str, pa.Table]:
         values = self.ids.values
-        values = values.cast(LARGE.get(_KINDS[self._facts["kind"]], values.type))
+        values = values.cast(LARGE.get(type_from_name(self._facts["kind"]), values.type))
         return {TABLE: pa.table({"value": values, "count": to_arrow(self._counts)})}
 
 
@@ -329,15 +326,11 @@ class HashedCross(Operator):
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        crosses = _crosses(inputs)
-
-        def buckets(row: Row) -> dict[str, Value]:
-            return {
-                name: row_hash_one([scalar(row[each], each) for each in cross], SEED) % self.num_buckets
-                for name, cross in crosses.items()
-            }
-
-        return buckets
+        crosses = _crosses(inputs).items()
+        return lambda row: {
+            name: row_hash_one([scalar(row[each], each) for each in cross], SEED) % self.num_buckets
+            for name, cross in crosses
+        }
 
 
 def _hashable(column: Any) -> Any:
@@ -348,9 +341,8 @@ def _hashable(column: Any) -> Any:
 
 def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:
     """Return combinations by the names of the columns that are made of them."""
-    for each in inputs:
-        if isinstance(each, str) or len(each) < 2:
-            raise ConfigError(
-                f'HashedCross was given {each!r}, which is not a combination. Write [["A", "B"]] for that of A and B.'
-            )
-    return {SEPARATOR.join(each): each for each in inputs if not isinstance(each, str)}
+    if columns := column_names(inputs):
+        raise ConfigError(
+            f'HashedCross was given {columns[0]!r}, which is not a combination. Write [["A", "B"]] for that of A and B.'
+        )
+    return {"_X_".join(columns_of(each)): columns_of(each) for each in inputs}

@@ -21,8 +21,8 @@ from whitewater.features.columns.groups import CategoryNumbers, categories_of, c
 from whitewater.features.dataset import Dataset
 from whitewater.features.frames import column_of_series, frame_class, frame_of
 from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_column import column_names, is_number
-from whitewater.features.schema import Field, type_from_name
+from whitewater.features.operators.by_column import column_names
+from whitewater.features.schema import Field, kind, type_from_name
 from whitewater.io.folder import open_parquet
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _types(path: str, names: Names) -> dict[str, pa.DataType]:
         types = {name: schema[name].type for name in names}
     except InputError as error:
         raise InputError(f"JoinExternal cannot join {path}: {error} Correct `table`, `on` or `columns`.") from error
-    if others := [name for name, type_ in types.items() if not (is_number(type_) or pa.types.is_string(type_))]:
+    if others := [name for name, type_ in types.items() if kind(type_) not in ("numbers", "text")]:
         raise InputError(f"JoinExternal joins numbers and text, which {', '.join(others)} of {path} are not.")
     return types
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import ConfigDict, FiniteFloat
+from pydantic import ConfigDict
 from pydantic import Field as Parameter
 from pydantic.dataclasses import dataclass as checked
 
@@ -138,7 +138,7 @@ class FillMissing(_Fill):
     {'x': -1}
     """
 
-    fill_val: FiniteFloat = Parameter(0.0, description="What nulls become.")
+    fill_val: float = Parameter(0.0, description="What nulls become.")
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_holding(type_, self.fill_val)
@@ -383,11 +383,21 @@ class NormalizeMinMax(_BySpread):
 
 def sums_of(values: Array, device: Device) -> Sums:
     """Return the sums of float64 (values,) on the device, among which NaN is none: of NumPy's by a kernel."""
-    sums = np.zeros((_SIGNS_AND_EXPONENTS, _SUMS), np.int64)
-    if device.xp is np:
+    sums, xp = np.zeros((_SIGNS_AND_EXPONENTS, _SUMS), np.int64), device.xp
+    if xp is np:
         floats = read_only(values)
         return *add_up(floats, floats.view(np.uint64), sums), sums
-    return *add_up_arrays(values, device, sums), sums
+    known = values[~xp.isnan(values)]
+    if not len(known):
+        return np.inf, -np.inf, sums
+    words = known.view(xp.int64)
+    tops = (words >> _FRACTION_BITS) & (_SIGNS_AND_EXPONENTS - 1)
+    high, low = (words >> _HALF) & _LOWER, words & _LOWER
+    halves = [half for each in (high * high, high * low, low * low) for half in (each >> _HALF, each & _LOWER)]
+    for top in device.to_host(xp.unique(tops)).tolist():  # few: a column has values of about one size
+        here = tops == top
+        sums[top] = [int(xp.where(here, each, 0).sum()) for each in (xp.ones_like(high), high, low, *halves)]
+    return float(known.min()), float(known.max()), sums
 
 
 def merged(first: Sums, second: Sums) -> Sums:
@@ -437,19 +447,3 @@ def add_up(values: Array, words: Array, sums: Array) -> tuple[float, float]:
         to[7] += (low * low) >> _HALF
         to[8] += (low * low) & _LOWER
     return least, most
-
-
-def add_up_arrays(values: Array, device: Device, sums: npt.NDArray[np.int64]) -> tuple[float, float]:
-    """Do what `add_up` does, by expressions of arrays."""
-    xp = device.xp
-    known = values[~xp.isnan(values)]
-    if not len(known):
-        return np.inf, -np.inf
-    words = known.view(xp.int64)
-    tops = (words >> _FRACTION_BITS) & (_SIGNS_AND_EXPONENTS - 1)
-    high, low = (words >> _HALF) & _LOWER, words & _LOWER
-    halves = [half for each in (high * high, high * low, low * low) for half in (each >> _HALF, each & _LOWER)]
-    for top in device.to_host(xp.unique(tops)).tolist():  # few: a column has values of about one size
-        here = tops == top
-        sums[top] += [int(xp.where(here, each, 0).sum()) for each in (xp.ones_like(high), high, low, *halves)]
-    return float(known.min()), float(known.max())
