@@ -10,9 +10,9 @@ _packages = (
 sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _packages)]
 
 from whitewater.application import applications, declared, in_project
-from whitewater.config_files import project_files, read_source
+from whitewater.config.resolve import project_files, read_source
 from whitewater.engines.config import Cluster, choose
-from whitewater.engines.gpu_check import describe_auto, require_device
+from whitewater.engines.gpu_check import missing_gpu, require_device
 from whitewater.errors import WhitewaterError
 from whitewater.io.places import files_in
 from whitewater.io.remote import local_path
@@ -123,7 +123,8 @@ wildcard_constraints:
 
 onstart:
     if _device_asked_for == "auto":
-        print(describe_auto(config["device"]), file=sys.stderr)
+        why = missing_gpu() or "a usable GPU was found."
+        print(f"device=auto took {config['device']}: {why}", file=sys.stderr)
     try:
         # Where jobs go elsewhere, so does the GPU: each step asks for it.
         require_device(

@@ -1,7 +1,6 @@
 """The search agrees with scikit-learn's, and moves the data once."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.published.model_search import Search, best_of, fold_slices, r2, search
 from whitewater import engines
-from whitewater.engines.workers import Threads, thread_workers
+from whitewater.engines.workers import Workers, thread_workers
 from whitewater.learn.estimators import ridge
 
 CPU = engines.resolve("cpu")
@@ -65,12 +64,13 @@ def test_estimators_that_overwrite_their_rows_leave_the_data_as_they_were() -> N
     assert np.array_equal(y, before[1])
 
 
-@dataclass(frozen=True)
-class Watched(Threads):
+class Watched(Workers):
     """Threads that count what is moved to them."""
 
-    placed: list[Any] = field(default_factory=list)
-    held: list[Any] = field(default_factory=list)
+    def __init__(self, threads: Workers) -> None:
+        super().__init__(threads.pool, threads.count)
+        self.placed: list[Any] = []
+        self.held: list[Any] = []
 
     def place(self, value: Any) -> Any:
         self.placed.append(value)
@@ -84,7 +84,7 @@ class Watched(Threads):
 def test_the_data_are_sent_once_and_moved_to_the_device_once_for_each_worker() -> None:
     data = some_data()
     with thread_workers(2) as workers:
-        watched = Watched(workers.pool, workers.count)
+        watched = Watched(workers)
         search(partial(ridge, CPU), [{"alpha": 1.0}] * 4, data, folds=3, scorer=r2, device=CPU, workers=watched)
     assert [placed is data for placed in watched.placed] == [True]
     assert len(watched.held) == len(watched.threads)

@@ -18,10 +18,10 @@ from tests.contract.device_array import install, record, recording
 from tests.contract.signatures import faults
 from whitewater.engines import resolve
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import DASK_SETTINGS, ENVIRONMENT, GpuDevice, gpu_cluster, peak_memory, prepare_memory
+from whitewater.engines.gpu import DASK_SETTINGS, ENVIRONMENT, GpuDevice, gpu_cluster, prepare_memory
 from whitewater.engines.gpu_check import PACKAGES, missing_gpu
 from whitewater.engines.start import ClusterRequest, open_cluster
-from whitewater.engines.workers import DaskWorkers, Threads
+from whitewater.engines.workers import DaskWorkers
 from whitewater.errors import ConfigError, DeviceError, ResourceError
 
 without_gpu = pytest.mark.skipif(missing_gpu() is None, reason="there is a GPU here")
@@ -180,7 +180,7 @@ def test_one_gpu_is_used_by_threads_of_this_process(
 ) -> None:
     device = resolve("gpu")
     with caplog.at_level("INFO"), device.workers(settings, threads=threads, large=True) as workers:
-        assert isinstance(workers, DaskWorkers if settings.performance_report else Threads)
+        assert isinstance(workers, DaskWorkers) == settings.performance_report
         assert list(workers.threads) == [at_once]
         assert workers.call_on_each(device.peak_memory) == [1_000]
         assert workers.call_on_each(os.getpid) == [os.getpid()]
@@ -226,7 +226,7 @@ def test_collections_of_dask_are_of_cupy_and_cudf_and_spill_at_the_limit(
     with dask_client(GpuDevice(), Cluster(), threads=8, memory_limit=12_345) as client:
         assert {name: dask.config.get(name) for name in expected} == expected
         assert asked["rmm_maximum_pool_size"] == 12_345
-        assert client.submit(peak_memory).result() == 1_000
+        assert client.submit(GpuDevice().peak_memory).result() == 1_000
     assert {name: dask.config.get(name, None) for name in expected} == before
     install(monkeypatch, {"cudf": {}})
     assert frames_of(GpuDevice()) is sys.modules["cudf"]

@@ -17,7 +17,8 @@ from tests.contract.device_array import install, on_host, record, recording
 from tests.contract.signatures import faults
 from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.graphs import Graph, random_graph, rank
-from whitewater.engines import Array, Device, gpu
+from whitewater.engines import Array, Device
+from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import ResourceError
 from whitewater.graphs.communities import modularity, numbered_by_size
 from whitewater.graphs.config import Pagerank
@@ -77,7 +78,7 @@ def communities(graph: DistributedGraph, *, resolution: float, random_state: int
 @pytest.fixture(autouse=True)
 def _libraries(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Stand-ins on a GPU with a gigabyte of free memory; what is asked of them is compared with what RAPIDS accepts."""
-    monkeypatch.setattr(gpu, "free_memory", lambda: 10**9)
+    monkeypatch.setattr(GpuDevice, "free_memory", lambda _: 10**9)
     install(monkeypatch, {
         "cugraph": {"Graph": DistributedGraph},
         "cugraph.dask": {

@@ -21,18 +21,17 @@ ROWS = 1_000_000
 FIRST_ALLOCATIONS = """
 import numpy
 from whitewater.engines import resolve
-from whitewater.engines.gpu import free_memory, peak_memory
 
 device = resolve("gpu")
 import cudf, cupy
 assert cudf.get_option("spill"), "cuDF does not spill"
-start = peak_memory()
+start = device.peak_memory()
 array = cupy.zeros(2**20)
-assert peak_memory() >= start + 2**23, "CuPy does not allocate from RMM's pool"
+assert device.peak_memory() >= start + 2**23, "CuPy does not allocate from RMM's pool"
 assert cupy.get_default_memory_pool().total_bytes() == 0, "CuPy has a pool of its own"
-start = peak_memory()
+start = device.peak_memory()
 series = cudf.Series(numpy.zeros(2**20))
-assert peak_memory() >= start + 2**23, "cuDF does not allocate from RMM's pool"
+assert device.peak_memory() >= start + 2**23, "cuDF does not allocate from RMM's pool"
 """
 
 

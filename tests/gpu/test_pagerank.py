@@ -19,7 +19,7 @@ from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.graphs import Graph
 from whitewater.engines import Device, resolve
-from whitewater.engines.gpu import peak_memory, prepare_memory
+from whitewater.engines.gpu import GpuDevice, prepare_memory
 from whitewater.graphs.build.numbered_edges import Rule
 from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 from whitewater.graphs.communities import Method
@@ -139,6 +139,6 @@ def _peak(function: Callable[..., object], *arguments: object) -> int:
 
 def _called(function: Callable[..., object], arguments: tuple[object, ...]) -> int:
     function(*arguments)
-    peak = peak_memory()
+    peak = GpuDevice().peak_memory()
     assert peak is not None
     return peak

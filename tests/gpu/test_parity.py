@@ -16,7 +16,6 @@ from tests.contract.site import Site
 from tests.gpu.conftest import THREADS, Both, on_both
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
-from whitewater.engines.gpu import peak_memory
 from whitewater.io.store import read_json
 
 pytestmark = pytest.mark.gpu
@@ -63,7 +62,7 @@ def test_this_process_is_the_worker_of_one_gpu_and_says_what_it_allocated(hardwa
     with hardware.workers(Cluster(), threads=1) as client:
         assert list(client.threads) == [1]
         assert list(client.completed(partial(_rows_on, device=hardware), [1_000_000], {})) == [(0, 1_000_000)]
-        assert max(peak or 0 for peak in client.call_on_each(peak_memory)) >= 8_000_000
+        assert max(peak or 0 for peak in client.call_on_each(hardware.peak_memory)) >= 8_000_000
 
 
 def _rows_on(rows: int, *, device: Device) -> int:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from whitewater.engines import Device
-from whitewater.engines.workers import Threads
+from whitewater.engines.workers import Workers
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
@@ -118,7 +118,7 @@ def components_of(
 
 def shared(folder: GenotypeFolder, device: Device, *, threads: int = 1) -> SharedGenotypes:
     """Return genotypes that threads of this process pass over, as long as it runs: loadings may be asked for later."""
-    return SharedGenotypes(folder, device, device, Threads(ThreadPoolExecutor(threads), threads))
+    return SharedGenotypes(folder, device, device, Workers(ThreadPoolExecutor(threads), threads))
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:

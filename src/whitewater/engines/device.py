@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import socket
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from types import ModuleType
@@ -96,11 +96,8 @@ class Device:
 
 def versions(*distributions: str) -> dict[str, str | None]:
     """Return the version of each distribution, or None where it is not installed."""
-    return {name: _version(name) for name in distributions}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    found: dict[str, str | None] = dict.fromkeys(distributions)
+    for name in distributions:
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

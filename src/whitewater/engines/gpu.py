@@ -84,7 +84,16 @@ class GpuDevice(Device):
         return device_array
 
     def free_memory(self) -> int:
-        return free_memory()
+        """Return what the driver calls free, and what the pool keeps for later allocations.
+
+        The pool gives nothing back by itself: it holds at least the most bytes that it ever gave out.
+        """
+        import cupy
+
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        counting = _statistics()
+        pooled = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
+        return int(free + pooled)
 
     @contextmanager
     def workers(
@@ -137,7 +146,12 @@ class GpuDevice(Device):
         return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        return peak_memory()
+        """Return the most bytes of this process at once, or None where `prepare_memory` was not called.
+
+        Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context.
+        """
+        counting = _statistics()
+        return int(counting.allocation_counts.peak_bytes) if counting else None
 
 
 @contextmanager
@@ -193,29 +207,6 @@ def prepare_memory() -> None:
             resource = rmm.mr.CudaAsyncMemoryResource()
         rmm.mr.set_current_device_resource(rmm.mr.StatisticsResourceAdaptor(resource))
         cupy.cuda.set_allocator(rmm_cupy_allocator)
-
-
-def free_memory() -> int:
-    """Return the bytes of the GPU that this process may still take.
-
-    To what the driver calls free comes what the pool keeps for later allocations: it gives nothing back by itself, so
-    that it holds at least the most bytes that it ever gave out, less those that are in use.
-    """
-    import cupy
-
-    free, _ = cupy.cuda.runtime.memGetInfo()
-    counting = _statistics()
-    pooled = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
-    return int(free + pooled)
-
-
-def peak_memory() -> int | None:
-    """Return the most bytes that this process held on its GPU at once, or None where `prepare_memory` was not called.
-
-    Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context.
-    """
-    counting = _statistics()
-    return int(counting.allocation_counts.peak_bytes) if counting else None
 
 
 def _statistics() -> StatisticsResourceAdaptor | None:

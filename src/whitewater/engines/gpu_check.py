@@ -25,11 +25,6 @@ def require_device(name: str, *, attached: bool = False) -> None:
         )
 
 
-def describe_auto(taken: str) -> str:
-    """Say which device ``auto`` took, and why."""
-    return f"device=auto took {taken}: {missing_gpu() or 'a usable GPU was found.'}"
-
-
 def missing_gpu() -> str | None:
     """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU.
 
@@ -91,4 +86,4 @@ def _packages() -> str:
 
 
 def _version(*distributions: str) -> str | None:
-    return next((version for version in versions(*distributions).values() if version), None)
+    return next(filter(None, versions(*distributions).values()), None)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 import socket
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
@@ -37,26 +36,31 @@ PROGRESS_SECONDS = 5.0
 RECOMPUTED_BYTES = 10_000_000
 
 
-class Workers(ABC):
-    """What a step may ask of its workers. Tasks must not change what they are given: threads share it."""
+class Workers:
+    """One worker: threads of this process, which start at once and share its memory. Tasks must not change theirs.
+
+    `DaskWorkers` does the same on the workers of a cluster; steps ask for no more than what is here.
+    """
+
+    def __init__(self, pool: ThreadPoolExecutor, count: int) -> None:
+        self.pool, self.count = pool, count
 
     @property
-    @abstractmethod
     def threads(self) -> Sequence[int]:
         """The number of tasks that each worker runs at once."""
+        return [self.count]
 
-    @abstractmethod
     def place(self, value: Any) -> Any:
         """Bring a value to every worker, once; return what stands for it in a task, or in a tuple that is one."""
+        return value
 
-    @abstractmethod
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each of the arguments, at a worker of its own if there are as many.
 
         Results stay there; return what stands for them as tasks, which run where their result is.
         """
+        return list(self.pool.map(lambda each: function(*each), arguments))
 
-    @abstractmethod
     def completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
@@ -65,18 +69,37 @@ class Workers(ABC):
         ``shared`` are keyword arguments of all tasks, see `place`. The error of the first task that fails is raised;
         when it is, or no more results are asked for, tasks that have not begun are cancelled.
         """
+        finished: SimpleQueue[Future[Result]] = SimpleQueue()
+        places: dict[Future[Result], int] = {}
+        try:
+            for place, task in enumerate(tasks):
+                future = self.pool.submit(function, task, **shared)
+                places[future] = place
+                future.add_done_callback(finished.put)
+            while places:
+                future = finished.get()
+                yield places.pop(future), future.result()
+                del future  # and its result, before the next is waited for
+        finally:
+            for future in places:
+                future.cancel()
 
-    @abstractmethod
     def compute(self, *collections: Any) -> tuple[Any, ...]:
         """Compute Dask collections together, so that what they share is computed once; return their results here."""
+        from dask.base import compute
 
-    @abstractmethod
+        results: tuple[Any, ...] = compute(*collections, scheduler="threads", pool=self.pool)
+        return results
+
     def persist(self, collection: Any) -> Any:
         """Compute a Dask collection and leave its partitions where they are; return the collection of these."""
+        from dask.base import persist
 
-    @abstractmethod
+        return persist(collection, scheduler="threads", pool=self.pool)[0]
+
     def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
         """Call a function on every worker; return its results in the order of `threads`."""
+        return [function()]
 
     def forecast(
         self,
@@ -164,58 +187,8 @@ def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Resu
             following += 1
 
 
-@dataclass(frozen=True)
-class Threads(Workers):
-    """One worker: threads of this process, which start at once and share its memory."""
-
-    pool: ThreadPoolExecutor
-    count: int
-
-    @property
-    def threads(self) -> Sequence[int]:
-        return [self.count]
-
-    def place(self, value: Any) -> Any:
-        return value
-
-    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        return list(self.pool.map(lambda each: function(*each), arguments))
-
-    def completed(
-        self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
-    ) -> Iterator[tuple[int, Result]]:
-        finished: SimpleQueue[Future[Result]] = SimpleQueue()
-        places: dict[Future[Result], int] = {}
-        try:
-            for place, task in enumerate(tasks):
-                future = self.pool.submit(function, task, **shared)
-                places[future] = place
-                future.add_done_callback(finished.put)
-            while places:
-                future = finished.get()
-                yield places.pop(future), future.result()
-                del future  # and its result, before the next is waited for
-        finally:
-            for future in places:
-                future.cancel()
-
-    def compute(self, *collections: Any) -> tuple[Any, ...]:
-        from dask.base import compute
-
-        results: tuple[Any, ...] = compute(*collections, scheduler="threads", pool=self.pool)
-        return results
-
-    def persist(self, collection: Any) -> Any:
-        from dask.base import persist
-
-        return persist(collection, scheduler="threads", pool=self.pool)[0]
-
-    def call_on_each(self, function: Callable[[], Result]) -> list[Result]:
-        return [function()]
-
-
 @contextmanager
-def thread_workers(count: int) -> Iterator[Threads]:
+def thread_workers(count: int) -> Iterator[Workers]:
     """Start threads; at the end wait for the tasks that run, so that none of them still writes, and begin no other.
 
     An interrupt by the user does not wait: what these tasks write is removed by the next run at the latest.
@@ -223,7 +196,7 @@ def thread_workers(count: int) -> Iterator[Threads]:
     pool = ThreadPoolExecutor(count, thread_name_prefix="worker")
     wait = True
     try:
-        yield Threads(pool, count)
+        yield Workers(pool, count)
     except KeyboardInterrupt:
         wait = False
         raise
@@ -231,13 +204,14 @@ def thread_workers(count: int) -> Iterator[Threads]:
         pool.shutdown(wait=wait, cancel_futures=True)
 
 
-@dataclass(frozen=True)
 class DaskWorkers(Workers):
-    """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines."""
+    """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines.
 
-    client: Client
-    # What each task takes of what its worker advertises, as Dask calls it.
-    resources: dict[str, float] = field(default_factory=dict)
+    ``resources`` are what each task takes of what its worker advertises, as Dask calls it.
+    """
+
+    def __init__(self, client: Client, resources: Mapping[str, float] | None = None) -> None:
+        self.client, self.resources = client, dict(resources or {})
 
     @property
     def threads(self) -> Sequence[int]:

@@ -17,7 +17,7 @@ from distributed.protocol.pickle import dumps
 from hypothesis import settings
 
 from whitewater.engines import Device, resolve
-from whitewater.engines.workers import Threads
+from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.errors import DeviceError
 
 # A machine that does other things as well is slow at times, which is no fault of the code.
@@ -38,15 +38,16 @@ def device(request: pytest.FixtureRequest) -> Device:
 @pytest.fixture(autouse=True)
 def tasks_that_another_process_could_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuse tasks and results on threads that could not be sent to a worker process and back."""
-    do = Threads.map
+    do = Workers.map
 
-    def packed(workers: Threads, function: Any, tasks: Sequence[Any], **options: Any) -> Iterator[Any]:
+    def packed(workers: Workers, function: Any, tasks: Sequence[Any], **options: Any) -> Iterator[Any]:
         dumps((function, tasks, options))
         for result in do(workers, function, tasks, **options):
             dumps(result)
             yield result
 
-    monkeypatch.setattr(Threads, "map", packed)
+    monkeypatch.setattr(Workers, "map", packed)
+    monkeypatch.setattr(DaskWorkers, "map", do)
 
 
 @pytest.fixture

@@ -27,11 +27,11 @@ class Gpu(Device):
         return "GPU 0"
 
 
-@dataclass(frozen=True)
 class Elsewhere(DaskWorkers):
     """Workers of which each is on one of some machines, and has 8 threads."""
 
-    machines: Sequence[tuple[str, int]] = ()
+    def __init__(self, *machines: tuple[str, int]) -> None:
+        self.machines = machines
 
     @property
     def threads(self) -> Sequence[int]:
@@ -77,7 +77,7 @@ def test_on_a_gpu_tasks_take_its_memory_and_this_process_that_of_the_host() -> N
 
 
 def test_workers_of_a_machine_have_its_memory_in_common() -> None:
-    workers = Elsewhere(None, machines=[("a", 20 * GB), ("a", 19 * GB), ("b", 12 * GB)])  # type: ignore[arg-type]
+    workers = Elsewhere(("a", 20 * GB), ("a", 19 * GB), ("b", 12 * GB))
     ask(workers, CPU, a_task=GB, shared=GB, here=10 * GB)
     with pytest.raises(ResourceError, match=r"20\.0 GB of memory of a, but 19\.0 GB"):
         ask(workers, CPU, a_task=GB, shared=2 * GB)
