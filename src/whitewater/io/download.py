@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError, redact
 from whitewater.io.remote import Opened, TransferError, open_remote
-from whitewater.io.store import put_in_place, read_json, sha256, write_bytes, write_json
+from whitewater.io.store import exclusive, put_in_place, read_json, sha256, write_bytes, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Downloads:
-    """Where downloads go and how they are made; only one process at a time may use a directory.
+    """Where downloads go and how they are made; processes that share a directory take turns.
 
     Files go into ``downloads`` in it, named by a hash of the URL and its last part; ``registry.json`` pins them.
     """
@@ -95,6 +95,10 @@ class Downloads:
         disk is too small.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
+        with exclusive(self.directory / ".fetch.lock"):
+            return self._get(urls)
+
+    def _get(self, urls: Sequence[str]) -> list[Input]:
         pins = self.directory / "registry.json"
         known: dict[str, Any] = read_json(pins) if pins.exists() else {}
         before = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}

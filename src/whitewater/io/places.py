@@ -148,18 +148,14 @@ def refuse_changes(places: Iterable[str]) -> Iterator[None]:
 def check_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
     """Check, before and after they are read, that files are what the list of inputs says.
 
-    ``files`` are the ``path``, ``bytes`` and ``sha256`` of each, as `rule` wrote them down.
+    ``files`` are the ``path`` and ``sha256`` of each, as `rule` wrote them down.
 
-    Raises IntegrityError if one has another size or SHA-256, or changes meanwhile.
+    Raises IntegrityError if one has another SHA-256, or changes meanwhile.
     """
-    paths = [file["path"] for file in files]
-    with refuse_changes(paths):
-        sizes = {path: size for path, (size, _) in _states(paths).items()}
-        changed = [file["path"] for file in files if sizes.get(file["path"]) != file["bytes"]]
-        if not changed:
-            hashes = digests([Path(path) for path in paths], threads=threads)
-            changed = [file["path"] for file in files if hashes[Path(file["path"])] != file["sha256"]]
-        if changed:
+    recorded = {Path(file["path"]): file["sha256"] for file in files}
+    with refuse_changes(map(str, recorded)):
+        hashes = digests([path for path in recorded if path.is_file()], threads=threads)
+        if changed := [str(path) for path in recorded if hashes.get(path) != recorded[path]]:
             raise IntegrityError(f"{shorten_list(changed)} changed since {rule} wrote its checksum down. "
                                  f"Run again with `snakemake --forcerun {rule}`.")  # fmt: skip
         yield

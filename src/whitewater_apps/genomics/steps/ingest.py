@@ -18,7 +18,7 @@ from whitewater.genotypes.sources.source import Source, Tally, only_seen
 from whitewater.io.download import Downloads
 from whitewater.io.places import refuse_changes, try_files
 from whitewater.io.remote import local_path
-from whitewater.io.store import digests, exclusive, size_of, write_json
+from whitewater.io.store import digests, size_of, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.genomics.config import Ingest, Labels
@@ -196,9 +196,7 @@ def local_table(table: str, *, refresh: bool = False) -> Path:
     """
     path = local_path(table)
     if path is None:
-        DATA.mkdir(parents=True, exist_ok=True)
-        with exclusive(DATA / ".labels.lock"):
-            return Path(Downloads(DATA, refresh=refresh).get([table])[0].path)
+        return Path(Downloads(DATA, refresh=refresh).get([table])[0].path)
     if not path.is_file():
         raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
     return path

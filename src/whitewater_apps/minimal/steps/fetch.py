@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from whitewater.io.download import Downloads
 from whitewater.io.places import find
-from whitewater.io.store import exclusive, write_json
+from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.minimal.config import Fetch
@@ -15,11 +15,9 @@ from whitewater_apps.minimal.synthetic import write_generated
 def fetch(run: Run[Fetch], *, inputs: Output) -> None:
     """Write a list of the files of readings, sorted, so that the order in which they are named does not matter."""
     settings = run.settings
-    run.downloads.mkdir(parents=True, exist_ok=True)
-    with exclusive(run.downloads / ".fetch.lock"):
-        names = settings.files or map(str, write_generated(inputs.parent / "generated", settings))
-        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.anonymous)
-        places = find(names, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
+    names = settings.files or map(str, write_generated(inputs.parent / "generated", settings))
+    downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.anonymous)
+    places = find(names, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
     files = [asdict(places[place]) for place in sorted(places)]
     write_json(inputs, {"files": files})
     run.note(files=len(files), bytes=sum(each["bytes"] for each in files))

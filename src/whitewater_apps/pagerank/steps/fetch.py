@@ -21,7 +21,7 @@ from whitewater.config.base import Section
 from whitewater.errors import InputError, redact, without_secrets
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
-from whitewater.io.store import exclusive, write_json
+from whitewater.io.store import write_json
 from whitewater.io.text_files import open_text
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
@@ -49,17 +49,14 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
     Raises InputError if an input is missing, cannot be read or is cut, a download fails, or there are no pages.
     """
     source = run.settings.source
-    run.downloads.mkdir(parents=True, exist_ok=True)
-    with exclusive(run.downloads / ".fetch.lock"):
-        writer = PagesWriter(fetched)
-        files, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
-        if not (writer.pages or roles):
-            told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
-            raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
-        # A simulation has a section of its own, of the step simulate.
-        settings: Section = getattr(run.settings, source, Section())
-        writer.finish(source=source, counts=counts, files=roles,
-                      settings=without_secrets(settings.model_dump(mode="json")))  # fmt: skip
+    writer = PagesWriter(fetched)
+    files, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
+    if not (writer.pages or roles):
+        told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
+        raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
+    # A simulation has a section of its own, of the step simulate.
+    settings: Section = getattr(run.settings, source, Section())
+    writer.finish(source=source, counts=counts, files=roles, settings=without_secrets(settings.model_dump(mode="json")))
     write_json(inputs, {"source": source, "pages": writer.pages, "files": files})
     run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
 

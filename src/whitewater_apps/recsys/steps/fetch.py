@@ -12,7 +12,7 @@ from typing import Any
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
-from whitewater.io.store import exclusive, write_json
+from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.recsys.config import Fetch
@@ -33,14 +33,12 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
     or of a wrong type; or too many lines are malformed.
     """
     source = run.settings.source
-    run.downloads.mkdir(parents=True, exist_ok=True)
-    with exclusive(run.downloads / ".fetch.lock"):
-        names, key, example = named_files(run.settings, simulated)
-        downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
-        files = list(find(names, downloads=downloads, threads=run.threads, key=key, example=example).values())
-        with refuse_changes([each.path for each in files]):
-            read_source = read_movielens if source == "movielens" else read_rows
-            log = read_source(files, events, run=run)
+    names, key, example = named_files(run.settings, simulated)
+    downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=run.settings.anonymous)
+    files = list(find(names, downloads=downloads, threads=run.threads, key=key, example=example).values())
+    with refuse_changes([each.path for each in files]):
+        read_source = read_movielens if source == "movielens" else read_rows
+        log = read_source(files, events, run=run)
     write_json(inputs, {"source": source, "rows": log.rows, "files": list(map(asdict, files))})
     run.note(source=source, rows=log.rows, files=len(files), counts=log.counts)
 

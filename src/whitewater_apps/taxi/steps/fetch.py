@@ -9,7 +9,7 @@ from typing import Any
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
-from whitewater.io.store import exclusive, write_json
+from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import open_all
@@ -29,10 +29,8 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     Simulated files are kept beside the outputs. Downloads are shared by all runs, and one that was broken off goes on
     where it stopped. Files of the user are read where they are.
     """
-    run.downloads.mkdir(parents=True, exist_ok=True)
-    with exclusive(run.downloads / ".fetch.lock"):
-        downloads = Downloads(run.downloads, refresh=run.refresh)
-        *trips, table_of_zones = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
+    downloads = Downloads(run.downloads, refresh=run.refresh)
+    *trips, table_of_zones = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
     with refuse_changes([table_of_zones.path]):
         table = read_zones(Path(table_of_zones.path))
     if table.duplicates:
