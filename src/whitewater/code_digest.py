@@ -91,7 +91,9 @@ class Source:
         return self.parts[name]
 
     def _of(self, body: Sequence[ast.stmt]) -> Part:
-        imports = [(module, name) for node in _imports(body) for module, name, _ in self._units(node)]
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        statements = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports = [(module, name) for statement in statements for module, name, _ in self._units(statement)]
         parts = self.name.split(".")
         packages = [(".".join(parts[:length]), AS_PACKAGE) for length in range(1, len(parts))]  # which run first
         code = "\n".join(map(ast.dump, body))
@@ -163,16 +165,6 @@ def _without_what_is_not_run(body: Sequence[Any], *, lazy: bool) -> list[Any]:
 def _is_for_types(statement: ast.stmt) -> bool:
     test = getattr(statement, "test", None)
     return isinstance(statement, ast.If) and "TYPE_CHECKING" in (getattr(test, "id", ""), getattr(test, "attr", ""))
-
-
-def _imports(body: Sequence[Any]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports among statements, at any depth."""
-    for statement in body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            yield statement
-        for name in BLOCKS:
-            if isinstance(inner := getattr(statement, name, None), list):
-                yield from _imports(inner)
 
 
 def _imported_as(name: ast.alias) -> str:

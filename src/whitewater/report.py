@@ -137,31 +137,28 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for step, record in records.items()
     }
     before: dict[str, set[str]] = {}
-    columns: list[list[str]] = []
-    order = TopologicalSorter(needs)
-    order.prepare()
-    while ready := order.get_ready():
-        columns.append([step for step in records if step in ready])
-        before |= {step: needs[step].union(*(before[other] for other in needs[step])) for step in ready}
-        order.done(*ready)
-    width = max(map(len, columns)) * (_WIDTH + _ACROSS)
+    row: dict[str, int] = {}
+    for step in TopologicalSorter(needs).static_order():
+        before[step] = needs[step].union(*(before[other] for other in needs[step]))
+        row[step] = 1 + max((row[other] for other in needs[step]), default=-1)
+    columns = [[step for step in records if row[step] == number] for number in range(1 + max(row.values()))]
+    width, height = max(map(len, columns)) * (_WIDTH + _ACROSS), 4 + len(columns) * (_HEIGHT + _DOWN) - _DOWN
     place = {
-        step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row * (_HEIGHT + _DOWN))
-        for row, column in enumerate(columns)
+        step: (width / 2 + (number - (len(column) - 1) / 2) * (_WIDTH + _ACROSS), 2 + row[step] * (_HEIGHT + _DOWN))
+        for column in columns
         for number, step in enumerate(column)
     }
-    lines = [
+    arrows = [
         _arrow(place[other], place[step])
         for step in records
         for other in sorted(needs[step])
         if not any(other in before[between] for between in needs[step])
     ]
     boxes = [_box(step, f"{records[step]['seconds']:.1f} s", *place[step]) for step in records]
-    height = 4 + len(columns) * (_HEIGHT + _DOWN) - _DOWN
     name = escape(f"Steps of {manifest['application']}, each below those that it reads from")
     return (
         f'<div class="wide"><svg role="img" aria-label="{name}" width="{width}" height="{height}" font-size="11" '
-        f'text-anchor="middle">{"".join(lines + boxes)}</svg></div>'
+        f'text-anchor="middle">{"".join(arrows + boxes)}</svg></div>'
     )
 
 

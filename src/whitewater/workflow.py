@@ -18,11 +18,10 @@ from typing import Any
 
 from whitewater.application import applications
 from whitewater.code_digest import code_digest
-from whitewater.config.resolve import Source, resolve
-from whitewater.config_files import read_source
+from whitewater.config.resolve import Source, read_source, resolve
 from whitewater.errors import InputError, without_secrets
 from whitewater.io.places import files_of, state_of
-from whitewater.io.store import read_json
+from whitewater.io.store import read_json, size_of
 from whitewater.manifest import read_manifest
 from whitewater.script import ONE_THREAD
 
@@ -136,17 +135,13 @@ def bytes_read(paths: Any) -> int:
 
     Raises FileNotFoundError, with the path as Snakemake knows it, if an input is not there yet: it asks again later.
     """
-    total = sum(map(_size, paths))
+    for path in paths:
+        os.stat(path)  # noqa: PTH116, of paths the error would not have the text
+    total = sum(size_of(Path(path)) for path in paths)
     with suppress(InputError):  # the step says what is wrong with it
         if listed := dict(paths.items()).get("inputs"):
             total += sum(each.get("bytes", 0) for each in read_json(Path(listed))["files"])
     return total
-
-
-def _size(path: str) -> int:
-    if not os.path.isdir(path):  # noqa: PTH112, of paths the error would not have the text
-        return os.stat(path).st_size  # noqa: PTH116
-    return sum(each.stat().st_size for each in Path(path).rglob("*") if each.is_file())
 
 
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.text import Text
 
 from whitewater.application import Application, applications, in_project, load
-from whitewater.config_files import read_configuration, read_source
+from whitewater.config.resolve import read_configuration, read_source
 from whitewater.engines import memory
 from whitewater.engines.config import Cluster, Engine, choose
 from whitewater.engines.device import versions
@@ -145,7 +145,7 @@ def _installed(package: str) -> str | None:
     XGBoost without its code for CUDA has a name of its own.
     """
     names = (package, re.sub(r"-cu(da)?\d+x?$", "", package), f"{package}-cpu")
-    return next((version for version in versions(*names).values() if version), None)
+    return next(filter(None, versions(*names).values()), None)
 
 
 def check_cores() -> Check:
