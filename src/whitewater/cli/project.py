@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import re
 import shutil
@@ -205,16 +204,12 @@ def _add_step(application: Application, step: str) -> list[Path]:
 
 
 def _with_settings(path: Path, section: str, model: str, field: str) -> str:
-    """Put a model before the section of the application, and a field at that section's end."""
+    """Put a model before the section of the application, and a field behind the models that the section has."""
     text = path.read_text()
-    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == section]
-    fields = [node for node in classes[0].body if isinstance(node, ast.AnnAssign)] if classes else []
-    if not fields:
-        raise ConfigError(f"{path} has no class {section} with fields. Write the settings of the step by hand.")
-    lines = text.splitlines(keepends=True)
-    lines.insert(fields[-1].end_lineno or 0, field)
-    lines.insert(min([classes[0].lineno, *(node.lineno for node in classes[0].decorator_list)]) - 1, model)
-    text = "".join(lines)
+    match = re.search(rf"(?ms)^class {section}\((?:(?!^class ).)*^    \w+: (\w+) = \1\(\)\n", text)
+    if not match:
+        raise ConfigError(f"{path} has no class {section} with models. Write the settings of the step by hand.")
+    text = f"{text[: match.start()]}{model}{match[0]}{field}{text[match.end() :]}"
     has_field = re.search(r"\bimport .*\bField\b", text)
     return text if has_field else text.replace("\nfrom ", "\nfrom pydantic import Field\nfrom ", 1)
 

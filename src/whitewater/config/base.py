@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
@@ -118,14 +118,9 @@ def _fields(keys: Sequence[str], section: type[BaseModel]) -> list[str]:
     for key in keys:
         if key.isdecimal():  # an entry of a list, whose section its key gave
             continue
-        field = section.model_fields.get(key)
-        nested = _section_of(field.annotation) if field else None
-        if nested is None:
+        kind = section.model_fields[key].annotation if key in section.model_fields else None
+        nested = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, BaseModel)]
+        if not nested:
             return []
-        section = nested
+        section = nested[0]
     return list(section.model_fields)
-
-
-def _section_of(annotation: Any) -> type[BaseModel] | None:
-    candidates = (annotation, *getattr(annotation, "__args__", ()))
-    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)

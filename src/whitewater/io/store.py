@@ -28,7 +28,11 @@ logger = logging.getLogger(__name__)
 
 # Snakemake leaves this file in a directory that is an output; it is not part of the result.
 TIMESTAMP = ".snakemake_timestamp"
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_FULL = {
+    errno.ENOSPC: "the disk is full ({error}; {free})",
+    errno.EDQUOT: "the disk quota is used up ({error})",
+    errno.EFBIG: "the limit on the size of a file is reached ({error}; see ulimit -f)",
+}
 
 
 @contextmanager
@@ -248,22 +252,15 @@ def _explain_errors(outputs: Mapping[str, Path], *, only_full: bool = False) -> 
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise ResourceError(f"{_names(outputs)}: {_describe_full(error, outputs)} Nothing unfinished was left. "
-                                "Free space or write to another disk, then run again.") from error  # fmt: skip
+            disks = sorted({path.parent for path in outputs.values()})
+            free = ", ".join(f"{shutil.disk_usage(disk).free:,} bytes free in {disk}" for disk in disks)
+            raise ResourceError(f"{_names(outputs)}: {_FULL[error.errno].format(error=error, free=free)}. Nothing "
+                                "unfinished was left. Free space or write to another disk, then run again."
+                                ) from error  # fmt: skip
         if only_full:
             raise
         raise IntegrityError(f"{_names(outputs)} cannot be written: {error}. Check that the directory exists and may "
                              "be written, then run again.") from error  # fmt: skip
-
-
-def _describe_full(error: OSError, outputs: Mapping[str, Path]) -> str:
-    if error.errno == errno.EDQUOT:
-        return f"the disk quota is used up ({error})."
-    if error.errno == errno.EFBIG:
-        return f"the limit on the size of a file is reached ({error}; see ulimit -f)."
-    disks = sorted({path.parent for path in outputs.values()})
-    free = ", ".join(f"{shutil.disk_usage(disk).free:,} bytes free in {disk}" for disk in disks)
-    return f"the disk is full ({error}; {free})."
 
 
 def _staging(final: Path, token: str) -> Path:
