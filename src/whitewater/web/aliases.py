@@ -44,6 +44,8 @@ RECORD = np.dtype(
         ("content", "S16"),  # digest of title, text and targets
         ("source", "S16"),  # digest of title, text and the bytes that were fetched
         ("length", np.int64),  # characters of the URL
+        ("row", np.int64),  # of the page in its row group
+        ("links", np.int64),  # how many rows it has in the file of links
     ]
 )
 Records = npt.NDArray[np.void]  # of `RECORD`, (pages,), in any order
@@ -55,11 +57,11 @@ REASONS = np.array(["", "redirect", "duplicate", "canonical"], object)
 
 
 def record_of(
-    url: str, goes_to: str, *, redirect: bool, content: bytes = b"", source: bytes = b""
-) -> tuple[int, int, int, bool, bytes, bytes, int]:
+    url: str, goes_to: str, *, redirect: bool, content: bytes = b"", source: bytes = b"", row: int = 0, links: int = 0
+) -> tuple[int | bytes, ...]:
     """Return the `RECORD` of a page, of its URL and the one that it goes to, both in normal form, and two digests."""
     check = xxhash.xxh3_64_intdigest(url.encode()) >> 1
-    return vertex_id(url), check, vertex_id(goes_to), redirect, content, source, len(url)
+    return vertex_id(url), check, vertex_id(goes_to), redirect, content, source, len(url), row, links
 
 
 @dataclass(frozen=True)
@@ -150,37 +152,25 @@ def _contents(records: Records, named: Indices, look_up_targets: Callable[[Indic
     from scipy.sparse.csgraph import connected_components
 
     digests, content = np.unique(records["content"], return_inverse=True)
-    places = _copies(records, named, content)
+    documents = np.flatnonzero((named == np.arange(len(records))) & (records["source"] != b""))
+    _, source = np.unique(records["source"][documents], return_inverse=True)
+    # Of each source, how many contents there are: copies are of one that has several.
+    contents = np.bincount(np.unique(source * len(digests) + content[documents]) // len(digests))
+    copied = contents[source] > 1
+    places, sets = documents[copied], source[copied]
     if not len(places):
         return content
-    copies = _equal_copies(records["vertex"][places], records["source"][places], look_up_targets(places))
+    vertex, targets = records["vertex"][places], look_up_targets(places)
+    # Sets begin as those of equal source and are parted until nothing changes, so they are the largest that there are.
+    count = 0
+    while count < (count := len(np.unique(sets))):
+        beyond = [_digest_beyond(*each, vertex, sets) for each in zip(sets.tolist(), targets, strict=True)]
+        _, sets = np.unique(np.array(beyond), return_inverse=True)
     # All digests that pages of one set of copies have become one, and so on from set to set.
-    size = len(digests) + int(copies.max()) + 1
-    links = coo_array((np.ones(len(places), bool), (content[places], len(digests) + copies)), (size, size))
+    size = len(digests) + count
+    links = coo_array((np.ones(len(places), bool), (content[places], len(digests) + sets)), (size, size))
     _, group = connected_components(links, directed=False)
     return np.asarray(group[content], np.int64)
-
-
-def _copies(records: Records, named: Indices, content: Indices) -> Indices:
-    """Return the places of documents with the source of another one but not its content."""
-    places = np.flatnonzero((named == np.arange(len(records))) & (records["source"] != b""))
-    _, first, source = np.unique(records["source"][places], return_index=True, return_inverse=True)
-    differs = np.zeros(len(first), bool)
-    differs[source[content[places] != content[places[first]][source]]] = True
-    return places[differs[source]]
-
-
-def _equal_copies(vertex: Indices, source: npt.NDArray[np.bytes_], targets: list[Indices]) -> Indices:
-    """Return the number of the set of each of some copies: they link to the same targets, their set aside.
-
-    Sets begin as those of equal source and are parted until nothing changes, so they are the largest that there are.
-    """
-    _, sets = np.unique(source, return_inverse=True)
-    count = 0
-    while count < (count := int(sets.max()) + 1):
-        digests = [_digest_beyond(*each, vertex, sets) for each in zip(sets.tolist(), targets, strict=True)]
-        _, sets = np.unique(np.array(digests), return_inverse=True)
-    return sets
 
 
 def _digest_beyond(number: int, targets: Indices, vertex: Indices, sets: Indices) -> bytes:

@@ -30,13 +30,11 @@ MAXIMUM_LOOKS = 1_500_000_000
 HARMLESS = int(MAXIMUM_LOOKS**0.5)
 
 # Elements that hold nothing, and those that the next of their kind ends, which nest no deeper than what holds them.
-_NEVER_DEEP = frozenset(
-    re.findall(
-        r"\w+",
-        "area base basefont bgsound br col colgroup dd dt embed frame hr img input keygen li link meta option optgroup "
-        "p param rp rt source tbody td tfoot th thead tr track wbr",
-    )
-)
+_NEVER_DEEP = frozenset({
+    "area", "base", "basefont", "bgsound", "br", "col", "colgroup", "dd", "dt", "embed", "frame", "hr", "img", "input",
+    "keygen", "li", "link", "meta", "optgroup", "option", "p", "param", "rp", "rt", "source", "tbody", "td", "tfoot",
+    "th", "thead", "tr", "track", "wbr",
+})  # fmt: skip
 # Nothing here goes back to try again, so that the time is in proportion to the text, whatever it is.
 _TAG = re.compile(
     r"<!--.*?(?:--!?>|\Z)"
@@ -49,14 +47,13 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
 
 # What separates words even without a blank, as ends of lines do.
-BLOCKS: Final = frozenset(
-    re.findall(
-        r"\w+",
-        "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset "
-        "figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav "
-        "ol optgroup option p pre search section select summary table tbody td textarea tfoot th thead tr ul",
-    )
-)
+BLOCKS: Final = frozenset({
+    "address", "article", "aside", "blockquote", "body", "br", "button", "caption", "center", "dd", "details", "dialog",
+    "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frame", "frameset", "h1", "h2",
+    "h3", "h4", "h5", "h6", "header", "hgroup", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "optgroup",
+    "option", "p", "pre", "search", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th",
+    "thead", "tr", "ul",
+})  # fmt: skip
 # What is not shown by a browser that runs scripts.
 HIDDEN: Final = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
 TEXT: Final = "-text"

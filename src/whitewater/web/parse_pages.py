@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -42,25 +42,17 @@ class Part:
 
     group: RowGroup
     records: Records  # its documents and redirects, in the order of the pages
-    rows: Indices  # int64 (records,): their rows in the row group
-    links: Indices  # int64 (records,): how many rows they have in the file of links
     refreshes: int  # how many of the redirects are pages that send the browser on at once
     left_out: Counter[str]  # how many pages are neither, by kind
     examples: dict[str, list[str]]  # the first addresses of each kind
     links_left_out: Counter[str]  # how many links lead nowhere, by kind
-
-    @property
-    def documents(self) -> Mask:
-        """Which records are in the file of documents."""
-        return ~self.records["redirect"]
 
 
 def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
     """Parse the pages of a row group, which has a number, and write its documents and its links to ``folder``."""
     number, group = task
     left_out, links_left_out, examples = Counter[str](), Counter[str](), dict[str, list[str]]()
-    parsed, rows, records = list[ParsedPage](), list[int](), list[tuple[Any, ...]]()
-    refreshes = 0
+    parsed, records, refreshes = list[ParsedPage](), list[tuple[int | bytes, ...]](), 0
     for row, page in enumerate(pages.read(group)):
         result = read(page, settings)
         if isinstance(result, str):
@@ -69,14 +61,11 @@ def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path,
                 examples.setdefault(result, []).append(page.url)
         else:
             parsed.append(result)
-            rows.append(row)
-            records.append(_record(result, page.body))
+            records.append(_record(result, page.body, row=row))
             refreshes += result.content is None and page.status not in REDIRECTS
             links_left_out.update(result.links_left_out or {})
-    links = np.fromiter((len(page.targets) for page in parsed), np.int64, len(parsed))
     _write(folder, number, parsed)
-    return Part(group, np.array(records, RECORD), np.array(rows, np.int64), links, refreshes, left_out, examples,
-                links_left_out)  # fmt: skip
+    return Part(group, np.array(records, RECORD), refreshes, left_out, examples, links_left_out)
 
 
 def read(page: Page, settings: Parse) -> ParsedPage | str:
@@ -103,7 +92,7 @@ def read(page: Page, settings: Parse) -> ParsedPage | str:
     return ParsedPage(url, goes_to, content, *links)
 
 
-def _record(page: ParsedPage, body: bytes) -> tuple[Any, ...]:
+def _record(page: ParsedPage, body: bytes, *, row: int) -> tuple[int | bytes, ...]:
     """Return the `RECORD` of a page; see `whitewater.web.aliases`.
 
     Links of a page to itself differ with its address and do not count as content; the bytes that the server sent count
@@ -115,7 +104,8 @@ def _record(page: ParsedPage, body: bytes) -> tuple[Any, ...]:
         others = sorted(target for target in page.targets if target != page.url)
         content = xxhash.xxh3_128_digest("\0".join([*said, *others]).encode())
         source = xxhash.xxh3_128_digest(b"\0".join([*map(str.encode, said), body]))
-    return record_of(page.url, page.goes_to, redirect=page.content is None, content=content, source=source)
+    return record_of(page.url, page.goes_to, redirect=page.content is None, content=content, source=source, row=row,
+                     links=len(page.targets))  # fmt: skip
 
 
 def _write(folder: Path, number: int, parsed: Sequence[ParsedPage]) -> None:

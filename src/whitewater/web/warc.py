@@ -168,9 +168,8 @@ def _read_record(record: WarcRecord, url: str) -> tuple[str, Page | None]:
         "segmented": "WARC-Segment-Number" in record.headers,
         "too_large": record.content_length > LARGEST_BODY,
     }
-    for obstacle, is_there in obstacles.items():
-        if is_there:
-            return obstacle, None
+    if obstacle := next((name for name, is_there in obstacles.items() if is_there), None):
+        return obstacle, None
     if kind == "response":
         return _read_response(url, record)
     content_type = record.headers.get("Content-Type")

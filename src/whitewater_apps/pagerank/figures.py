@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -254,12 +255,8 @@ def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: s
 
 def _draw_bars(axes: Axes, sizes: Sequence[int], color: str) -> None:
     tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
-    axes.bar(range(len(sizes)), sizes, 0.75, color=color)
-    for number, size in enumerate(sizes):
-        shapes.write_beside(
-            axes, style.short_count(size), (number, size), (0, 2), ha="center", va="bottom", size=7.5,
-            rotation=rotation, color=style.BLACK,
-        )  # fmt: skip
+    bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)
+    axes.bar_label(bars, list(map(style.short_count, sizes)), padding=2, size=7.5, rotation=rotation)
     axes.set(xticks=range(0, len(sizes), tick_step), xlim=(-1, max(4, len(sizes))), ylim=(0, max(sizes) * 1.18))
     axes.xaxis.set_major_formatter("{x:.0f}")
     shapes.limit_ticks(axes.yaxis, 6, integer=True, min_n_ticks=1)
@@ -355,28 +352,29 @@ def neighborhood(
     ``names`` are those of the top vertices. ``ranks`` and ``community`` (-1 for no communities) are float64 and int64
     (drawn vertices,); ``total`` is the sum of all ranks of the graph.
     """
-    title = "The top of the ranking and links to it"
-    if not subgraph.top:
+    title, top = "The top of the ranking and links to it", subgraph.top
+    if not top:
         return style.explained(title, "The graph has no vertex.")
-    points = 72 * (_LIST - _NAME - 0.1)
-    labels = [style.fitted(name, points=points, size=_NAME_SIZE) for name in without_hosts(names)]
-    colors, entries = _community_colors(community)
-    height = max(4.2, _LINE * (subgraph.top + (len(entries) + 1.4 if entries else 0) + 1.2))
+    labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
+    # The communities of the first vertices have colors of their own; -1 alone is no communities.
+    numbers = list(dict.fromkeys(community.tolist()))
+    palette = dict(zip(numbers, _COLORS, strict=False))
+    colors = [palette.get(number, _OTHER) for number in community.tolist()]
+    legend = {} if numbers == [-1] else {f"community {number}": color for number, color in palette.items()}
+    if len(numbers) > len(palette):
+        legend["other communities"] = _OTHER
+    height = max(4.2, _LINE * (top + (len(legend) + 1.4 if legend else 0) + 1.2))
     lacks_letters = any(style.NO_LETTER in name for name in labels)
     notes = [f"{style.NO_LETTER}: a letter that the font of the pictures lacks."] if lacks_letters else []
-    subtitle = _describe(subgraph, style.percent(float(ranks[: subgraph.top].sum()) / total))
+    subtitle = _describe(subgraph, style.percent(float(ranks[:top].sum()) / total))
     figure, body = style.titled(_MAP + _LIST, height, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, width_ratios=(_MAP, _LIST))
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
-    places, room = place_vertices(subgraph, width=width - 2 * _LARGEST, height=depth - 2 * _LARGEST)
-    radius = _radii(ranks, room, top=subgraph.top)
     left.set(xlim=(-width / 2, width / 2), ylim=(-depth / 2, depth / 2), aspect="equal", anchor="N")
-    _draw_graph(left, subgraph, places, radius, colors)
+    places, room = place_vertices(subgraph, width=width - 2 * _LARGEST, height=depth - 2 * _LARGEST)
+    _draw_graph(left, subgraph, places, _radii(ranks, room, top=top), colors)
     right.set(xlim=(0, _LIST - 0.2), ylim=(height / _LINE - 0.5, -0.8))
-    _write_list(right, labels, [style.percent(rank / total) for rank in ranks[: subgraph.top].tolist()], colors)
-    for row, (name, color) in enumerate(entries.items()):
-        _draw_circle(right, _NUMBER, subgraph.top + 1 + row, 5, color)
-        _write(right, _NUMBER + 0.2, subgraph.top + 1 + row, name, ha="left", color=style.TEXT_GRAY)
+    _write_list(right, labels, [style.percent(rank / total) for rank in ranks[:top].tolist()], colors, legend)
     for axes in (left, right):
         axes.set_axis_off()
     return figure
@@ -403,21 +401,6 @@ def _radii(ranks: Floats, room: Floats, *, top: int) -> Floats:
     return np.minimum(np.maximum(_LARGEST * np.sqrt(relative), smallest), room)
 
 
-def _community_colors(community: Integers) -> tuple[list[str], dict[str, str]]:
-    """Return the color of each vertex, and the colors of the legend; communities of the first vertices have their own.
-
-    If there are no communities, all vertices have the same color, and the legend is empty.
-    """
-    numbers = list(dict.fromkeys(community.tolist()))
-    if numbers == [-1]:
-        return [_COLORS[0]] * len(community), {}
-    colors = dict(zip(numbers, _COLORS, strict=False))
-    entries = {f"community {number}": color for number, color in colors.items()}
-    if len(numbers) > len(colors):
-        entries["other communities"] = _OTHER
-    return [colors.get(number, _OTHER) for number in community.tolist()], entries
-
-
 def _draw_graph(axes: Axes, subgraph: Neighborhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:
     from matplotlib.patches import FancyArrowPatch
 
@@ -429,28 +412,33 @@ def _draw_graph(axes: Axes, subgraph: Neighborhood, places: Floats, radius: Floa
                 shrinkB=radius[target] + 1, zorder=1,
             )
         )  # fmt: skip
-    for vertex, (x, y) in enumerate(places.tolist()):
-        number = str(vertex + 1) if vertex < subgraph.top else ""
-        _draw_circle(axes, x, y, radius[vertex], colors[vertex], number=number)
+    _draw_circles(axes, places, radius, colors, numbered=subgraph.top)
 
 
-def _draw_circle(axes: Axes, x: float, y: float, radius: float, color: str, *, number: str = "") -> None:
-    axes.plot(
-        [x], [y], "o", markersize=2 * radius, color=color, markeredgecolor=style.TEXT_GRAY, markeredgewidth=0.6,
+def _draw_circles(axes: Axes, places: Floats, radius: Floats, colors: Sequence[str], *, numbered: int) -> None:
+    """Draw circles at places (n, 2) with a radius in points each, and number the first."""
+    axes.scatter(
+        places[:, 0], places[:, 1], s=(2 * radius) ** 2, c=colors, edgecolors=style.TEXT_GRAY, linewidths=0.6,
         zorder=2, clip_on=False,
     )  # fmt: skip
-    if number:
-        axes.text(x, y, number, ha="center", va="center", size=8, weight="bold", zorder=3)
+    for number, (x, y) in enumerate(places[:numbered].tolist(), start=1):
+        axes.text(x, y, str(number), ha="center", va="center", size=8, weight="bold", zorder=3)
 
 
-def _write_list(axes: Axes, names: Sequence[str], shares: Sequence[str], colors: Sequence[str]) -> None:
-    _write(axes, _SHARE, -0.55, "rank", ha="right", color=style.TEXT_GRAY)
-    _write(axes, _NAME, -0.55, "name", ha="left", color=style.TEXT_GRAY)
-    for row, (name, share) in enumerate(zip(names, shares, strict=True)):
-        _draw_circle(axes, _NUMBER, row + 0.4, _SMALLEST_TOP, colors[row], number=str(row + 1))
-        _write(axes, _SHARE, row + 0.4, share, ha="right")
-        _write(axes, _NAME, row + 0.4, name, ha="left")
-
-
-def _write(axes: Axes, x: float, y: float, text: str, **look: Any) -> None:
-    axes.text(x, y, text, va="center", size=_NAME_SIZE, **look)
+def _write_list(
+    axes: Axes, names: Sequence[str], shares: Sequence[str], colors: Sequence[str], legend: Mapping[str, str]
+) -> None:
+    """Write the number, share and name of each top vertex, and below them what the colors are."""
+    top, gray = len(names), style.TEXT_GRAY
+    rows = np.append(np.arange(top) + 0.4, np.arange(len(legend)) + top + 1)
+    radius = np.repeat([_SMALLEST_TOP, 5.0], [top, len(legend)])
+    circles = np.column_stack([np.full(len(rows), _NUMBER), rows])
+    _draw_circles(axes, circles, radius, [*colors[:top], *legend.values()], numbered=top)
+    write = partial(axes.text, va="center", size=_NAME_SIZE)
+    write(_SHARE, -0.55, "rank", ha="right", color=gray)
+    write(_NAME, -0.55, "name", color=gray)
+    for row, name, share in zip(rows.tolist(), names, shares, strict=False):
+        write(_SHARE, row, share, ha="right")
+        write(_NAME, row, name)
+    for row, name in zip(rows[top:].tolist(), legend, strict=True):
+        write(_NUMBER + 0.2, row, name, color=gray)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
@@ -234,9 +235,11 @@ def test_links_lead_to_each_top_vertex_from_those_of_highest_rank_that_link_to_i
 )
 def test_circles_are_apart_within_the_map(tmp_path: Path, vertices: int, density: float, top: int) -> None:
     left, _ = drawn_neighborhood(tmp_path, random_graph(vertices, density), top=top).axes
-    sizes = [each.get_markersize() / 2 for each in left.lines]
-    xs, ys = (np.concatenate([np.asarray(each.get_data()[axis], float) for each in left.lines]) for axis in (0, 1))
-    circles = list(zip(xs, ys, sizes, strict=True))
+    (drawn,) = left.collections
+    assert isinstance(drawn, PathCollection)
+    radii = np.sqrt(drawn.get_sizes()) / 2
+    circles = np.column_stack([np.asarray(drawn.get_offsets()), radii]).tolist()
+    assert len(circles) == len(radii) >= min(top, vertices)
     (least_x, most_x), (least_y, most_y) = left.get_xlim(), left.get_ylim()
     for x, y, radius in circles:
         assert least_x <= x - radius < x + radius <= most_x

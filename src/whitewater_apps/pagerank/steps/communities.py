@@ -66,8 +66,8 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
                 f"{free / 1e9:.1f} GB are free, and cuGraph takes {MAXIMUM_EDGES // 2:,} edges at most on one GPU. "
                 "Use more GPUs, set communities.method to none, or device=cpu."
             )
-        return cugraph_groups(edges, **_options(settings))
-    return on_cpu.find_groups(edges, **_options(settings))
+        return cugraph_groups(edges, **settings.model_dump())
+    return on_cpu.find_groups(edges, **settings.model_dump())
 
 
 def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
@@ -75,14 +75,10 @@ def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device,
     if device.name == "gpu" and len(workers.threads) > 1 and settings.method != "none":
         from whitewater.graphs.library_gpu import groups_beyond_one_gpu
 
-        if groups := groups_beyond_one_gpu(folder, workers, device, **_options(settings)):
+        if groups := groups_beyond_one_gpu(folder, workers, device, **settings.model_dump()):
             return groups
     find = partial(find_groups, settings=settings, device=device)
     return next(workers.map(find, [folder], label="components and communities"))
-
-
-def _options(settings: Communities) -> dict[str, Any]:
-    return settings.model_dump(include={"method", "resolution", "seed"})
 
 
 def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:

@@ -10,12 +10,13 @@ A new source is a section and a name in `whitewater_apps.pagerank.config.Fetch`,
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from posixpath import dirname
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from whitewater.config.base import Section
 from whitewater.errors import InputError, redact, without_secrets
@@ -34,7 +35,7 @@ logger = logging.getLogger(__name__)
 SIMULATED_WEB = "simulated.warc.gz"
 LISTS = (".paths", ".paths.gz")
 # What was read; counts of what was there, by kind; and files by role for the step `edges`.
-Found = tuple[list[dict[str, Any]], Mapping[str, int], Mapping[str, Sequence[str]]]
+Found = tuple[Sequence[Input], Mapping[str, int], Mapping[str, Sequence[str]]]
 
 
 def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output, inputs: Output) -> None:
@@ -48,15 +49,16 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
 
     Raises InputError if an input is missing, cannot be read or is cut, a download fails, or there are no pages.
     """
-    source = run.settings.source
+    source, start_urls = run.settings.source, run.settings.crawl.start_urls
     writer = PagesWriter(fetched)
-    files, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
+    found, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
     if not (writer.pages or roles):
         told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
         raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
     # A simulation has a section of its own, of the step simulate.
     settings: Section = getattr(run.settings, source, Section())
     writer.finish(source=source, counts=counts, files=roles, settings=without_secrets(settings.model_dump(mode="json")))
+    files = [{"url": redact(url)} for url in start_urls] if source == "crawl" else list(map(asdict, found))
     write_json(inputs, {"source": source, "pages": writer.pages, "files": files})
     run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
 
@@ -92,56 +94,47 @@ def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path]
         case "generated":
             if SIMULATED_WEB not in simulated:
                 raise InputError(f"{SIMULATED_WEB} is missing: the source is generated. Run the step simulate before.")
-            files = find(sorted(map(str, simulated.values())), downloads=_downloads(run), threads=run.threads,
-                         key="pagerank.simulate")  # fmt: skip
-            return _entries(files.values()), read_warcs([simulated[SIMULATED_WEB]], writer, run=run), {}
+            files, _ = _find(run, sorted(map(str, simulated.values())))
+            return files, read_warcs([simulated[SIMULATED_WEB]], writer, run=run), {}
         case "html":
             counts, pages = read_html(settings.html, writer)
-            return _entries(pages), counts, {}
+            return pages, counts, {}
         case "crawl":
             from whitewater.web.crawl.crawler import crawl
 
             if not re.search(r"mailto:|https?://", settings.crawl.user_agent):
                 logger.warning("pagerank.fetch.crawl.user_agent is %r: add how sites can reach you, such as "
                                "(+mailto:you@example.org)", settings.crawl.user_agent)  # fmt: skip
-            counts = crawl(settings.crawl, frontier=frontier, writer=writer)
-            return [{"url": redact(url)} for url in settings.crawl.start_urls], counts, {}
+            return [], crawl(settings.crawl, frontier=frontier, writer=writer), {}
         case "warc":
             archives, lists = _find(run, settings.warc.files, anonymous=settings.warc.anonymous, example="*.warc.gz")
             with refuse_changes([file.path for file in archives]):
                 counts = read_warcs([Path(file.path) for file in archives], writer, run=run)
-            return _entries([*archives, *lists]), counts, {}
+            return [*archives, *lists], counts, {}
         case "edges":
             section = settings.edges
             search = partial(_find, run, anonymous=section.anonymous, example="*.txt.gz", base=section.paths_base)
             (edges, edge_lists), (vertices, vertex_lists) = search(section.files), search(section.vertices)
             roles = {"edges": [file.path for file in edges], "vertices": [file.path for file in vertices]}
-            return _entries([*edges, *vertices, *edge_lists, *vertex_lists]), {}, roles
-
-
-def _downloads(run: Run[Fetch], *, anonymous: bool = True) -> Downloads:
-    return Downloads(run.downloads, refresh=run.refresh, anonymous=anonymous)
-
-
-def _entries(files: Iterable[Input]) -> list[dict[str, Any]]:
-    return list(map(asdict, files))
+            return [*edges, *vertices, *edge_lists, *vertex_lists], {}, roles
 
 
 def _find(
-    run: Run[Fetch], names: Sequence[str], *, anonymous: bool, example: str, base: str = ""
+    run: Run[Fetch], names: Sequence[str], *, anonymous: bool = True, example: str = "*", base: str = ""
 ) -> tuple[list[Input], list[Input]]:
     """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
 
-    The lines of lists are relative to ``base``, or where that is empty to the place of the list.
+    The lines of lists are relative to the folder ``base``, or where that is empty to that of the list.
 
     Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
     """
     key = f"pagerank.fetch.{run.settings.source}"
-    get = partial(find, downloads=_downloads(run, anonymous=anonymous), threads=run.threads, key=key, example=example)
+    downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=anonymous)
+    get = partial(find, downloads=downloads, threads=run.threads, key=key, example=example)
     files = get(names)
     lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}
     listed = [
-        _resolved(base or place, line, is_folder=bool(base))
+        _place(base or dirname(place.partition("?")[0]), line)
         for place, listing in lists.items()
         for line in _lines(listing, key=key)
     ]
@@ -162,17 +155,11 @@ def _lines(listing: Input, *, key: str) -> list[str]:
     return lines
 
 
-def _resolved(base: str, line: str, *, is_folder: bool) -> str:
-    """Return the place of a line: itself if it is absolute, else in the folder ``base`` or beside the file ``base``."""
+def _place(folder: str, line: str) -> str:
+    """Return the place of a line of a list: itself if it is absolute, else in a folder here or elsewhere."""
     if "://" in line:
         return line
-    scheme, is_url, rest = base.partition("://")
-    if not is_url:
-        return str((Path(base).expanduser() if is_folder else Path(base).parent) / line)
-    if is_folder:
-        return f"{scheme}://{rest.rstrip('/')}/{line.lstrip('/')}"
-    # urljoin knows no schemes of buckets.
-    return scheme + urljoin(f"http://{rest.partition('?')[0]}", line).removeprefix("http")
+    return f"{folder.rstrip('/')}/{line.lstrip('/')}" if "://" in folder else str(Path(folder).expanduser() / line)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from whitewater.io.terminal_text import shorten
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
-from whitewater.web.aliases import RECORD, Address, Indices, Mask, Resolved, resolve
+from whitewater.web.aliases import RECORD, Address, Indices, Mask, Records, Resolved, resolve
 from whitewater.web.config import Parse
 from whitewater.web.pages import FORMAT, PagesFolder, open_pages
 from whitewater.web.parse_pages import EXAMPLES, Part, finish_part, parse_group
@@ -68,11 +68,14 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
         shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
         tasks = list(enumerate(groups))
         parts = list(workers.map(parse_group, tasks, label="parse", ordered=True, shared=shared))
-        resolved = _resolve(parts, run.settings, parts_folder)
+        records = np.concatenate([np.empty(0, RECORD), *(part.records for part in parts)])
+        resolved = _resolve(records, parts, run.settings, parts_folder)
         folders = {"folder": parts_folder, "documents_to": documents, "links_to": links}
         list(workers.map(finish_part, list(_kept_documents(parts, resolved)), label="merge", shared=folders))
     shutil.rmtree(parts_folder)
-    counts = _counts(pages, parts, resolved)
+    links_of = records["links"]
+    kept = int(links_of[resolved.kept].sum())
+    counts = _counts(pages, parts, resolved, kept=kept, merged=int(links_of.sum()) - kept)
     write_aliases(documents, resolved.aliases)
     DOCUMENTS.finish(documents, counts["pages"]["documents"])
     LINKS.finish(links, counts["links"]["kept"])
@@ -81,19 +84,19 @@ def parse(run: Run[Parse], *, fetched: Path, documents: Output, links: Output, s
     _log(counts, parts)
 
 
-def _resolve(parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
+def _resolve(records: Records, parts: Sequence[Part], settings: Parse, folder: Path) -> Resolved:
     def addresses(number: int, places: Indices) -> list[Address]:
         urls = FORMAT.read_group(parts[number].group, ["url"])["url"]
-        fetched = urls.take(parts[number].rows[places]).to_pylist()
+        fetched = urls.take(parts[number].records["row"][places]).to_pylist()
         return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in fetched]
 
     def targets(number: int, places: Indices) -> list[Indices]:
         ids = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
-        stops = np.cumsum(parts[number].links)[places]
-        starts = stops - parts[number].links[places]
+        links = parts[number].records["links"]
+        stops = np.cumsum(links)[places]
+        starts = stops - links[places]
         return [ids[start:stop] for start, stop in zip(starts, stops, strict=True)]
 
-    records = np.concatenate([np.empty(0, RECORD), *(part.records for part in parts)])
     return resolve(
         records,
         merge=settings.duplicates == "merge",
@@ -121,18 +124,17 @@ def _kept_documents(parts: Sequence[Part], resolved: Resolved) -> Iterator[tuple
     """Yield for each part its number, which of its documents are kept, and how many links each document has."""
     start = 0
     for number, part in enumerate(parts):
-        kept = resolved.kept[start : start + len(part.records)]
-        start += len(part.records)
-        yield number, kept[part.documents], part.links[part.documents]
+        documents = ~part.records["redirect"]
+        kept = resolved.kept[start : start + len(documents)]
+        start += len(documents)
+        yield number, kept[documents], part.records["links"][documents]
 
 
-def _counts(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved) -> dict[str, Any]:
-    kept = sum(int(counts[documents].sum()) for _, documents, counts in _kept_documents(parts, resolved))
-    merged = sum(int(part.links.sum()) for part in parts) - kept
+def _counts(pages: PagesFolder, parts: Sequence[Part], resolved: Resolved, **links_of: int) -> dict[str, Any]:
     kinds = {**resolved.counts, **sum((part.left_out for part in parts), Counter[str]())}
     if sum(kinds.values()) != pages.pages:
         raise IntegrityError(f"{pages.pages} pages were fetched, but the counts are {kinds}. Report this as a bug.")
-    links = {"kept": kept, "merged": merged, **sum((part.links_left_out for part in parts), Counter[str]())}
+    links = {**links_of, **sum((part.links_left_out for part in parts), Counter[str]())}
     return {
         "pages": {"fetched": pages.pages, **kinds},
         "links": {"found": sum(links.values()), **links},

@@ -20,7 +20,7 @@ from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder, open_index
 from whitewater.text.ranking import Ranking, parse_query, rank
-from whitewater.text.tokens import Terms, Word, words
+from whitewater.text.tokens import Terms, words
 from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
@@ -91,11 +91,14 @@ def snippet(text: str, asked: Collection[str], terms: Terms) -> str:
         return ""
     # The last word may be cut off: it is not shown.
     found = found[:-1] if len(text) > SCANNED and len(found) > 1 else found
-    matches = [terms.of(word.text) for word in found]
-    hits = [term if term in asked else None for term in matches]
+    hits = [term if (term := terms.of(word.text)) in asked else None for word in found]
     start = _best_window(hits)
     stop = min(start + WINDOW, len(found))
-    shown = _marked(scanned, found[start:stop], [term is not None for term in hits[start:stop]])
+    shown, place = "", found[start].start
+    for word, hit in zip(found[start:stop], hits[start:stop], strict=True):
+        mark = MARK if hit else ""
+        shown += f"{text[place : word.start]}{mark}{text[word.start : word.stop]}{mark}"
+        place = word.stop
     before = f"{CUT} " if start else ""
     after = f" {CUT}" if stop < len(found) or len(text) > SCANNED else ""
     return before + printable(shown) + after
@@ -110,36 +113,25 @@ def _best_window(hits: Sequence[str | None]) -> int:
     return max(0, min(best_start - min(LEAD, room), len(hits) - WINDOW))
 
 
-def _marked(text: str, found: Sequence[Word], hits: Sequence[bool]) -> str:
-    """Return the text from the first word to the last, the hits marked."""
-    pieces, place = [], found[0].start
-    for word, hit in zip(found, hits, strict=True):
-        shown = text[word.start : word.stop]
-        pieces += [text[place : word.start], f"{MARK}{shown}{MARK}" if hit else shown]
-        place = word.stop
-    return "".join(pieces)
-
-
 def evaluate(searcher: Searcher, judged: Mapping[str, Sequence[str]], settings: Search) -> dict[str, Any]:
     """Measure the answers to judged queries; a right URL that the index has not counts as not found."""
     right = [url for urls in judged.values() for url in urls]
     numbers = searcher.index.numbers(right)
-    measured: dict[str, float] = {}
-    first_right: list[list[bool]] = []
-    for suffix, chosen in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0}))):
-        positions = [
+    positions = {
+        suffix: [
             [ranking.position(numbers[url]) if url in numbers else None for url in urls]
             for query, urls in judged.items()
             for ranking in [searcher.ranking(query, chosen)]
         ]
-        measured |= {f"{name}{suffix}": value for name, value in measures(positions).items()}
-        first_right.append([1 in each for each in positions])
+        for suffix, chosen in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0})))
+    }
+    pairs = zip(*positions.values(), strict=True)
     return {
         "judged": len(judged),
         "judged_urls": len(right),
         "judged_urls_not_in_index": sum(url not in numbers for url in right),
-        "first_right_without_prior_only": sum(other and not mine for mine, other in zip(*first_right, strict=True)),
-        **measured,
+        "first_right_without_prior_only": sum(1 in without and 1 not in with_prior for with_prior, without in pairs),
+        **{f"{name}{suffix}": mean for suffix in positions for name, mean in measures(positions[suffix]).items()},
     }
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,52 +25,39 @@ FAULTS = ("unclosed", "unquoted", "cut off")
 
 
 class Encoding(NamedTuple):
-    """How a page is encoded, what its header and itself declare, and how often it is so."""
+    """How a page is encoded, what its header Content-Type and itself declare, and how often it is so."""
 
     codec: str
     header: str
     meta: str
     share: float
 
-    @property
-    def content_type(self) -> str:
-        """The header Content-Type."""
-        return "text/html" + (f"; charset={self.header}" if self.header else "")
-
-    @property
-    def name(self) -> str:
-        """Codec and where it is declared, as counts have it."""
-        return f"{self.codec} by {'header' if self.header else 'meta' if self.meta else 'nothing'}"
-
 
 ENCODINGS = (
-    Encoding("utf-8", "utf-8", "utf-8", 0.45),
-    Encoding("utf-8", "UTF-8", "", 0.12),
+    Encoding("utf-8", "; charset=utf-8", "utf-8", 0.45),
+    Encoding("utf-8", "; charset=UTF-8", "", 0.12),
     Encoding("utf-8", "", "utf-8", 0.15),
-    Encoding("iso-8859-1", "ISO-8859-1", "", 0.06),
+    Encoding("iso-8859-1", "; charset=ISO-8859-1", "", 0.06),
     Encoding("iso-8859-1", "", "iso-8859-1", 0.06),
-    Encoding("windows-1252", "windows-1252", "", 0.04),
+    Encoding("windows-1252", "; charset=windows-1252", "", 0.04),
     Encoding("windows-1252", "", "Windows-1252", 0.04),
     Encoding("windows-1252", "", "", 0.04),
     Encoding("utf-8", "", "", 0.04),
 )
 
 
-class Spelling(NamedTuple):
-    """How a link is written; each holds where it can, in a share of the links."""
-
-    relative: bool  # to the folder; else to the host
-    absolute: bool  # within a host, too
-    protocol_relative: bool
-    upper_case: bool  # scheme and host
-    dotted: bool  # a segment that .. takes back
-    port: bool  # the default one, spelled out
-    fragment: bool
-    tracking: bool
-    raw: bool  # letters beyond ASCII as they are
-
-
-SPELLING_SHARES = (0.45, 0.25, 0.08, 0.04, 0.04, 0.02, 0.05, 0.05, 0.3)
+# How a link is written, and in which share of the links, where it can.
+SPELLINGS = {
+    "relative": 0.45,  # to the folder; else to the host
+    "absolute": 0.25,  # within a host, too
+    "protocol-relative": 0.08,
+    "upper case": 0.04,  # scheme and host
+    "dotted": 0.04,  # a segment that .. takes back
+    "port": 0.02,  # the default one, spelled out
+    "fragment": 0.05,
+    "tracking": 0.05,
+    "raw": 0.3,  # letters beyond ASCII as they are
+}
 
 
 class Link(NamedTuple):
@@ -80,24 +68,24 @@ class Link(NamedTuple):
     nofollow: bool = False
 
 
-def draw_spellings(links: int, *, random: np.random.Generator) -> list[Spelling]:
-    """Return a spelling for each link."""
-    columns = [(random.random(links) < share).tolist() for share in SPELLING_SHARES]
-    return list(map(Spelling._make, zip(*columns, strict=True)))
+def draw_spellings(links: int, *, random: np.random.Generator) -> list[set[str]]:
+    """Return the `SPELLINGS` of each link."""
+    columns = [(random.random(links) < share).tolist() for share in SPELLINGS.values()]
+    return [set(compress(SPELLINGS, chosen)) for chosen in zip(*columns, strict=True)]
 
 
-def write_href(address: Address, base: Address, spelling: Spelling) -> str:
+def write_href(address: Address, base: Address, spelling: Collection[str]) -> str:
     """Return a reference that leads from a page of base URL ``base`` to ``address``; not yet escaped for HTML."""
-    path = address.path if spelling.raw else Address("", address.path).target
-    path = f"/archive/..{path}" if spelling.dotted else path
-    query = "&".join(part for part in (address.query, TRACKING if spelling.tracking else "") if part)
-    end = (f"?{query}" if query else "") + ("#more" if spelling.fragment else "")
-    if (address.scheme, address.host) != (base.scheme, base.host) or spelling.absolute:
-        port = {"https": ":443", "http": ":80"}[address.scheme] if spelling.port else ""
-        scheme = "" if spelling.protocol_relative and address.scheme == base.scheme else f"{address.scheme}:"
+    path = address.path if "raw" in spelling else Address("", address.path).target
+    path = f"/archive/..{path}" if "dotted" in spelling else path
+    query = "&".join(part for part in (address.query, TRACKING if "tracking" in spelling else "") if part)
+    end = (f"?{query}" if query else "") + ("#more" if "fragment" in spelling else "")
+    if (address.scheme, address.host) != (base.scheme, base.host) or "absolute" in spelling:
+        port = {"https": ":443", "http": ":80"}[address.scheme] if "port" in spelling else ""
+        scheme = "" if "protocol-relative" in spelling and address.scheme == base.scheme else f"{address.scheme}:"
         origin = f"{scheme}//{address.host}"
-        return (origin.upper() if spelling.upper_case and scheme else origin) + port + path + end
-    if spelling.relative:
+        return (origin.upper() if "upper case" in spelling and scheme else origin) + port + path + end
+    if "relative" in spelling:
         # Out of all folders of the base, then into its own.
         path = "../" * (base.path.count("/") - 1) + path[1:] or "./"
     return path + end

@@ -53,17 +53,9 @@ class Redirect(NamedTuple):
     """An address that leads to another; ``page`` is where it ends, -1 in a loop."""
 
     address: Address
-    location: Address
+    location: str
     page: int
     status: int
-    relative: bool
-
-
-class Duplicate(NamedTuple):
-    """A second address of a page, which names its first one canonical or does not."""
-
-    address: Address
-    canonical: bool
 
 
 class Question(NamedTuple):
@@ -123,26 +115,29 @@ def move_pages(pages: Sequence[Address], *, share: float, random: np.random.Gene
         here = Address(location.host, f"/moved/{number}.html")
         address = location._replace(scheme="http") if number % 3 == 0 else here
         relative = number % 4 == 2 and address.scheme == location.scheme
-        found.append(Redirect(address, location, to, statuses[number], relative))
+        found.append(Redirect(address, location.target if relative else location.url, to, statuses[number]))
     ends = [Address(pages[0].host, f"/loop/{number}.html") for number in (0, 1)]
     pairs = zip(ends, reversed(ends), statuses[loop:], strict=False)
-    return found + [Redirect(here, there, -1, status, relative=False) for here, there, status in pairs]
+    return found + [Redirect(here, there.url, -1, status) for here, there, status in pairs]
 
 
 def copy_pages(
     pages: Sequence[Address], *, share: float, answers: Sequence[int], random: np.random.Generator
-) -> dict[int, Duplicate]:
-    """Return second addresses of random pages; half of them, and all of ``answers``, name the first one canonical."""
+) -> tuple[dict[int, Address], npt.NDArray[np.bool_]]:
+    """Return second addresses of random pages, and the pages, bool (pages,), that name their first one canonical.
+
+    These are half of those that have two, and all of ``answers``.
+    """
     copied = random.permutation(len(pages))[: round(share * len(pages))]
-    canonical = (random.random(len(copied)) < 0.5) | np.isin(copied, answers)
-    found = {}
-    for page, says in zip(copied.tolist(), canonical.tolist(), strict=True):
-        address = pages[page]
+    canonical = np.zeros(len(pages), bool)
+    canonical[copied] = (random.random(len(copied)) < 0.5) | np.isin(copied, answers)
+    copies = {}
+    for page in copied.tolist():
+        path = pages[page].path
         # Links on the copy must lead where those on the page do, so it is in the same folder.
-        folder = address.path.endswith("/")
-        copy = address._replace(path=f"{address.path}index.html") if folder else address._replace(query="view=print")
-        found[page] = Duplicate(copy, says)
-    return found
+        change = {"path": f"{path}index.html"} if path.endswith("/") else {"query": "view=print"}
+        copies[page] = pages[page]._replace(**change)
+    return copies, canonical
 
 
 def lose_pages(homes: Sequence[Address], *, links: int) -> tuple[list[Address], list[Address]]:
