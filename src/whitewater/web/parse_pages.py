@@ -1,29 +1,47 @@
-"""The pages of a row group: parsed, and written as a part, from which later goes what only repeats other pages."""
+"""From pages to documents and the links between them, a row group at a time.
+
+For each row group a worker writes a file of documents and one of links, and returns ids and digests that identify its
+pages. From those of all pages it is found which are documents and which are aliases (other addresses of a document),
+and files with aliases are written again without them. So a worker holds the pages of one row group in memory, and files
+have the numbers of the row groups of the input, whoever wrote them.
+"""
 
 from __future__ import annotations
 
+import logging
+import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import xxhash
 
+from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_ids
 from whitewater.io.folder import RowGroup, numbered
-from whitewater.text.documents import DOCUMENTS, LINKS
-from whitewater.web.aliases import RECORD, Indices, Mask, Records, record_of
+from whitewater.io.terminal_text import shorten
+from whitewater.step import Run
+from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
+from whitewater.web.aliases import RECORD, Address, Indices, Mask, Records, Resolved, record_of, resolve
 from whitewater.web.config import Parse
 from whitewater.web.page_content import HtmlPage, base_of, page_links, read_page
-from whitewater.web.pages import REDIRECTS, Page, PagesFolder
+from whitewater.web.pages import FORMAT, REDIRECTS, Page, PagesFolder
 from whitewater.web.urls import host, normalize
 
-# Pages of each kind that is left out whose addresses are kept, for the log.
-EXAMPLES = 3
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# From this many bytes of pages on, processes are worth the seconds that they take to start: parsing holds the GIL.
+LARGE_BYTES = 200_000_000
+# Pages of each kind that is left out whose addresses are logged, and the columns of a terminal for an address.
+EXAMPLES, URL_COLUMNS = 3, 200
 
 
 class ParsedPage(NamedTuple):
@@ -46,6 +64,45 @@ class Part:
     left_out: Counter[str]  # how many pages are neither, by kind
     examples: dict[str, list[str]]  # the first addresses of each kind
     links_left_out: Counter[str]  # how many links lead nowhere, by kind
+
+
+def parse_pages(run: Run[Parse], pages: PagesFolder, *, documents_to: Path, links_to: Path) -> dict[str, Any]:
+    """Write the folders of documents, with their aliases, and of links; return how many pages and links are what.
+
+    Raises InputError if the pages cannot be read, and IntegrityError if two URLs have the same id, or the counts do not
+    add up.
+    """
+    groups = pages.row_groups()
+    # In the output, and so on the same disk: parts without aliases are moved there, not copied.
+    parts_folder = documents_to / "parts"
+    for folder in (documents_to, links_to, parts_folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with run.workers(large=sum(FORMAT.stored_bytes(groups)) > LARGE_BYTES) as workers:
+        shared = {"pages": pages, "folder": parts_folder, "settings": run.settings}
+        tasks = list(enumerate(groups))
+        parts = list(workers.map(parse_group, tasks, label="parse", ordered=True, shared=shared))
+        records = np.concatenate([np.empty(0, RECORD), *(part.records for part in parts)])
+        starts = np.cumsum([0, *(len(part.records) for part in parts)])
+        resolved = _resolve(records, parts, starts, run.settings, parts_folder)
+        finished = []
+        for number, part in enumerate(parts):
+            documents = ~part.records["redirect"]
+            kept = resolved.kept[starts[number] : starts[number + 1]][documents]
+            finished.append((number, kept, part.records["links"][documents]))
+        folders = {"folder": parts_folder, "documents_to": documents_to, "links_to": links_to}
+        list(workers.map(finish_part, finished, label="merge", shared=folders))
+    shutil.rmtree(parts_folder)
+    counts = _counts(pages, parts, records, resolved)
+    write_aliases(documents_to, resolved.aliases)
+    DOCUMENTS.finish(documents_to, counts["pages"]["documents"])
+    LINKS.finish(links_to, counts["links"]["kept"])
+    for what in ("pages", "links"):
+        logger.info("%s: %s", what, ", ".join(f"{count} {kind}" for kind, count in counts[what].items() if count))
+    for kind in sorted({kind for part in parts for kind in part.examples}):
+        urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
+        examples = ", ".join(shorten(url, columns=URL_COLUMNS) for url in urls)
+        logger.info("%s, %d pages are left out, such as %s", kind, counts["pages"][kind], examples)
+    return counts
 
 
 def parse_group(task: tuple[int, RowGroup], *, pages: PagesFolder, folder: Path, settings: Parse) -> Part:
@@ -132,3 +189,46 @@ def finish_part(task: tuple[int, Mask, Indices], *, folder: Path, documents_to: 
     number, kept, links = task
     for parts, mask, place in ((DOCUMENTS, kept, documents_to), (LINKS, np.repeat(kept, links), links_to)):
         parts.move_part(numbered(folder, parts.what, number), place, number, mask)
+
+
+def _resolve(records: Records, parts: Sequence[Part], starts: Indices, settings: Parse, folder: Path) -> Resolved:
+    def addresses(number: int, places: Indices) -> list[Address]:
+        urls = FORMAT.read_group(parts[number].group, ["url"])["url"]
+        fetched = urls.take(parts[number].records["row"][places]).to_pylist()
+        return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in fetched]
+
+    def targets(number: int, places: Indices) -> list[Indices]:
+        ids = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
+        links = parts[number].records["links"]
+        stops = np.cumsum(links)[places]
+        return [ids[stop - count : stop] for stop, count in zip(stops, links[places], strict=True)]
+
+    return resolve(
+        records,
+        merge=settings.duplicates == "merge",
+        look_up=partial(_look_up, addresses, starts),
+        look_up_targets=partial(_look_up, targets, starts),
+    )
+
+
+def _look_up(read: Callable[[int, Indices], Sequence[T]], starts: Indices, places: Indices) -> list[T]:
+    """Look up records by their places; ``read`` does so in the part of a number, whose first record has a start."""
+    found: dict[int, T] = {}
+    numbers = np.searchsorted(starts, places, side="right") - 1
+    for number in np.unique(numbers).tolist():
+        in_part = places[numbers == number]
+        found |= zip(in_part.tolist(), read(number, in_part - starts[number]), strict=True)
+    return [found[place] for place in places.tolist()]
+
+
+def _counts(pages: PagesFolder, parts: Sequence[Part], records: Records, resolved: Resolved) -> dict[str, Any]:
+    kinds = {**resolved.counts, **sum((part.left_out for part in parts), Counter[str]())}
+    if sum(kinds.values()) != pages.pages:
+        raise IntegrityError(f"{pages.pages} pages were fetched, but the counts are {kinds}. Report this as a bug.")
+    kept, found = int(records["links"][resolved.kept].sum()), int(records["links"].sum())
+    links = {"kept": kept, "merged": found - kept, **sum((part.links_left_out for part in parts), Counter[str]())}
+    return {
+        "pages": {"fetched": pages.pages, **kinds},
+        "links": {"found": sum(links.values()), **links},
+        "refreshes": sum(part.refreshes for part in parts),
+    }

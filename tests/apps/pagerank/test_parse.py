@@ -20,9 +20,9 @@ from whitewater.io.store import sha256
 from whitewater.step import Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web import pages as pages_folder
+from whitewater.web import parse_pages
 from whitewater.web.config import Parse
 from whitewater.web.pages import Page, PagesWriter
-from whitewater_apps.pagerank.steps import parse as parse_step
 from whitewater_apps.pagerank.steps.parse import parse
 
 SITE = "https://example.org/"
@@ -230,7 +230,7 @@ def test_any_number_of_workers_writes_the_same_bytes(
 ) -> None:
     monkeypatch.setattr(pages_folder, "GROUP_PAGES", 2)
     one = parsed(tmp_path / "one", WEB)
-    monkeypatch.setattr(parse_step, "LARGE_BYTES", 0 if large else 10**9)
+    monkeypatch.setattr(parse_pages, "LARGE_BYTES", 0 if large else 10**9)
     several = parsed(tmp_path / "several", WEB, threads=threads)
     assert several.workers == (threads if large else 1), (
         "large inputs are parsed by processes, as parsing needs the lock"

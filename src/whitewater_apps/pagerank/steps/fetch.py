@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from posixpath import dirname
+from posixpath import dirname, normpath
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -159,7 +159,8 @@ def _place(folder: str, line: str) -> str:
     """Return the place of a line of a list: itself if it is absolute, else in a folder here or elsewhere."""
     if "://" in line:
         return line
-    return f"{folder.rstrip('/')}/{line.lstrip('/')}" if "://" in folder else str(Path(folder).expanduser() / line)
+    scheme, is_elsewhere, path = folder.partition("://")
+    return f"{scheme}://{normpath(f'{path}/{line}')}" if is_elsewhere else str(Path(folder).expanduser() / line)
 
 
 if __name__ == "__main__":
