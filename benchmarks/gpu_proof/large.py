@@ -16,6 +16,7 @@ from benchmarks.gpu_proof.proof import Found, Work
 from benchmarks.pagerank.rmat import ends
 from whitewater.engines import resolve
 from whitewater.genotypes.genotypes import MISSING_CODE, SLAB, create_genotypes
+from whitewater.graphs.graph_folder import MergedEdges
 from whitewater.graphs.graph_folder import write_graph as write_folder
 
 EDGE, SEED = 100_000, 2019
@@ -80,5 +81,5 @@ def write_graph(path: Path, *, edges: int, device: str) -> None:
     keys.sort()
     keys = keys[xp.concatenate([xp.ones(1, bool), keys[1:] != keys[:-1]])]
     counts, sources = xp.bincount(keys >> bits, minlength=vertices), (keys % vertices).astype(xp.int32)
-    rows = (0, there.to_host(counts), there.to_host(sources), None)
+    rows = MergedEdges(range(vertices), there.to_host(counts), there.to_host(sources))
     write_folder(path, ids=np.arange(vertices), rows=[rows], weighted=False)

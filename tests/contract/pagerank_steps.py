@@ -104,8 +104,6 @@ CODE, FRAMES, OF_CPU = (
 BESIDE = {
     # A folder whose vertices have names has a table of them; one without edges has vertices only.
     "return None", "return NumberedEdges(known, 0, iter(()))",
-    # The edges of the CPU.
-    "return edges",
     # `test_graph_library` has stand-ins, for several GPUs, too.
     'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)',
     "return ranks_of_all_gpus(", "return groups",

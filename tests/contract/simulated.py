@@ -105,9 +105,9 @@ def pulled(device: Device, edges: Edges) -> dict[str, npt.NDArray[np.float64]]:
     shares = device.to_device(np.random.default_rng(2).random(VERTICES))
     found = {}
     for name, (start, stop) in {"all": (0, VERTICES), "first": (0, 6), "rest": (6, VERTICES), "none": (3, 3)}.items():
-        held = prepare_in_edges(device, edges_to_device(device, edges.between(start, stop)), threads=1)
+        pull = prepare_in_edges(device, edges_to_device(device, edges.between(start, stop)), threads=1)
         sums = device.xp.full(stop - start, np.nan)
-        held.pull(shares, sums)
+        pull(shares, sums)
         found[name] = device.to_host(sums)
     return found
 

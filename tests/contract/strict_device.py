@@ -33,7 +33,7 @@ from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.linkage import correlated_variants
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.pagerank import in_edges_gpu
-from whitewater.graphs.pagerank.in_edges import CpuInEdges
+from whitewater.graphs.pagerank.in_edges import Pull, prepare_in_edges
 from whitewater.learn import estimators
 
 if TYPE_CHECKING:
@@ -115,14 +115,10 @@ def mark_correlated(words: Array, planes: Array, stops: Array, threshold: float,
         marked[first, second - first - 1] = True
 
 
-class StrictInEdges:
-    """Stands for `GpuInEdges`, whose kernels Numba's simulator runs (`test_kernels`)."""
-
-    def __init__(self, edges: Edges) -> None:
-        self._on_cpu = CpuInEdges(edges_on_host(edges), threads=1)
-
-    def pull(self, shares: Array, out: Array) -> None:
-        self._on_cpu.pull(on_host(shares, "float64"), on_host(out, "float64"))
+def prepare_strict_in_edges(edges: Edges) -> Pull:
+    """Stand for the `prepare_in_edges` of GPUs, whose kernels Numba's simulator runs (`test_kernels`)."""
+    on_cpu = prepare_in_edges(CPU, edges_on_host(edges), threads=1)
+    return lambda shares, out: on_cpu(on_host(shares, "float64"), on_host(out, "float64"))
 
 
 class StrictModel:
@@ -210,7 +206,7 @@ def stand_in_for_cupy() -> Iterator[None]:
         patch.setitem(sys.modules, "cupy.random", cupy.random)
         patch.setattr(kernels_gpu, "gpu_expand_genotypes", expand_genotypes)
         patch.setattr(kernels_gpu, "gpu_mark_correlated", mark_correlated)
-        patch.setattr(in_edges_gpu, "GpuInEdges", StrictInEdges)
+        patch.setattr(in_edges_gpu, "prepare_in_edges", prepare_strict_in_edges)
         # Several slabs of tiny data, and a shorter last one.
         patch.setitem(codes.SLAB_CELLS, "gpu", 997)
         patch.setattr(estimators, "fit_boosted_trees", fit_boosted_trees)

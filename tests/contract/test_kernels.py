@@ -90,8 +90,7 @@ def signatures() -> list[tuple[Any, list[Any]]]:
         (kernels_gpu.gpu_expand_dosages, [dosages, table, table]),
         (kernels_gpu.gpu_fill_planes, [array(types.uint64, 2), planes, wide]),
         (kernels_gpu.gpu_mark_packed, [planes, wide, stops, types.float64, band]),
-        *((in_edges_gpu.gpu_add_up, [wide, each, values, values, values]) for each in numbers),
-        (in_edges_gpu.gpu_add_segments, [array(types.int64), values, values]),
+        *((in_edges_gpu.gpu_add_up, [wide, values, each, values, values]) for each in numbers),
     ]
 
 

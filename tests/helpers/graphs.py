@@ -14,7 +14,7 @@ from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.graphs import edges_folder
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.graph_folder import GraphFolder, write_graph
+from whitewater.graphs.graph_folder import GraphFolder, MergedEdges, write_graph
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank.steps.rank import rank as pagerank
@@ -42,7 +42,8 @@ class Graph:
         order = np.lexsort((self.edges[:, 0], self.edges[:, 1]))
         ids = np.arange(self.vertices) if self.ids is None else self.ids
         counts = np.bincount(self.edges[:, 1], minlength=self.vertices)
-        rows = (0, counts, self.edges[order, 0], None if self.weights is None else self.weights[order])
+        weights = None if self.weights is None else self.weights[order]
+        rows = MergedEdges(range(self.vertices), counts, self.edges[order, 0], weights)
         names = None if self.names is None else pa.array(self.names)
         return write_graph(path, ids=ids, rows=[rows], weighted=self.weights is not None, names=names)
 

@@ -16,13 +16,13 @@ file                what it holds; n vertices, m edges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import BufferedWriter
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from whitewater.errors import IntegrityError
 from whitewater.io.folder import Format
 
 Index = Literal["int32", "int64"]
+Rule = Literal["drop", "sum", "maximum"]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
@@ -56,9 +57,9 @@ class Edges:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the edges take on a GPU, including the segments that `GpuInEdges` cuts rows into."""
+        """About how many bytes the edges take on a GPU, including the segments that rows are cut into."""
         weights = 0 if self.weights is None else self.weights.nbytes
-        return self.sources.nbytes + weights + 5 * self.offsets.nbytes
+        return self.sources.nbytes + weights + 6 * self.offsets.nbytes
 
     def between(self, start: int, stop: int) -> Edges:
         """Return the edges of the targets from ``start`` to before ``stop``."""
@@ -75,6 +76,25 @@ class Edges:
         count = max(1, min(at_most, edges // RANGE_EDGES))
         cuts = np.searchsorted(self.offsets, self.offsets[0] + np.arange(1, count) * edges // count).tolist()
         return list(pairwise(sorted({0, *cuts, self.target_count})))
+
+
+class MergedEdges(NamedTuple):
+    """Edges to ``vertices`` in the order of target and source, each pair of ends once; arrays of the host."""
+
+    vertices: range
+    counts: Integers  # int64 (vertices,): edges of each target
+    sources: npt.NDArray[Any]  # int32 or int64 (edges,): numbers of vertices
+    weights: Floats | None = None  # float64 (edges,), or None if there are none
+    loops: int = 0
+    repeated: tuple[int, int] | None = None  # source and target of the first edge that was there several times, if any
+
+
+class NumberedEdges(NamedTuple):
+    """Vertices, and the edges between their numbers."""
+
+    ids: Integers  # int64 (vertices,), ascending
+    entries: int  # edges before those with the same ends were merged
+    ranges: Iterator[MergedEdges]  # to ranges of vertices, ascending, as long as the workers are there
 
 
 class GraphFolder:
@@ -120,16 +140,13 @@ def write_graph(
     path: Path,
     *,
     ids: Integers,
-    rows: Iterable[tuple[int, npt.NDArray[Any], npt.NDArray[Any], Floats | None]],
+    rows: Iterable[MergedEdges],
     weighted: bool,
     names: pa.ChunkedArray | pa.Array | None = None,
 ) -> GraphFolder:
     """Write a graph folder, with three values per vertex in memory, and no edges; open it.
 
-    ``ids``, int64 (vertices,), are unique and ascending. ``rows`` are in-edges in ascending order of target: the number
-    of their first target; how many it and the next ones have, integers (some vertices,), of which the last one's may
-    continue in what follows; the numbers of their sources, integers (edges,), ascending within a target; and their
-    weights, float64 (edges,), where ``weighted``.
+    ``ids``, int64 (vertices,), are unique and ascending; ``rows`` are in ascending order of target.
 
     Raises IntegrityError if there are not as many sources as the counts add up to.
     """
@@ -140,8 +157,8 @@ def write_graph(
         dtypes = {"sources": index, "weights": "float64"} if weighted else {"sources": index}
         files = {stack.enter_context((path / f"{name}.npy").open("wb")): dtype for name, dtype in dtypes.items()}
         _write_headers(files, edges)
-        for first, counts, sources, weights in rows:
-            in_degree[first : first + len(counts)] += counts
+        for vertices, counts, sources, weights, *_ in rows:
+            in_degree[vertices.start : vertices.stop] += counts
             edges += len(sources)
             np.add.at(out_degree, sources, 1)
             if weights is not None:
@@ -167,7 +184,7 @@ def _write_headers(files: Mapping[BufferedWriter, str], edges: int) -> None:
     """Write the headers of the edge arrays; NumPy pads them, so that they can be rewritten with the final shape."""
     for file, dtype in files.items():
         file.seek(0)
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (edges,)}
+        header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (edges,)}
         np.lib.format.write_array_header_1_0(file, header)
 
 

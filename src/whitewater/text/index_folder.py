@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -59,15 +58,17 @@ class Described(Section):
     settings: Index
 
 
-@dataclass(frozen=True)
 class IndexFolder:
     """An open index. Its methods raise InputError if a file cannot be read."""
 
-    path: Path
-    described: Described
-    _terms: _Rows
-    _postings: _Rows
-    _documents: _Rows
+    def __init__(self, path: Path, **described: Any) -> None:
+        self.path, self.described = path, Described(**described)
+        if self.described.unicode != UNICODE:
+            raise InputError(f"{path} was made with Unicode {self.described.unicode}, but this Python has {UNICODE}. "
+                             f"{FORMAT.remedy}")  # fmt: skip
+        self._terms, self._postings, self._documents = (
+            _Rows(path / f"{name}.parquet", described[name]) for name in ("terms", "postings", "documents")
+        )
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -90,7 +91,7 @@ class IndexFolder:
         if known[row : row + 1] != [term]:
             return None
         start = table["offset"][row].as_py()
-        columns = ["document", "frequency", *(["positions"] if positions else [])]
+        columns = ["document", "frequency", "positions"][: 2 + positions]
         return self._postings.rows(start, start + table["document_frequency"][row].as_py(), columns)
 
     def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
@@ -112,14 +113,7 @@ def open_index(path: Path) -> IndexFolder:
     Raises InputError if it is not one, of another format, or made with another version of Unicode, which splits words
     differently, or if a file cannot be read; and IntegrityError if one lacks rows.
     """
-    described = FORMAT.read(path, lambda _, **described: Described(**described))
-    if described.unicode != UNICODE:
-        raise InputError(f"{path} was made with Unicode {described.unicode}, but this Python has {UNICODE}. "
-                         f"{FORMAT.remedy}")  # fmt: skip
-    terms, postings, documents = (
-        _Rows(path / f"{name}.parquet", getattr(described, name)) for name in ("terms", "postings", "documents")
-    )
-    return IndexFolder(path, described, terms, postings, documents)
+    return FORMAT.read(path, IndexFolder)
 
 
 def write_documents(
@@ -145,11 +139,9 @@ def write_postings(path: Path, postings: Postings) -> None:
     pq.write_table(
         postings.terms, path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd", use_dictionary=False
     )  # fmt: skip
-    columns = {"document": to_arrow(postings.documents), "frequency": to_arrow(postings.frequencies)}
-    places = {} if postings.positions is None else {"positions": postings.positions}
-    packed = [*columns, *(f"{name}.list.element" for name in places)]
+    packed = ["document", "frequency", "positions.list.element"][: postings.postings.num_columns]
     pq.write_table(
-        pa.table(columns | places), path / "postings.parquet", row_group_size=POSTING_ROWS, compression="none",
+        postings.postings, path / "postings.parquet", row_group_size=POSTING_ROWS, compression="none",
         use_dictionary=False, write_statistics=False, column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
     )  # fmt: skip
 
@@ -160,7 +152,7 @@ def finish_index(path: Path, postings: Postings, settings: Index, *, vertices: i
         documents=len(postings.lengths),
         vertices=vertices,
         terms=len(postings.terms),
-        postings=len(postings.documents),
+        postings=len(postings.postings),
         mean_length=float(postings.lengths.mean(dtype=np.float64)),
         too_long=postings.too_long,
         settings=settings,

@@ -52,13 +52,12 @@ class Postings:
     """An inverted index.
 
     ``terms`` is a table of term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64
-    (words, those of titles as often as they count) and offset int64: where its postings begin.
+    (words, those of titles as often as they count) and offset int64: where its postings begin. ``postings``, by term,
+    then document, is one of document int32, frequency int32 and, if stored, positions, ascending lists of int32.
     """
 
     terms: pa.Table
-    documents: Int32s  # (postings,), by term, then document
-    frequencies: Int32s  # (postings,)
-    positions: pa.Array | None  # list of int32 (postings,): ascending; None where they are not stored
+    postings: pa.Table
     lengths: Int32s  # (documents,): words that are terms, those of titles as often as they count
     too_long: int  # words that are not indexed because they are longer than `whitewater.text.tokens.LONGEST`
 
@@ -133,15 +132,16 @@ def _index(
         scatter(tokens, begins, first, weight, (own_cursors, written, *places))
 
     list(pool.map(scatter_group, groups, np.stack(cursors, axis=-1)))
-    table = {
+    of_terms = {
         "term": terms,
         "document_frequency": to_arrow(postings.sum(axis=0).astype(np.int32)),
         "collection_frequency": to_arrow(frequencies.sum(axis=0)),
         "offset": to_arrow(offsets[0]),
     }
-    listed = pa.LargeListArray.from_arrays(places[1], places[0]) if positions else None
-    numbers, frequency = pool.map(np.ascontiguousarray, written.T)
-    return Postings(pa.table(table), numbers, frequency, listed, np.concatenate(lengths), too_long)
+    of_postings = dict(zip(("document", "frequency"), pool.map(to_arrow, written.T), strict=True))
+    if positions:
+        of_postings["positions"] = pa.LargeListArray.from_arrays(places[1], places[0])
+    return Postings(pa.table(of_terms), pa.table(of_postings), np.concatenate(lengths), too_long)
 
 
 def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:

@@ -57,15 +57,14 @@ def as_lists(postings: Postings) -> dict[str, list[tuple[int, int, list[int]]]]:
     """Return document, frequency and positions, by term, and check the table of the terms."""
     found = {}
     stop = 0
-    positions = postings.positions.to_pylist() if postings.positions is not None else [[]] * len(postings.documents)
     for row in postings.terms.to_pylist():
         assert row["offset"] == stop
         stop += row["document_frequency"]
         here = slice(row["offset"], stop)
-        counted = postings.frequencies[here].tolist()
-        assert row["collection_frequency"] == sum(counted)
-        found[row["term"]] = list(zip(postings.documents[here].tolist(), counted, positions[here], strict=True))
-    assert stop == len(postings.documents)
+        some = postings.postings[here].to_pylist()
+        assert row["collection_frequency"] == sum(each["frequency"] for each in some)
+        found[row["term"]] = [(each["document"], each["frequency"], each.get("positions", [])) for each in some]
+    assert stop == len(postings.postings)
     assert list(found) == sorted(found, key=str.encode)
     return found
 
@@ -231,7 +230,7 @@ def test_a_frequency_beyond_32_bits_is_refused() -> None:
     with pytest.raises(InputError, match="title_weight"):
         build_postings(texts, texts, settings=Index(title_weight=2**30), threads=1)
     made = build_postings(texts, texts, settings=Index(title_weight=2**30 - 2), threads=1)
-    assert made.frequencies.tolist() == [2**30 - 1, 2**30 - 1]
+    assert made.postings["frequency"].to_pylist() == [2**30 - 1, 2**30 - 1]
 
 
 def read_first(path: Path) -> None:

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -336,7 +335,7 @@ def test_the_maximum_is_numpys(tmp_path: Path) -> None:
 
 def test_an_id_that_the_statistics_deny_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_edges(tmp_path / "edges", [1, 2], [2, 3])
-    monkeypatch.setattr(edge_plan, "_statistics", lambda path: [SimpleNamespace(min=1, max=2, has_min_max=True)])
+    monkeypatch.setattr(edge_plan, "distances", lambda *_, **__: edge_plan.IdCodes(1, 2))
     with pytest.raises(IntegrityError, match="does not have by its statistics"):
         graph_of(tmp_path / "edges")
 

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles
-from whitewater.graphs.edge_files import parquet, text
+from whitewater.graphs.edge_files import text
+from whitewater.graphs.edge_files.reading import PARQUET, edges_of_group, vertices_of_group
 from whitewater.graphs.edges_folder import Batch
 from whitewater.graphs.vertex_ids import merged, vertex_id, vertices_of
 from whitewater.io import text_files
@@ -273,7 +274,7 @@ def test_vertices_are_ids_or_ids_and_names(tmp_path: Path) -> None:
 
 def parquet_rows(path: Path, **options: Any) -> list[tuple[Any, ...]]:
     chosen = EdgeFiles(**options)
-    batches = [batch for unit in parquet.FILES.row_groups(path) for batch in parquet.read_edges(unit, chosen)]
+    batches = [batch for unit in PARQUET.row_groups(path) for batch in edges_of_group(unit, chosen)]
     return [row for batch in batches for row in rows_of(batch)]
 
 
@@ -320,8 +321,8 @@ def test_weights_of_parquet_are_above_0_and_not_too_large(tmp_path: Path, weight
 def test_vertices_of_parquet_are_its_first_column_and_names_its_second(tmp_path: Path) -> None:
     def read(columns: dict[str, list[Any]], **options: Any) -> tuple[int, dict[str, list[Any]]]:
         pq.write_table(pa.table(columns), tmp_path / "v.parquet")
-        [unit] = parquet.FILES.row_groups(tmp_path / "v.parquet")
-        counts, [table] = parquet.read_vertices(unit, EdgeFiles(**options))
+        [unit] = PARQUET.row_groups(tmp_path / "v.parquet")
+        counts, [table] = vertices_of_group(unit, EdgeFiles(**options))
         return counts["rows"], table.to_pydict()
 
     assert read({"id": [3, 1], "name": ["c", "a"], "n": [1, 2]}) == (2, {"vertex": [1, 3], "name": ["a", "c"]})

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.graphs.build.kernels import KeyedEdges, sort_keys
-from whitewater.graphs.build.numbered_edges import Rule
 from whitewater.graphs.build.with_kernels import IdCodes, Piece, TargetRange, bucket_edges, encode_edges, merge
 from whitewater.graphs.edges_folder import Batch
+from whitewater.graphs.graph_folder import Rule
 
 Ids = npt.NDArray[np.int64]
 SPAN = IdCodes(-400, 1001)
@@ -66,11 +66,11 @@ def test_an_id_without_a_code_is_refused() -> None:
 def test_buckets_are_in_order_and_lose_nothing(weighted: bool) -> None:
     keys = np.random.default_rng(3).integers(0, 1000, 4000).astype(np.uint64) << np.uint64(32) | np.uint64(5)
     weights = np.random.default_rng(4).random(4000) if weighted else NO_WEIGHTS
-    found, ends = bucket_edges((keys, weights), (6, 4))
+    found, values, ends = bucket_edges((keys, weights), (6, 4))
     order = np.argsort(keys >> np.uint64(38), kind="stable")
-    assert np.array_equal(found[0], keys[order])
-    assert np.array_equal(found[1], weights[order] if weighted else NO_WEIGHTS)
-    assert np.array_equal(ends, np.cumsum(np.bincount((keys >> np.uint64(38)).astype(int), minlength=16)))
+    assert np.array_equal(found, keys[order])
+    assert np.array_equal(values, weights[order] if weighted else NO_WEIGHTS)
+    assert np.array_equal(np.diff(ends), np.bincount((keys >> np.uint64(38)).astype(int), minlength=16))
 
 
 @pytest.mark.parametrize("rule", ["sum", "maximum"])
@@ -88,8 +88,7 @@ def test_merged_edges_are_numpys(rule: Rule, weighted: bool) -> None:
     pieces = []
     for start, stop in pairwise([0, 1500, 1500, 4000, 6000]):
         edges: KeyedEdges = (keys[start:stop], weights[start:stop] if weighted else NO_WEIGHTS)
-        (of_piece, values), ends = bucket_edges(edges, (17, 3))
-        pieces.append(Piece(of_piece, values, ends))
+        pieces.append(Piece(*bucket_edges(edges, (17, 3))))
     task = TargetRange(range(8), range(10, 30), 6000)
     merged = merge(task, pieces=pieces, numbers=numbers, rule=rule, index="int32", weighted=True)
     dense = np.zeros((40, 40))
@@ -127,7 +126,7 @@ def test_vertices_are_what_is_known_and_the_ends_of_edges(known: set[int], ends:
     keys, _ = encode_edges(Batch(source, source), codes, marks, symmetric=False)
     ids, numbers = codes.number(marks, np.array(sorted(known), np.int64) - 7)
     assert ids.tolist() == [each - 7 for each in sorted(known | ends)]
-    task, piece = TargetRange(range(1), range(len(ids)), len(keys)), Piece(keys, NO_WEIGHTS, np.array([len(keys)]))
+    task, piece = TargetRange(range(1), range(len(ids)), len(keys)), Piece(keys, NO_WEIGHTS, np.array([0, len(keys)]))
     merged = merge(task, pieces=[piece], numbers=numbers, rule="drop", index="int64", weighted=False)
     assert np.array_equal(merged.sources, np.searchsorted(ids, source))
     assert np.array_equal(np.flatnonzero(merged.counts), merged.sources)

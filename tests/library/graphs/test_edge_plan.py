@@ -80,7 +80,7 @@ def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.npy"
     np.save(path, np.arange(10, dtype=np.uint64))
-    piece = Piece(path, np.empty(0), np.array([3, 6, 10]))
+    piece = Piece(path, np.empty(0), np.array([0, 3, 6, 10]))
     assert [keys.tolist() for keys, _ in piece.buckets(range(1, 3))] == [[3, 4, 5], [6, 7, 8, 9]]
     path.write_bytes(path.read_bytes()[:-8])
     with pytest.raises(InputError, match=r"keys\.npy cannot be read: .* Something changed it while the step ran"):

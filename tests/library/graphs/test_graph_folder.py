@@ -12,16 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.graphs.graph_folder import RANGE_EDGES, Edges, index_type, open_graph, write_graph
+from whitewater.graphs.graph_folder import RANGE_EDGES, Edges, MergedEdges, index_type, open_graph, write_graph
 
 IDS = np.array([-4, 0, 9], np.int64)
 
 
 def written(path: Path, *, weighted: bool = True) -> Path:
-    """Write edges 1 -> 0, 2 -> 0, 0 -> 2 and 2 -> 2; those of the first vertex in two calls."""
+    """Write edges 1 -> 0, 2 -> 0, 0 -> 2 and 2 -> 2; those of the last vertex apart."""
     rows = [
-        (0, np.array(counts), np.array(sources), np.array(weights) if weighted else None)
-        for counts, sources, weights in (([1], [1], [0.5]), ([1, 0, 2], [2, 0, 2], [2.0, 3.0, 4.0]))
+        MergedEdges(vertices, np.array(counts), np.array(sources), np.array(weights) if weighted else None)
+        for vertices, counts, sources, weights in (
+            (range(2), [2, 0], [1, 2], [0.5, 2.0]),
+            (range(2, 3), [2], [0, 2], [3.0, 4.0]),
+        )
     ]
     return write_graph(path, ids=IDS, rows=rows, weighted=weighted, names=pa.array(["a", None, "c"])).path
 
@@ -77,7 +80,7 @@ def test_names_that_are_damaged_or_too_few_are_refused(tmp_path: Path) -> None:
 
 
 def test_counts_that_are_not_those_of_the_sources_are_refused(tmp_path: Path) -> None:
-    rows = (0, np.array([2]), np.array([1]), None)
+    rows = MergedEdges(range(1), np.array([2]), np.array([1]))
     with pytest.raises(IntegrityError, match="1 sources are given, but there are 2 edges"):
         write_graph(tmp_path / "graph", ids=IDS, rows=[rows], weighted=False)
     assert not (tmp_path / "graph" / "graph.json").exists()

@@ -32,9 +32,8 @@ def edges_of(
 
 
 def pull(edges: Edges, shares: npt.NDArray[np.float64], *, threads: int = 1) -> npt.NDArray[np.float64]:
-    held = prepare_in_edges(Device(), edges, threads=threads)
     sums = np.full(edges.target_count, np.nan)
-    held.pull(shares, sums)
+    prepare_in_edges(Device(), edges, threads=threads)(shares, sums)
     return sums
 
 

@@ -21,7 +21,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import Device
 from whitewater.engines.config import Cluster
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.graphs.graph_folder import Edges, open_graph, write_graph
+from whitewater.graphs.graph_folder import Edges, MergedEdges, open_graph, write_graph
 from whitewater.graphs.pagerank import solving
 from whitewater.graphs.pagerank.in_edges import prepare_in_edges
 from whitewater.graphs.pagerank.solving import ROUNDING
@@ -148,8 +148,7 @@ def test_the_bound_holds_where_only_rounding_is_left(tmp_path: Path) -> None:
 def test_a_vertex_that_a_million_lead_to_is_added_up_as_exactly_as_any() -> None:
     edges = Edges(np.array([0, 1_000_003]), np.zeros(1_000_003, np.int32))
     sums = np.empty(1)
-    in_edges = prepare_in_edges(Device(), edges, threads=1)
-    in_edges.pull(np.array([0.1]), sums)
+    prepare_in_edges(Device(), edges, threads=1)(np.array([0.1]), sums)
     assert abs(Fraction(float(sums[0])) / (1_000_003 * Fraction(0.1)) - 1) <= ROUNDING
 
 
@@ -211,7 +210,7 @@ def test_edges_that_memory_cannot_hold_stream_from_the_disk(tmp_path: Path) -> N
     # Vertex v has edges from v to v + 599, of 20,000 vertices, each wrapped around: 48 MB of sources.
     targets = np.arange(20_000)
     sources = np.sort((targets[:, None] + np.arange(600)) % 20_000, axis=1)
-    rows = (0, np.full(20_000, 600), sources.ravel(), None)
+    rows = MergedEdges(range(20_000), np.full(20_000, 600), sources.ravel())
     write_graph(tmp_path / "graph", ids=targets, rows=[rows], weighted=False)
     streamed = limited(few.path, tmp_path / "graph", tmp_path / "streamed", 36_000_000)
     assert streamed.returncode == 0, streamed.stderr

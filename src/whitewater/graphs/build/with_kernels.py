@@ -14,21 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import pairwise
+from functools import partial, reduce
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from whitewater.engines import Array, memory
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
-from whitewater.graphs.build.numbered_edges import MergedEdges, NumberedEdges, Rule
-from whitewater.graphs.edges_folder import Batch, edge_blocks
-from whitewater.graphs.graph_folder import index_type
+from whitewater.graphs.edges_folder import FORMAT, Batch, edge_blocks
+from whitewater.graphs.graph_folder import MergedEdges, NumberedEdges, Rule, index_type
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.folder import Files, RowGroup
 from whitewater.tables.arrow_arrays import empty
@@ -70,18 +67,13 @@ class Sizes:
 
     @property
     def edge_bytes(self) -> int:
-        """Bytes of a key, and its weight."""
-        return 16 if self.weighted else 8
-
-    @property
-    def merged_bytes(self) -> int:
         """Bytes of an edge while it is merged: its key, and weight, twice, and the result."""
-        return 3 * self.edge_bytes
+        return 48 if self.weighted else 24
 
     @property
     def in_memory_bytes(self) -> int:
         """Bytes of the edges under way if all are in memory: the keys, and what they are made from or become."""
-        return 2 * self.entries * self.edge_bytes
+        return self.entries * self.edge_bytes // 3 * 2
 
     @property
     def spills(self) -> bool:
@@ -98,7 +90,7 @@ class Sizes:
         """Edges that are merged in a task."""
         shared = -(-self.entries // (TASKS_A_THREAD * self.threads))
         # As many results wait to be written.
-        fitting = self.budget // (2 * self.threads * self.merged_bytes)
+        fitting = self.budget // (2 * self.threads * self.edge_bytes)
         return min(LARGEST_PIECE, max(SMALLEST_PIECE, min(shared, fitting)))
 
     def bucket_bits(self, codes: int) -> tuple[int, int]:
@@ -143,27 +135,24 @@ class IdCodes:
         return ids, (words, (np.cumsum(counts) - counts).astype(np.uint32))
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(NamedTuple):
     """Edges ordered by bucket, in memory or, where that is too small, in files.
 
-    Those of bucket *b* are from ``ends[b - 1]``, or 0, to before ``ends[b]``, int64 (buckets,).
+    Those of bucket *b* are from ``ends[b]`` to before ``ends[b + 1]``, int64 (buckets + 1,).
     """
 
-    keys: npt.NDArray[Any] | Path
-    weights: npt.NDArray[Any] | Path
+    keys: Array | Path
+    weights: Array | Path
     ends: Array
 
     def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
         """Yield the edges of each of some buckets. Raises InputError if a file is cut off."""
-        keys, weights = _open(self.keys), _open(self.weights)
-        for number in numbers:
-            rows = slice(int(self.ends[number - 1]) if number else 0, int(self.ends[number]))
-            yield keys[rows], weights[rows]
+        keys, weights = (_mapped(each) if isinstance(each, Path) else each for each in self[:2])
+        for start, stop in pairwise(self.ends[numbers.start : numbers.stop + 1].tolist()):
+            yield keys[start:stop], weights[start:stop]
 
 
-@dataclass(frozen=True)
-class TargetRange:
+class TargetRange(NamedTuple):
     """A range of buckets, the numbers of its targets, and the edges in it."""
 
     buckets: range
@@ -195,11 +184,10 @@ def number_edges(
     groups, threads = folder.row_groups(), sum(workers.threads)
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)
-    run.note(edges_on_disk=sizes.spills)
     tasks = tasks_of(groups, threads=threads)
     codes = distances(groups, known, ends=2 * sizes.entries + len(known)) or _places(tasks, known, sizes, workers)
-    vertices = min(codes.size, 2 * folder.edges + len(known))
-    run.note(memory_forecast_bytes=_check_memory(sizes, codes, vertices=vertices))
+    forecast = _check_memory(sizes, codes, vertices=min(codes.size, 2 * folder.edges + len(known)))
+    run.note(edges_on_disk=sizes.spills, memory_forecast_bytes=forecast)
     bucket_bits = sizes.bucket_bits(codes.size)
     shared = {"codes": codes, "bucket_bits": bucket_bits, "rows": sizes.piece_rows, "weighted": folder.weighted,
               "symmetric": not folder.directed, "spool": spool if sizes.spills else None}  # fmt: skip
@@ -209,18 +197,20 @@ def number_edges(
         pieces += encoded
     ids, numbers = codes.number(marks, known)
     ranges = _target_ranges(pieces, codes, bucket_bits, ids, range_edges=sizes.range_edges)
+    at_once = max(1, len(ranges))
     if sizes.spills:
-        most = max((each.edges for each in ranges), default=0)
+        # Few results wait in memory.
+        at_once, most = 2 * threads, max((each.edges for each in ranges), default=0)
         memory.forecast(
-            most * sizes.merged_bytes,
+            most * sizes.edge_bytes,
             what=f"merging {most:,} edges of a few targets",
             remedy="Use a machine with more memory, or leave out the vertex that most edges lead to.",
         )
     shared = {"pieces": pieces, "numbers": numbers, "rule": rule, "index": index_type(len(ids)),
               "weighted": folder.weighted or rule == "sum"}  # fmt: skip
-    # Where memory is short, few results wait in it.
-    merged = _merged(ranges, workers, shared, at_once=2 * threads if sizes.spills else max(1, len(ranges)))
-    return NumberedEdges(ids, sum(int(piece.ends[-1]) for piece in pieces), merged)
+    merge_some = partial(workers.map, merge, label="merge", ordered=True, shared=shared)
+    parts = (ranges[start : start + at_once] for start in range(0, len(ranges), at_once))
+    return NumberedEdges(ids, sum(int(piece.ends[-1]) for piece in pieces), chain.from_iterable(map(merge_some, parts)))
 
 
 def tasks_of(groups: Sequence[RowGroup], *, threads: int) -> list[Sequence[RowGroup]]:
@@ -231,20 +221,13 @@ def tasks_of(groups: Sequence[RowGroup], *, threads: int) -> list[Sequence[RowGr
 
 def distances(groups: Sequence[RowGroup], known: Ids, *, ends: int) -> IdCodes | None:
     """Return codes that are distances, or None where a file does not tell its ids, or a bit for each is too much."""
-    chunks = [chunk for path in {group.path: None for group in groups} for chunk in _statistics(path)]
+    footers = {path: FORMAT.footer(path) for path in {group.path for group in groups}}
+    chunks = [footers[path].row_group(number).column(end).statistics for path, number, _ in groups for end in range(2)]
     if any(chunk is None or not chunk.has_min_max for chunk in chunks) or not (chunks or len(known)):
         return None
     minimum = min([*known[:1].tolist(), *(chunk.min for chunk in chunks)])
     size = max([*known[-1:].tolist(), *(chunk.max for chunk in chunks)]) - minimum + 1
     return IdCodes(minimum, size) if size <= min(CODES, max(FEW_CODES, SPARSEST * ends)) else None
-
-
-def _statistics(path: Path) -> Iterator[Any]:
-    """Yield the statistics of each chunk of ids, as the footer has them, if it does."""
-    footer = pq.read_metadata(path)
-    for group in (footer.row_group(number) for number in range(footer.num_row_groups)):
-        columns = (group.column(place) for place in range(group.num_columns if group.num_rows else 0))
-        yield from (each.statistics for each in columns if each.path_in_schema != "weight")
 
 
 def _places(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, workers: Workers) -> IdCodes:
@@ -276,28 +259,18 @@ def _target_ranges(
 ) -> list[TargetRange]:
     """Cut the buckets into ranges of about ``range_edges`` edges, and leave out empty ones."""
     shift, width = bucket_bits
-    counts = sum((np.diff(piece.ends, prepend=0) for piece in pieces), np.zeros(1 << width, np.int64))
-    counts = counts[: ((codes.size - 1) >> shift) + 1]
-    before = np.cumsum(counts) - counts
-    inner = np.flatnonzero(np.diff(before // range_edges)) + 1
-    cuts = [0, *inner.tolist(), len(counts)]
+    used = ((codes.size - 1) >> shift) + 1
+    ends = sum((piece.ends for piece in pieces), np.zeros((1 << width) + 1, np.int64))
+    cuts = np.flatnonzero(np.diff(ends[:used] // range_edges, prepend=-1))
     # Where codes are places, each is the number of its id.
-    firsts = inner << shift
-    if codes.ids is None:
-        firsts = np.searchsorted(ids, firsts + codes.minimum)
+    firsts = cuts << shift if codes.ids is not None else np.searchsorted(ids, (cuts << shift) + codes.minimum)
     ranges = [
-        TargetRange(range(start, stop), range(first, last), int(counts[start:stop].sum()))
-        for (start, stop), (first, last) in zip(pairwise(cuts), pairwise([0, *firsts.tolist(), len(ids)]), strict=True)
+        TargetRange(range(*buckets), range(*vertices), int(ends[buckets[1]] - ends[buckets[0]]))
+        for buckets, vertices in zip(
+            pairwise([*cuts.tolist(), used]), pairwise([*firsts.tolist(), len(ids)]), strict=True
+        )
     ]
     return [each for each in ranges if each.edges]
-
-
-def _merged(
-    ranges: Sequence[TargetRange], workers: Workers, shared: dict[str, Any], *, at_once: int
-) -> Iterator[MergedEdges]:
-    """Merge the edges of ranges of targets, in ascending order, so many at once."""
-    for start in range(0, len(ranges), at_once):
-        yield from workers.map(merge, ranges[start : start + at_once], label="merge", ordered=True, shared=shared)
 
 
 def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
@@ -325,12 +298,15 @@ def encode(
     """
     number, groups = task
     pieces, marks = list[Piece](), codes.empty_marks()
-    for group in groups:
-        for block in edge_blocks(group, weighted=weighted, rows=rows):
-            edges, ends = bucket_edges(encode_edges(block, codes, marks, symmetric=symmetric), bucket_bits)
-            files = (f"{name}-{number}-{len(pieces)}.npy" for name in ("keys", "weights"))
-            keys, weights = (_save(array, spool, name) for array, name in zip(edges, files, strict=True))
-            pieces.append(Piece(keys, weights, ends))
+    for block in (block for group in groups for block in edge_blocks(group, weighted=weighted, rows=rows)):
+        keys, weights, ends = bucket_edges(encode_edges(block, codes, marks, symmetric=symmetric), bucket_bits)
+        piece = Piece(keys, weights, ends)
+        if spool is not None:
+            files = [spool / f"{name}-{number}-{len(pieces)}.npy" for name in ("keys", "weights")]
+            np.save(files[0], keys)
+            np.save(files[1], weights)
+            piece = Piece(files[0], files[1], ends)
+        pieces.append(piece)
     return pieces, marks
 
 
@@ -354,11 +330,11 @@ def encode_edges(block: Batch, codes: IdCodes, marks: Array, *, symmetric: bool)
     return keys[:edges], weights[:edges]
 
 
-def bucket_edges(edges: KeyedEdges, bucket_bits: tuple[int, int]) -> tuple[KeyedEdges, Array]:
-    """Order edges by bucket; return them, and where each bucket ends, int64 (buckets,)."""
+def bucket_edges(edges: KeyedEdges, bucket_bits: tuple[int, int]) -> tuple[Array, Array, Array]:
+    """Order edges by bucket; return keys, weights, and where buckets begin and the last one ends, see `Piece`."""
     ordered = _room(len(edges[0]), weighted=len(edges[1]) > 0)
     shift, width = bucket_bits
-    return ordered, sort_digit(edges, CODE_BITS + shift, width, ordered)
+    return (*ordered, np.append(0, sort_digit(edges, CODE_BITS + shift, width, ordered)))
 
 
 def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule: Rule, index: str,
@@ -373,15 +349,15 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
     counts = np.zeros(len(vertices), np.int64)
     sources, merged = empty(task.edges, np.dtype(index)), empty(task.edges if weighted else 0, _FLOAT64)
     filled, loops, repeated = 0, 0, -1
-    for bucket_of_pieces in zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True):
-        all_keys, all_weights = zip(*bucket_of_pieces, strict=True)
-        keys, weights = bucket = _room(sum(map(len, all_keys)), weighted=any(map(len, all_weights)))
-        np.concatenate(all_keys, out=keys)
-        np.concatenate(all_weights, out=weights)
+    for of_pieces in zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True):
+        keys, weights = (
+            np.concatenate(arrays, out=empty(sum(map(len, arrays)), arrays[0].dtype))
+            for arrays in zip(*of_pieces, strict=True)
+        )
         other = _room(len(keys), weighted=len(weights) > 0)
         written, own_loops, first = merge_equal(
-            other if sort_keys(bucket, other) else bucket, rule == "maximum", numbers, (counts, vertices.start),
-            (sources[filled:], merged[filled:]),
+            other if sort_keys((keys, weights), other) else (keys, weights), rule == "maximum", numbers,
+            (counts, vertices.start), (sources[filled:], merged[filled:]),
         )  # fmt: skip
         if repeated < 0 <= first:
             repeated = filled + first
@@ -396,17 +372,6 @@ def _room(edges: int, *, weighted: bool) -> KeyedEdges:
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
 
 
-def _save(array: Array, folder: Path | None, name: str) -> Array | Path:
-    """Return an array, or the file that it was written to."""
-    if folder is None:
-        return array
-    np.save(folder / name, array)
-    return folder / name
-
-
-def _open(array: Array | Path) -> Array:
-    """Return an array, mapped if it is a file."""
-    if isinstance(array, Path):
-        with _SPOOLED.explained(array):
-            return np.asarray(np.load(array, mmap_mode="r"))
-    return array
+def _mapped(path: Path) -> Array:
+    with _SPOOLED.explained(path):
+        return np.asarray(np.load(path, mmap_mode="r"))

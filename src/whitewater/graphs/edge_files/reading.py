@@ -18,22 +18,29 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
-from whitewater.graphs.edge_files import parquet, text
+from whitewater.graphs.edge_files import text
 from whitewater.graphs.edge_files.text import TextFile, Unit
-from whitewater.graphs.edges_folder import Batch, EdgesFolder, EdgesWriter, finish_edges
-from whitewater.graphs.vertex_ids import Ids, merged, places_of
-from whitewater.io.folder import RowGroup
+from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch, EdgesFolder, EdgesWriter, finish_edges
+from whitewater.graphs.vertex_ids import Ids, ids_of, merged, places_of, vertices_of
+from whitewater.io.folder import Files, RowGroup
 from whitewater.tables.arrow_arrays import to_arrow
 
 if TYPE_CHECKING:
+    from whitewater.engines import Array
     from whitewater.engines.workers import Workers
     from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
 
+PARQUET = Files(remedy="Fetch it again.")
+# Rows of Parquet that are read at once.
+BLOCK_ROWS = 1 << 20
 # What is counted in any case. The rows read are the edges and those dropped by each rule.
 COUNTS = ("read", "edges", "broken", "dropped_broken", "self_loops", "dropped_self_loops")
 # What lines of text are that are not rows.
@@ -99,9 +106,7 @@ def _read_edges(
                 yield some.append_column("name", names) if is_nameless else some
 
     vertices = merged(found())
-    for _ in _sound(_declared(files, counts)):
-        pass
-    _warn_of_unread(files, counts, settings)
+    list(_sound(_reviewed(files, counts, settings)))
     return sum(counts.values(), Counter[str]()), vertices
 
 
@@ -144,7 +149,7 @@ def _read(
     units = [
         (path, unit)
         for path, file in files.items()
-        for unit in (text.units(file) if file else parquet.FILES.row_groups(path))
+        for unit in (text.units(file) if file else PARQUET.row_groups(path))
     ]
     parts = list(enumerate(unit for _, unit in units))
     outcomes = workers.map(partial(_outcome, work=work), parts, label=label, ordered=True)
@@ -174,28 +179,28 @@ def _sound(outcomes: Iterable[tuple[Path, Result | WhitewaterError]]) -> Iterato
         raise fault
 
 
-def _declared(files: Opened, counts: Mapping[Path, Counter[str]]) -> Iterator[tuple[Path, WhitewaterError]]:
-    """Compare the edges of files with what these declare; what a comment says may be out of date."""
+def _reviewed(
+    files: Opened, counts: Mapping[Path, Counter[str]], settings: EdgeFiles
+) -> Iterator[tuple[Path, WhitewaterError]]:
+    """Yield files that have other edges than they declare, and the error; warn of what may be meant otherwise."""
+    unread, doubtful = list[Path](), list[Path]()
     for path, file in files.items():
-        read = counts[path]["read"]
-        if file is None or file.declared in {None, read}:
-            continue
-        if file.size:
-            yield path, InputError(f"{path} declares {file.declared:,} entries, but has {read:,}: it is cut off or was "
-                                   "changed. Fetch it again, or correct the line of sizes.")  # fmt: skip
-        else:
-            logger.warning("%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read)
-
-
-def _warn_of_unread(files: Opened, counts: Mapping[Path, Counter[str]], settings: EdgeFiles) -> None:
-    """Warn of weights that are not read, and of comments that might be edges."""
-    columns = {path: file.header if file else parquet.FILES.footer(path).schema.names for path, file in files.items()}
-    unread = [path for path, names in columns.items()
-              if settings.weight_column in names or (counts[path]["unread_fields"] and not names)]  # fmt: skip
+        read, names = counts[path]["read"], file.header if file else PARQUET.footer(path).schema.names
+        if settings.weight_column in names or (counts[path]["unread_fields"] and not names):
+            unread.append(path)
+        if file and file.is_doubtful:
+            doubtful.append(path)
+        if file and file.declared not in {None, read}:
+            if file.size:
+                yield path, InputError(f"{path} declares {file.declared:,} entries, but has {read:,}: it is cut off or "
+                                       "was changed. Fetch it again, or correct the line of sizes.")  # fmt: skip
+            else:
+                logger.warning(
+                    "%s: a comment tells of %d edges, but it has %d. Is it whole?", path, file.declared, read
+                )
     if unread and not settings.weighted:
         logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
                        "weighted to true", _shortened(unread), settings.weight_column)  # fmt: skip
-    doubtful = [path for path, file in files.items() if file and file.is_doubtful]
     if doubtful:
         logger.warning("%s: the line at its head that begins with # or %% is a comment, though it could be an edge. If "
                        "it is one, set pagerank.fetch.edges.comment to 'none'", _shortened(doubtful))  # fmt: skip
@@ -207,7 +212,7 @@ def _shortened(paths: Sequence[Path]) -> str:
 
 def _read_vertices(part: Part, *, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
     _, unit = part
-    return parquet.read_vertices(unit, settings) if isinstance(unit, RowGroup) else text.read_vertices(unit, settings)
+    return vertices_of_group(unit, settings) if isinstance(unit, RowGroup) else text.read_vertices(unit, settings)
 
 
 def read_part(
@@ -215,7 +220,7 @@ def read_part(
 ) -> tuple[Counter[str], pa.Table | None]:
     """Write the edges of a part; see `write_part`."""
     number, unit = part
-    batches = parquet.read_edges(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
+    batches = edges_of_group(unit, settings) if isinstance(unit, RowGroup) else text.read_edges(unit, settings)
     return write_part(folder, number, batches, rules=rules, known=known, weighted=settings.weighted)
 
 
@@ -263,3 +268,78 @@ def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:
         return batch.names
     firsts = [] if batch.firsts is None else [batch.firsts]
     return pa.table({"vertex": to_arrow(np.unique(np.concatenate([*ends, *firsts])))})
+
+
+def edges_of_group(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
+    """Yield the edges of a row group.
+
+    Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
+    way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
+    """
+    with PARQUET.explained(group.path), pq.ParquetFile(group.path) as file:
+        names = settings.columns_of(group.path, file.schema_arrow.names)
+        for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
+            (source, target), named = ids_of([_ids(batch[name], _where(group, name), settings) for name in names[:2]])
+            weights = [_weights(batch[name], _where(group, name)) for name in names[2:]]
+            yield Batch(source, target, weights[0] if weights else None, names=named)
+
+
+def vertices_of_group(group: RowGroup, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
+    """Return the count of ``rows`` of a row group, and its vertices as tables of vertex and, if any, name.
+
+    The first column holds the ids, whatever its name; the second one, if it is text and ids are not, the names.
+    """
+    with PARQUET.explained(group.path), pq.ParquetFile(group.path) as file:
+        schema = file.schema_arrow
+        named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
+        table = file.read_row_group(group.number, schema.names[: 1 + named], use_threads=False)
+    first, *second = (column.combine_chunks() for column in table.columns)
+    ids = _ids(first, _where(group, schema.names[0]), settings)
+    vertices = vertices_of(ids, _texts(second[0], _where(group, schema.names[1])) if named else None)
+    return Counter(rows=table.num_rows), [vertices] if table.num_rows else []
+
+
+def _where(group: RowGroup, column: str) -> str:
+    return f"{group.path}, row group {group.number}: column {column!r}"
+
+
+def _ids(column: pa.Array, where: str, settings: EdgeFiles) -> pa.Array:
+    """Return numbers as int64, or names."""
+    if _is_text(column.type) != (settings.ids == "text"):
+        kind, other = ("integers", "text") if settings.ids == "integer" else ("text", "integer")
+        raise ConfigError(f"{where} is {'text' if _is_text(column.type) else column.type}, but ids are {kind}. Set "
+                          f"pagerank.fetch.edges.ids to {other}.")  # fmt: skip
+    if settings.ids == "text":
+        return _texts(column, where)
+    if column.null_count or not pt.is_integer(column.type):
+        problem = "a null" if column.null_count else f"{column.type}, and no integers"
+        raise InputError(f"{where} has {problem}: each row names a vertex. Correct the file.")
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{where} has an id that does not fit 64 bits with sign ({error}). Write ids as text, and set "
+                         "pagerank.fetch.edges.ids to text.") from error  # fmt: skip
+
+
+def _texts(column: pa.Array, where: str) -> pa.Array:
+    texts = column.cast(pa.large_string())
+    texts.validate(full=True)
+    if texts.null_count or (len(texts) and not pc.min(pc.binary_length(texts)).as_py()):
+        raise InputError(f"{where} has a null or an empty text, which names no vertex. Correct the file.")
+    return texts
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    values = type_.value_type if pt.is_dictionary(type_) else type_
+    return bool(pt.is_string(values) or pt.is_large_string(values))
+
+
+def _weights(column: pa.Array, where: str) -> Array:
+    weights: Array = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
+    if wrong.any():
+        raise InputError(
+            f"{where} has {weights[wrong][0]} (or null), which is not a number above 0 and up to {LARGEST_WEIGHT:g}. "
+            "Correct the file, or set pagerank.fetch.edges.weighted to false if weights shall not count."
+        )
+    return weights

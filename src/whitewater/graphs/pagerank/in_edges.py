@@ -9,17 +9,16 @@ degree. The bits of the result do not depend on threads or on ranges.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING
 
 from whitewater.engines import Array, Device
 from whitewater.engines.kernel import kernel, part, uint64
 from whitewater.graphs.graph_folder import Edges
 
-if TYPE_CHECKING:
-    from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges
-
+# Called with shares and sums, float64 (vertices,): sets sums[v] to the sum of w * shares[u] over the in-edges of v.
+Pull = Callable[[Array, Array], None]
 # Edges of a target that are added up without compensation.
 _RUN_EDGES = 128
 # Parts per thread: several, so that a slow thread delays the others little.
@@ -32,30 +31,23 @@ def edges_to_device(device: Device, edges: Edges) -> Edges:
     return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
 
 
-def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> CpuInEdges | GpuInEdges:
-    """Prepare in-edges, which are on the device, for many calls of ``pull``.
+def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> Pull:
+    """Return what pulls shares along in-edges, which are on the device, for many calls.
 
     On the CPU every call reads the mapped files from start to end; the system keeps in memory what fits.
     """
     if device.name == "gpu":
-        from whitewater.graphs.pagerank.in_edges_gpu import GpuInEdges
+        from whitewater.graphs.pagerank import in_edges_gpu
 
-        return GpuInEdges(edges)
-    return CpuInEdges(edges, threads=threads)
+        return in_edges_gpu.prepare_in_edges(edges)
+    rows, ranges = (edges.offsets, edges.sources, edges.weights), edges.ranges(at_most=_PARTS_PER_THREAD * threads)
 
-
-class CpuInEdges:
-    """In-edges that Numba kernels pull shares along, with several threads."""
-
-    def __init__(self, edges: Edges, *, threads: int) -> None:
-        self._rows, self._threads = (edges.offsets, edges.sources, edges.weights), threads
-        self._ranges = edges.ranges(at_most=_PARTS_PER_THREAD * threads)
-
-    def pull(self, shares: Array, out: Array) -> None:
-        """Fill ``out`` with the sums."""
+    def pull(shares: Array, out: Array) -> None:
         # Kernels release the GIL.
-        with ThreadPoolExecutor(self._threads) as pool:
-            list(pool.map(partial(add_up, self._rows, shares, out), *zip(*self._ranges, strict=True)))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(partial(add_up, rows, shares, out), *zip(*ranges, strict=True)))
+
+    return pull
 
 
 @kernel

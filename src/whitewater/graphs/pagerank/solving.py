@@ -26,7 +26,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +37,13 @@ from whitewater.errors import InputError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
-from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
+from whitewater.graphs.pagerank.in_edges import Pull, edges_to_device, prepare_in_edges
 from whitewater.step import Run
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
-# Called with shares and sums, float64 (vertices,): sets sums[v] to the sum of w * shares[u] over the in-edges of v.
-Pull = Callable[[Array, Array], None]
 PROGRESS_SECONDS = 5.0
 # Bound on the rounding error of one iteration, in L1: ranks sum to 1, and each takes a few roundings of 2**-53.
 ROUNDING = 2.0**-50
@@ -130,30 +127,24 @@ def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[
 
 def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None = None) -> Solution:
     """Run power iteration in this process, all vectors on one device, from the ranks ``start`` if they are given."""
-    device, edges = problem.device, _load(problem)
+    device, edges = problem.device, problem.edges
+    if device.name == "gpu":
+        memory.forecast(
+            edges.nbytes + VECTORS * 8 * problem.folder.vertices,
+            device=device,
+            what=f"PageRank of {len(edges.sources):,} edges",
+            remedy="Use a GPU with more memory, or set device=cpu.",
+        )
+    edges = edges_to_device(device, edges)
     ranks = device.to_device(start) if start is not None else _cugraph_ranks(problem, edges)
     from_cugraph = ranks is not None
-    in_edges = prepare_in_edges(device, edges, threads=problem.threads)
+    pull = prepare_in_edges(device, edges, threads=problem.threads)
     restart = np.array([1 / problem.folder.vertices]) if problem.personalization is None else problem.personalization
     ranks, log = power_iteration(
-        in_edges.pull, problem.settings, device, start=ranks,
+        pull, problem.settings, device, start=ranks,
         strength=device.to_device(problem.strength()), restart=device.to_device(restart),
     )  # fmt: skip
     return Solution(device.to_host(ranks), log, from_cugraph)
-
-
-def _load(problem: Problem) -> Edges:
-    """Return the edges on the device; on the CPU they stay memory-mapped."""
-    edges, device = problem.edges, problem.device
-    if device.name == "cpu":
-        return edges
-    memory.forecast(
-        edges.nbytes + VECTORS * 8 * problem.folder.vertices,
-        device=device,
-        what=f"PageRank of {len(edges.sources):,} edges",
-        remedy="Use a GPU with more memory, or set device=cpu.",
-    )
-    return edges_to_device(device, edges)
 
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:

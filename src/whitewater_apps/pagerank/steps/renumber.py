@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from whitewater.engines import Array, memory
+from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.edges_folder import open_edges
-from whitewater.graphs.graph_folder import write_graph
+from whitewater.graphs.graph_folder import MergedEdges, write_graph
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -67,7 +67,7 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
             )
         loops = 0
 
-        def rows() -> Iterator[tuple[int, Array, Array, Array | None]]:
+        def rows() -> Iterator[MergedEdges]:
             nonlocal loops
             for merged in numbered.ranges:
                 if merged.repeated is not None and folder.weighted and rule == "drop":
@@ -75,7 +75,7 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
                     raise ConfigError("pagerank.renumber.duplicates is 'drop', but edges have weights, and there are "
                                       f"several from {source} to {target}: set it to sum or maximum.")  # fmt: skip
                 loops += merged.loops
-                yield merged.vertices.start, merged.counts, merged.sources, merged.weights
+                yield merged
 
         names = _names(table, numbered.ids) if folder.named else None
         written = write_graph(
