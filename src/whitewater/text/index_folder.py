@@ -96,7 +96,9 @@ class IndexFolder:
 
     def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
         """Read columns of documents, in the order of their numbers given."""
-        return self._documents.take(numbers, columns)
+        places = [self._documents.place(number) for number in numbers]
+        tables = {group: self._documents.groups([group], columns) for group in {group for group, _ in places}}
+        return [record for group, row in places for record in tables[group].slice(row, 1).to_pylist()]
 
     def numbers(self, urls: Iterable[str]) -> dict[str, int]:
         """Return the numbers of the documents with these URLs, of those that the index has."""
@@ -181,14 +183,8 @@ class _Rows:
             return self._file.read_row_groups(groups, columns)
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
-        first, last = self._group_of(start), self._group_of(stop - 1)
-        return self.groups(range(first, last + 1), columns).slice(start - self._starts[first], stop - start)
-
-    def take(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
-        places = [(self._group_of(number), number) for number in numbers]
-        tables = {group: self.groups([group], columns) for group in {group for group, _ in places}}
-        rows = (tables[group].slice(number - self._starts[group], 1) for group, number in places)
-        return [record for row in rows for record in row.to_pylist()]
+        (first, row), (last, _) = self.place(start), self.place(stop - 1)
+        return self.groups(range(first, last + 1), columns).slice(row, stop - start)
 
     def last_group_from(self, value: str) -> int:
         """Return the last row group whose first value in the first column is not above ``value``; -1 if there is none.
@@ -199,5 +195,7 @@ class _Rows:
         groups = range(metadata.num_row_groups if metadata.num_rows else 0)
         return bisect_right(groups, value, key=lambda group: metadata.row_group(group).column(0).statistics.min) - 1
 
-    def _group_of(self, row: int) -> int:
-        return bisect_right(self._starts, row) - 1
+    def place(self, number: int) -> tuple[int, int]:
+        """Return the row group of a row of the file, and its row there."""
+        group = bisect_right(self._starts, number) - 1
+        return group, number - self._starts[group]

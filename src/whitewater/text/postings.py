@@ -97,7 +97,9 @@ def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings
     size = total * (32 if positions else 20) + threads * len(terms) * 80
     memory.forecast(size, what=f"the postings of {total:,} words", remedy="Index fewer documents, or free memory.")
     with ThreadPoolExecutor(threads) as pool:
-        tokens, too_long = _as_terms(blocks, mappings, pool)
+        # Words that are too long have the last place, whose term is none.
+        tokens = np.concatenate(list(pool.map(lambda block, mapping: mapping[block.tokens], blocks, mappings)))
+        too_long = sum(int(np.count_nonzero(block.tokens < 0)) for block in blocks)
         begins = np.append(0, np.cumsum(counts, dtype=np.int64))
         groups = [(start, begins[2 * start : 2 * stop + 1]) for start, stop in cut(words, max(1, -(-total // threads)))]
         return _index(tokens, groups, terms, pool, weight=weight, positions=positions, too_long=too_long)
@@ -174,18 +176,6 @@ def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.
     mapped = of_words_places[together.indices.to_numpy()]
     cuts = np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1]
     return of_words.dictionary.take(order), [np.append(part, np.int32(-1)) for part in np.split(mapped, cuts)]
-
-
-def _as_terms(blocks: Sequence[Block], mappings: Sequence[Int32s], pool: ThreadPoolExecutor) -> tuple[Int32s, int]:
-    """Return the term of each word of all blocks, one after another, and the number of words that are too long."""
-    stops = np.cumsum([len(block.tokens) for block in blocks])
-    tokens = np.empty(stops[-1], np.int32)
-
-    def fill(block: Block, mapping: Int32s, stop: int) -> int:
-        mapping.take(block.tokens, out=tokens[stop - len(block.tokens) : stop], mode="wrap")
-        return int(np.count_nonzero(block.tokens < 0))
-
-    return tokens, sum(pool.map(fill, blocks, mappings, stops.tolist()))
 
 
 def _places(counted: Int64s) -> Int64s:
