@@ -106,9 +106,9 @@ def modularity(graph: csr_array, communities: Labels, *, resolution: float) -> f
 def communities_bytes(edges: Edges) -> int:
     """Return about the most bytes that communities take on the CPU: edges in both directions, and vertices.
 
-    There are four graphs at once: the given one, one that is merged, half of the product, and what it is merged into.
+    There are three graphs at once: the given one, one that is merged, and what it is merged into.
     """
-    return 4 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.target_count
+    return 3 * 2 * len(edges.sources) * (edges.sources.itemsize + 8) + 120 * edges.target_count
 
 
 def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> Groups:
@@ -163,8 +163,15 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     """Return the graph of the parts."""
     from scipy.sparse import csr_array
 
-    members = csr_array((np.ones(len(parts)), parts, np.arange(len(parts) + 1)))
-    return members.T.tocsr() @ (graph @ members)
+    members = np.argsort(parts, kind="stable")
+    count = int(parts.max()) + 1
+    starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
+    # SciPy's product with a matrix of members is a line, and takes as much memory as another graph.
+    offsets, neighbors, weights = rows = np.zeros(count + 1, np.int64), *map(np.empty_like, (graph.indices, graph.data))
+    entries = _merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, rows)
+    for array in (neighbors, weights):
+        array.resize(entries, refcheck=False)
+    return csr_array((weights, neighbors, offsets), shape=(count, count))
 
 
 def _numbered(labels: Array) -> Array:
@@ -305,3 +312,31 @@ def refine(graph: Rows, found: tuple[Array, Array], share: float, order: Array, 
                 sizes[own] = 0
                 parts[vertex] = best
             common[touched[:count]] = 0.0
+
+
+@kernel
+def _merge(graph: Rows, grouped: tuple[Array, Array], parts: Array, merged: Rows) -> int:
+    """Fill ``merged`` with the graph of the parts; return the number of its entries, which is not above the graph's.
+
+    ``grouped`` is the vertices by part, and where each part begins in them.
+    """
+    offsets, neighbors, weights = graph
+    members, starts = grouped
+    merged_offsets, merged_neighbors, merged_weights = merged
+    common = np.zeros(len(starts) - 1)
+    entries = 0
+    for group in range(len(starts) - 1):
+        begin = entries
+        for place in range(starts[group], starts[group + 1]):
+            vertex = members[place]
+            for entry in range(offsets[vertex], offsets[vertex + 1]):
+                near = parts[neighbors[entry]]
+                if common[near] == 0:
+                    merged_neighbors[entries] = near
+                    entries += 1
+                common[near] += weights[entry]
+        for entry in range(begin, entries):
+            merged_weights[entry] = common[merged_neighbors[entry]]
+            common[merged_neighbors[entry]] = 0.0
+        merged_offsets[group + 1] = entries
+    return entries
