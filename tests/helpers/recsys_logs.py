@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import resolve
-from whitewater.features.log_folder import Log, LogColumn, LogWriter, file_name, open_log
+from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTime, file_name, open_log
 from whitewater.features.operator import Node
 from whitewater.features.operators import (
     AddMetadata,
@@ -94,13 +94,13 @@ def _list(items: list[Any], number: int) -> list[Any] | None:
 
 def write_log(table: pa.Table, folder: Path, *, columns: Sequence[LogColumn] = OWN, row_group_rows: int = 1000) -> Path:
     """Write rows as a log, a file for each day."""
-    writer = LogWriter(folder, "files", tuple(columns), "seconds", row_group_rows)
+    writer = Log(folder, "files", (*FIRST, *columns), LogTime("seconds"), row_group_rows)
     files = []
     days = table["day"].to_numpy()
     for day in np.unique(days).tolist():
-        with writer.file(file_name(day), day=day) as file:
+        with writer.file(file_name(day)) as file:
             file.write(table.filter(pa.array(days == day)))
-        files.append(file.file)
+        files.append(LogFile(file.path.name, file.rows, day))
     writer.finish(files)
     return folder
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 
 from whitewater.errors import InputError
 from whitewater.features.columns.column import Block, Column, Lists, Numbers, arrow_of, column_of
-from whitewater.features.log_folder import SINCE, UNTIL, is_log, open_log
+from whitewater.features.log_folder import SINCE, UNTIL, Log, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
 from whitewater.io.folder import RowGroup, open_parquet
 
@@ -44,7 +43,6 @@ class Part:
 Span = tuple[Part, ...]
 
 
-@dataclass(frozen=True)
 class Dataset:
     """Rows in order, in parts.
 
@@ -53,6 +51,15 @@ class Dataset:
     source
         A Parquet file, a folder of them, or several files; or an Arrow table, a pandas, cuDF or Polars DataFrame, or a
         mapping of arrays or lists.
+
+    Attributes
+    ----------
+    schema
+        The columns; of several files, those of the first one, which all files must have.
+    seconds
+        The columns known to hold seconds since 1970: the time of a log, and none of other data.
+    parts
+        The parts, which depend on the data only.
 
     Raises
     ------
@@ -67,27 +74,22 @@ class Dataset:
     ['x', 'city']
     """
 
-    source: Any
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The columns; of several files, those of the first one, which all files must have."""
-        if self._table is not None:
-            return _schema(self._table.schema)
-        (first, schema), *others = [
-            (path, _schema(footer.schema.to_arrow_schema())) for path, footer in self._footers.items()
-        ]
-        for path, other in others:
-            schema = _common(schema, first, other, path)
-        return schema
-
-    @cached_property
-    def seconds(self) -> tuple[str, ...]:
-        """The columns known to hold seconds since 1970: the time of a log, and none of other data."""
-        if not isinstance(self.source, (str, Path)) or not is_log(Path(self.source)):
-            return ()
-        time = open_log(Path(self.source)).time
-        return (time.column,) if time.unit == "seconds" else ()
+    def __init__(self, source: Any) -> None:
+        paths, log = _files(source)
+        self.seconds = (log.time.column,) if log is not None and log.time.unit == "seconds" else ()
+        self._table: pa.Table | None = None
+        if not paths:  # a log may have no rows
+            self._table = _as_table(source) if log is None else log.schema.empty_table()
+            self.schema, self.parts = _schema(self._table.schema), tuple(_cut((), self._table.num_rows))
+            return
+        groups: list[RowGroup] = []
+        for path in paths:
+            with open_parquet(path) as file:
+                schema, footer = _schema(file.schema_arrow), file.metadata
+            self.schema = schema if path == paths[0] else _common(self.schema, paths[0], schema, path)
+            groups += [RowGroup(path, number, footer.row_group(number).num_rows)
+                       for number in range(footer.num_row_groups)]  # fmt: skip
+        self.parts = _merge_small(groups)
 
     @property
     def rows(self) -> int:
@@ -109,40 +111,6 @@ class Dataset:
         if len(blocks) == 1:
             return blocks[0]
         return _block(pa.concat_tables([as_table(block, types) for block in blocks]), names)
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts, which depend on the data only."""
-        if self._table is not None:
-            return tuple(_cut((), self._table.num_rows))
-        return _merge_small(
-            RowGroup(path, number, footer.row_group(number).num_rows)
-            for path, footer in self._footers.items()
-            for number in range(footer.num_row_groups)
-        )
-
-    @cached_property
-    def _paths(self) -> tuple[Path, ...]:
-        """The files; none if the data are in memory."""
-        if isinstance(self.source, (str, Path)):
-            return _files(Path(self.source))
-        is_files = isinstance(self.source, Sequence) and self.source and isinstance(self.source[0], (str, Path))
-        return tuple(map(Path, self.source)) if is_files else ()
-
-    @cached_property
-    def _table(self) -> pa.Table | None:
-        if isinstance(self.source, (str, Path)) and not self._paths:
-            # A log may have no rows.
-            return pa.schema(list(open_log(Path(self.source)).types.items())).empty_table()
-        return None if self._paths else _as_table(self.source)
-
-    @cached_property
-    def _footers(self) -> dict[Path, Any]:
-        footers = {}
-        for path in self._paths:
-            with open_parquet(path) as file:
-                footers[path] = file.metadata
-        return footers
 
 
 def _block(table: pa.Table, names: Sequence[str]) -> Block:
@@ -167,15 +135,21 @@ def _merge_small(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _files(path: Path) -> tuple[Path, ...]:
+def _files(source: Any) -> tuple[list[Path], Log | None]:
+    """Return the files of a source, none of data in memory, and the log if it is one."""
+    if not isinstance(source, (str, Path)):
+        is_files = isinstance(source, Sequence) and source and isinstance(source[0], (str, Path))
+        return list(dict.fromkeys(map(Path, source))) if is_files else [], None
+    path = Path(source)
     if not path.is_dir():
-        return (path,)
+        return [path], None
     if is_log(path):
-        return tuple(path / file.name for file in open_log(path).files)
-    files = tuple(sorted(path.glob("*.parquet")))
+        log = open_log(path)
+        return [path / file.name for file in log.files], log
+    files = sorted(path.glob("*.parquet"))
     if not files:
         raise InputError(f"{path} has no Parquet files (*.parquet). Name a folder that has some, or a file.")
-    return files
+    return files, None
 
 
 def _as_table(source: Any) -> pa.Table:

@@ -20,7 +20,7 @@ text or int64; ``key`` text or int64, which identifies and is not a feature. The
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -85,22 +85,22 @@ class LogTime:
     ``period`` is what the column ``day`` numbers: days, files of the source, or periods with about equally many rows.
     """
 
-    column: str
     unit: Unit
-    period: Period
+    period: Period = "day"
+    column: str = TIME
 
 
 @dataclass(frozen=True)
 class Log:
-    """An open log."""
+    """An open log; or one on its way, whose files may be written at the same time until `finish` makes it a log."""
 
     path: Path
     source: str  # where the log comes from
-    described: tuple[LogColumn, ...]  # all columns, in the order of the files
-    files: tuple[LogFile, ...]  # the files, ascending by day and ``row_id``; none of them is empty
-    label: str  # name of the column of labels
+    described: tuple[LogColumn, ...]  # all columns, in the order of the files: `FIRST`, and the source's own
     time: LogTime  # the column of time
     row_group_rows: int  # rows of the row groups, of which the last of a file may have fewer
+    files: tuple[LogFile, ...] = ()  # the files, ascending by day and ``row_id``; none of them is empty
+    label: str = LABEL  # name of the column of labels
     # What was counted while the source was read, such as malformed lines
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -113,6 +113,11 @@ class Log:
     def types(self) -> dict[str, pa.DataType]:
         """Type of each column by name."""
         return {each.name: TYPES[each.type] for each in self.described}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of all columns."""
+        return pa.schema(self.types)
 
     @property
     def tags(self) -> dict[str, str]:
@@ -128,44 +133,13 @@ class Log:
         """Return the row groups, in the order of the rows; see `Format.row_groups`."""
         return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
 
-
-class LogFileWriter(RowGroupWriter):
-    """A file of a log on its way: tables of its columns, in their order and of any size. Use `LogWriter.file`."""
-
-    def __init__(self, path: Path, schema: pa.Schema, *, day: int, **options: Any) -> None:
-        super().__init__(path, schema, **options)
-        self.day = day
-
-    @property
-    def file(self) -> LogFile:
-        """Name, rows and day of the file as it is now."""
-        return LogFile(self.path.name, self.rows, self.day)
-
-
-@dataclass(frozen=True)
-class LogWriter:
-    """A log on its way. Files may be written at the same time; `finish` makes the folder a log."""
-
-    path: Path  # the folder, which is made
-    source: str  # where the log comes from
-    columns: tuple[LogColumn, ...]  # the source's own columns, without `FIRST`
-    unit: Unit  # what time counts
-    row_group_rows: int  # rows of a row group
-    period: Period = "day"  # what the column ``day`` numbers
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of all columns."""
-        return pa.schema([(each.name, TYPES[each.type]) for each in (*FIRST, *self.columns)])
-
-    def file(self, name: str, *, day: int) -> LogFileWriter:
-        """Begin a file, which is of one day; see `file_name`."""
+    def file(self, name: str) -> RowGroupWriter:
+        """Begin a file, which is of one day: it takes tables of all columns, in their order and of any size."""
         # Dictionaries are for all columns but those in which nearly every value is another one.
         encoded = [each for each in self.schema if each.name not in (ROW_ID, TIME) and each.type != pa.float64()]
-        return LogFileWriter(
+        return RowGroupWriter(
             self.path / name,
             self.schema,
-            day=day,
             group_rows=self.row_group_rows,
             compression="snappy",
             use_dictionary=[f"{each.name}.list.element" if pa.types.is_list(each.type) else each.name
@@ -176,30 +150,22 @@ class LogWriter:
         )  # fmt: skip
 
     def finish(self, files: Sequence[LogFile], *, counts: Mapping[str, int] | None = None) -> Log:
-        """Write the file that makes the folder a log.
+        """Write the file that makes the folder a log of these files; return it.
 
         Raises IntegrityError if the days of the files do not ascend, or a file is empty or is named twice.
         """
         names, days = {file.name for file in files}, [file.day for file in files]
         if days != sorted(days) or len(names) < len(files) or not all(file.rows for file in files):
             raise IntegrityError(f"{self.path}: its files are empty or in no order. Report this as a bug.")
-        time, counts = LogTime(TIME, self.unit, self.period), dict(counts or {})
-        columns = (*FIRST, *self.columns)
-        log = Log(self.path, self.source, columns, tuple(files), LABEL, time, self.row_group_rows, counts)
-        described = {name: value for name, value in asdict(log).items() if name not in ("path", "described")}
-        FORMAT.write(self.path, {**described, "rows": log.rows, "columns": [asdict(each) for each in columns]})
+        log = replace(self, files=tuple(files), counts=dict(counts or {}))
+        value = {name: value for name, value in asdict(log).items() if name != "path"}
+        FORMAT.write(self.path, {"rows": log.rows, "columns": value.pop("described"), **value})
         return open_log(self.path)
 
 
 def file_name(day: int, part: int = 0) -> str:
     """Return the name of a file of a day, or a part of it."""
     return f"day-{day:05d}-{part:04d}.parquet"
-
-
-def like(log: Log, path: Path) -> LogWriter:
-    """Return a writer of a log with the columns of another one."""
-    own = log.described[len(FIRST) :]
-    return LogWriter(path, log.source, own, log.time.unit, log.row_group_rows, log.time.period)
 
 
 def is_log(path: Path) -> bool:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from whitewater.engines import resolve
 from whitewater.errors import InputError
-from whitewater.features.log_folder import Log, LogColumn, LogFile, LogWriter, file_name, open_log
+from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTime, file_name, open_log
 from whitewater.io.folder import RowGroup
 from whitewater.step import Run, execute
 from whitewater_apps.recsys.config import Split
@@ -35,7 +35,7 @@ class Row:
 
 def make_log(path: Path, rows: Sequence[Row], *, row_group_rows: int = 4, file_rows: int = 10) -> Log:
     """A log of rows whose days ascend, with files of at most so many rows."""
-    writer = LogWriter(path, "files", (LogColumn("C1", "categorical", "string"),), "seconds", row_group_rows)
+    writer = Log(path, "files", (*FIRST, LogColumn("C1", "categorical", "string")), LogTime("seconds"), row_group_rows)
     files: list[LogFile] = []
     first = 0
     while first < len(rows):
@@ -43,13 +43,13 @@ def make_log(path: Path, rows: Sequence[Row], *, row_group_rows: int = 4, file_r
         stop = first
         while stop < len(rows) and rows[stop].day == day and stop < first + file_rows:
             stop += 1
-        with writer.file(file_name(day, len(files)), day=day) as file:
+        with writer.file(file_name(day, len(files))) as file:
             numbers = list(range(first, stop))
             columns = [numbers, [day] * len(numbers), [rows[number].time for number in numbers],
                        [number % 3 == 0 for number in numbers], [f"c{number}" for number in numbers]]  # fmt: skip
             arrays = [pa.array(values).cast(kind) for values, kind in zip(columns, writer.schema.types, strict=True)]
             file.write(pa.Table.from_arrays(arrays, schema=writer.schema))
-        files.append(file.file)
+        files.append(LogFile(file.path.name, file.rows, day))
         first = stop
     return writer.finish(files)
 

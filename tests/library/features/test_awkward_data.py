@@ -10,7 +10,7 @@ import pytest
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.config import Feature, Fit
-from whitewater.features.log_folder import LogColumn, LogWriter, file_name
+from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTime, file_name
 from whitewater.features.operator import Node, Value
 from whitewater.features.operators import (
     Bucketize,
@@ -122,11 +122,12 @@ def test_floats_are_as_wide_as_they_were() -> None:
 
 
 def test_a_byte_of_a_log_that_changed_is_found(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path / "log", "files", (LogColumn("text", "categorical", "string"),), "seconds", 1000)
+    described = (*FIRST, LogColumn("text", "categorical", "string"))
+    writer = Log(tmp_path / "log", "files", described, LogTime("seconds"), 1000)
     columns = {**CLICKS, "day": [0] * ROWS, "text": ["needle", "hay"] * (ROWS // 2)}
-    with writer.file(file_name(0), day=0) as file:
+    with writer.file(file_name(0)) as file:
         file.write(pa.table([columns[name] for name in writer.schema.names], schema=writer.schema))
-    log = writer.finish([file.file])
+    log = writer.finish([LogFile(file_name(0), ROWS, 0)])
     path = log.path / log.files[0].name
     data = bytearray(path.read_bytes())
     data[data.index(b"needle")] ^= 1

@@ -10,16 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.features.log_folder import Log, LogColumn, LogFile, LogWriter, file_name, like, open_log
+from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTime, file_name, open_log
 
 COLUMNS = (
+    *FIRST,
     LogColumn("I1", "continuous", "float64"),
     LogColumn("C1", "categorical", "string"),
     LogColumn("L1", "list", "list<int64>"),
 )
 
 
-def rows(writer: LogWriter, first: int, stop: int, *, day: int) -> pa.Table:
+def rows(writer: Log, first: int, stop: int, *, day: int) -> pa.Table:
     """Rows whose every value tells its number."""
     numbers = list(range(first, stop))
     columns = {
@@ -36,15 +37,17 @@ def rows(writer: LogWriter, first: int, stop: int, *, day: int) -> pa.Table:
 
 def written(path: Path, *, row_group_rows: int = 10, pieces: tuple[int, ...] = (3, 30, 4)) -> Log:
     """A log of two days, of which the first is written in pieces, and the second has one row."""
-    writer = LogWriter(path, "files", COLUMNS, "seconds", row_group_rows)
+    writer = Log(path, "files", COLUMNS, LogTime("seconds"), row_group_rows)
     first = 0
-    with writer.file(file_name(0), day=0) as file:
+    with writer.file(file_name(0)) as file:
         for size in pieces:
             file.write(rows(writer, first, first + size, day=0))
             first += size
-    with writer.file(file_name(2), day=2) as last:
+    with writer.file(file_name(2)) as last:
         last.write(rows(writer, first, first + 1, day=2))
-    return writer.finish([file.file, last.file], counts={"lines": first + 1})
+    return writer.finish(
+        [LogFile(each.path.name, each.rows, day) for each, day in ((file, 0), (last, 2))], counts={"lines": first + 1}
+    )
 
 
 def table(log: Log) -> pa.Table:
@@ -62,12 +65,11 @@ def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     assert found.files == (LogFile("day-00000-0000.parquet", 37, 0), LogFile("day-00002-0000.parquet", 1, 2))
     assert (found.time.column, found.time.unit, found.label) == ("time", "seconds", "label")
     assert found.counts == {"lines": 38}
-    writer = like(found, tmp_path)
-    assert table(found) == pa.concat_tables([rows(writer, 0, 37, day=0), rows(writer, 37, 38, day=2)])
+    assert table(found) == pa.concat_tables([rows(found, 0, 37, day=0), rows(found, 37, 38, day=2)])
 
 
 def test_a_log_without_rows_can_be_written_and_opened(tmp_path: Path) -> None:
-    LogWriter(tmp_path / "log", "files", COLUMNS, "position", 10).finish([])
+    Log(tmp_path / "log", "files", COLUMNS, LogTime("position"), 10).finish([])
     found = open_log(tmp_path / "log")
     assert (found.rows, found.files, found.row_groups()) == (0, (), [])
 
@@ -105,6 +107,6 @@ def test_files_that_were_changed_are_refused(tmp_path: Path) -> None:
 def test_files_out_of_order_are_not_finished(tmp_path: Path) -> None:
     log = written(tmp_path / "log")
     with pytest.raises(IntegrityError, match="in no order"):
-        like(log, log.path).finish(log.files[::-1])
+        log.finish(log.files[::-1])
     with pytest.raises(IntegrityError, match="empty"):
-        like(log, log.path).finish([LogFile("a.parquet", 0, 0)])
+        log.finish([LogFile("a.parquet", 0, 0)])

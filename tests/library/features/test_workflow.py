@@ -23,7 +23,7 @@ from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
-from whitewater.features.log_folder import like, open_log
+from whitewater.features.log_folder import open_log
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction, Statistic
 from whitewater.features.operators import Categorify, FillMedian, FillMissing, LogOp, Normalize, Rename, TargetEncoding
 from whitewater.features.schema import Field
@@ -177,7 +177,7 @@ def test_files_a_folder_of_them_and_a_log_are_read_as_the_table_is(tmp_path: Pat
 
 
 def test_a_log_without_rows_is_read_as_a_table_without_rows(tmp_path: Path) -> None:
-    log = like(open_log(write_log(CLICKS, tmp_path / "log")), tmp_path / "empty").finish([])
+    log = replace(open_log(write_log(CLICKS, tmp_path / "log")), path=tmp_path / "empty").finish([])
     found = Dataset(log.path)
     assert (found.rows, found.parts, found.schema.names) == (0, (), list(log.types))
 

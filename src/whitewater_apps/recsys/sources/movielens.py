@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines.memory import forecast
 from whitewater.errors import InputError
-from whitewater.features.log_folder import LABEL, TIME, Log, LogColumn, LogWriter, file_name
+from whitewater.features.log_folder import FIRST, LABEL, TIME, Log, LogColumn, LogFile, LogTime, file_name
 from whitewater.io.download import Input
 from whitewater.io.text_files import open_text
 from whitewater.step import Run
@@ -200,17 +200,17 @@ def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> 
     # Periods of about equally many rows.
     times = to_numpy(rows[TIME])
     begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
-    writer = LogWriter(folder, "movielens", COLUMNS, "seconds", run.settings.row_group_rows, "period")
+    writer = Log(folder, "movielens", (*FIRST, *COLUMNS), LogTime("seconds", "period"), run.settings.row_group_rows)
     written = []
     for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
         period = rows.slice(begin, end - begin)
         known = items.take(place.slice(begin, end - begin))
         own = to_arrow(np.arange(begin, end)), to_arrow(np.full(end - begin, number, np.int32))
         rated = (period[name] for name in (TIME, LABEL, "user", "item"))
-        with writer.file(file_name(number), day=number) as file:
+        with writer.file(file_name(number)) as file:
             arrays = [*own, *rated, known["genres"], known["year"]]
             file.write(pa.table(arrays, writer.schema.names).cast(writer.schema))
-        written.append(file.file)
+        written.append(LogFile(file.path.name, file.rows, number))
     return writer.finish(written, counts={**counts, "of_unknown_items": unknown})
 
 

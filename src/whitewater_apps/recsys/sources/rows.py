@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.log_folder import DAY, LABEL, ROW_ID, TIME, Log, LogFile, LogWriter, Period, Unit, file_name
+from whitewater.features.log_folder import DAY, FIRST, LABEL, ROW_ID, TIME, Log, LogFile, LogTime, file_name
 from whitewater.io.download import Input
 from whitewater.io.folder import open_parquet
 from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
@@ -74,9 +74,8 @@ def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     source = run.settings.source
     layout, spans = open_files(files, run.settings)
     has_time = any(column.role == "time" for column in layout.columns)
-    unit: Unit = "seconds" if has_time else "position"
-    period: Period = "file" if source == "files" and not has_time else "day"
-    writer = LogWriter(folder, source, layout.log_columns, unit, run.settings.row_group_rows, period)
+    time = LogTime("seconds" if has_time else "position", "file" if source == "files" and not has_time else "day")
+    writer = Log(folder, source, (*FIRST, *layout.log_columns), time, run.settings.row_group_rows)
     first_day = None
     if source == "files" and has_time:
         times = (columns[TIME] for span in spans for _, columns in read(span, layout, Tally()))
@@ -169,7 +168,7 @@ def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -
 
 
 def write_span(
-    task: tuple[int, Span], *, layout: Layout, writer: LogWriter, first_day: int | None
+    task: tuple[int, Span], *, layout: Layout, writer: Log, first_day: int | None
 ) -> tuple[list[LogFile], Tally]:
     """Write the files of a span, given with its number, one for each of its days; return them and what was counted.
 
@@ -181,10 +180,10 @@ def write_span(
     for day, of_day in groupby(tables, key=itemgetter(0)):
         if files and day < files[-1].day:
             raise _unsorted(span.origin)
-        with writer.file(file_name(day, number), day=day) as file:
+        with writer.file(file_name(day, number)) as file:
             for _, table in of_day:
                 file.write(table)
-        files.append(file.file)
+        files.append(LogFile(file.path.name, file.rows, day))
     return files, tally
 
 

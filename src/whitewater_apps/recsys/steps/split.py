@@ -7,6 +7,7 @@ import os
 import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from whitewater.errors import InputError
-from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, like, open_log
+from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, open_log
 from whitewater.io.folder import RowGroup
 from whitewater.io.store import write_json
 from whitewater.script import main
@@ -64,7 +65,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
             folder.mkdir(parents=True, exist_ok=True)
             shared = {"log": log, "folder": folder, "begin": begin, "end": end}
             placed = workers.map(place_file, log.files, label=f"files for {name}", ordered=True, shared=shared)
-            part = like(log, folder).finish([file for file in placed if file])
+            part = replace(log, path=folder).finish([file for file in placed if file])
             if part.rows:
                 begins[name] = begin
             elif share:
@@ -135,12 +136,12 @@ def place_file(file: LogFile, *, log: Log, folder: Path, begin: int, end: int) -
             # Some file systems have no hard links.
             shutil.copyfile(source, folder / file.name)
         return file
-    with like(log, folder).file(file.name, day=file.day) as written:
+    with replace(log, path=folder).file(file.name) as written:
         for each in groups:
             table = FORMAT.read_group(each.group)
             time = to_numpy(table.column(TIME))
             written.write(table.take(to_arrow(np.flatnonzero((time >= begin) & (time < end)))))
-    return written.file if written.rows else None
+    return replace(file, rows=written.rows) if written.rows else None
 
 
 def _summary(log: Log) -> dict[str, Any]:
