@@ -10,9 +10,10 @@ from benchmarks.recsys.click_log import CPU, ClickLog
 from benchmarks.recsys.features_variant import THRESHOLD
 from whitewater.features.artifact import load
 from whitewater.features.config import Feature, Fit
+from whitewater.features.dataset import Dataset
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
-from whitewater.features.transform import write_shuffled
+from whitewater.features.transform import write_results
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features
 from whitewater_apps.recsys.steps.fit import fit
@@ -55,9 +56,10 @@ def prepare(directory: Path, log: ClickLog, *, threads: int) -> FeatureRows:
         settings = Features()
         run = Run("recsys", "features", CPU, settings, threads)
         with run.workers() as workers:
-            write_shuffled(
-                load(workflow), open_log(log.folder), scratch / "train",
-                run=run, workers=workers, row_group_rows=settings.row_group_rows, seed=settings.seed,
+            write_results(
+                load(workflow), Dataset(log.folder), scratch / "train",
+                run=run, workers=workers, row_group_rows=settings.row_group_rows,
+                tags=open_log(log.folder).tags, training=True, seed=settings.seed,
             )  # fmt: skip
         (scratch / "train").rename(folder)
         shutil.rmtree(scratch)

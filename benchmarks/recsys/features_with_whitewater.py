@@ -13,7 +13,7 @@ from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset
 from whitewater.features.fit import fit_workflow
 from whitewater.features.operators import Categorify, Clip, FillMissing, LogOp, Normalize
-from whitewater.features.transform import write_in_order
+from whitewater.features.transform import write_results
 from whitewater.process import exit_fast, start_fast
 
 ROW_GROUP_ROWS = 131_072
@@ -28,7 +28,7 @@ def make(work: Work, *, engine: Engine | None = None) -> None:
     work.folder.rmdir()
     with run.workers() as workers:
         fitted = fit_workflow(features, dataset, carry=[KEY], run=run, workers=workers)
-        write_in_order(fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
+        write_results(fitted, dataset, work.folder, run=run, workers=workers, row_group_rows=ROW_GROUP_ROWS)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from whitewater.errors import IntegrityError
 from whitewater.features.columns.categories import row_hash
 from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
-from whitewater.features.log_folder import ROW_ID, Log
+from whitewater.features.log_folder import ROW_ID
 from whitewater.features.operator import Mode
 from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
@@ -46,32 +46,29 @@ class _Results:
     mode: Mode
     schema: Schema
 
-    def block(self, part: Part) -> Block:
-        """Return the results for a part of the dataset, on the host."""
-        plan, dataset, mode = self.plan, self.dataset, self.mode
-        carried = {name: dataset.schema[name].type for name in self.schema.names if name not in plan.outputs}
-        types = carried | {name: plan.schema[name].type for name in plan.data_columns(training=mode.training)}
-        if mode.engine == "dask":
-            from whitewater.features import with_dask
 
-            read_part = with_dask.reader(part, dataset, types, mode.device)
-        else:
+def _block(part: Part, results: _Results) -> Block:
+    """Return the results for a part of the dataset, on the host."""
+    plan, dataset, mode = results.plan, results.dataset, results.mode
+    carried = {name: dataset.schema[name].type for name in results.schema.names if name not in plan.outputs}
+    types = carried | {name: plan.schema[name].type for name in plan.data_columns(training=mode.training)}
+    if mode.engine == "dask":
+        from whitewater.features import with_dask
 
-            def read_part(names: Sequence[str]) -> Block:
-                return cast_columns(dataset.read(part, names), types)
+        read_part = with_dask.reader(part, dataset, types, mode.device)
 
-        def read(names: Sequence[str]) -> Block:
-            columns = read_part(names)
-            for name in columns.keys() & set(plan.seconds):
-                check_seconds(name, columns[name])
-            return columns
+    def read(names: Sequence[str]) -> Block:
+        columns = read_part(names) if mode.engine == "dask" else cast_columns(dataset.read(part, names), types)
+        for name in columns.keys() & set(plan.seconds):
+            check_seconds(name, columns[name])
+        return columns
 
-        results = plan.evaluate(read, {**plan.outputs, **dict.fromkeys(carried)}, mode)
-        return results if mode.engine == "local" else with_dask.on_host(results, mode.device)
+    block = plan.evaluate(read, {**plan.outputs, **dict.fromkeys(carried)}, mode)
+    return block if mode.engine == "local" else with_dask.on_host(block, mode.device)
 
-    def table(self, part: Part) -> pa.Table:
-        """Return `block` as a table."""
-        return as_table(self.block(part), self.schema.types)
+
+def _table(part: Part, *, results: _Results) -> pa.Table:
+    return as_table(_block(part, results), results.schema.types)
 
 
 def tables(plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
@@ -81,10 +78,6 @@ def tables(plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, tra
     for first in range(0, len(parts), batch_size):
         batch = parts[first : first + batch_size]
         yield from workers.map(_table, batch, label="transform", ordered=True, shared={"results": results})
-
-
-def _table(part: Part, *, results: _Results) -> pa.Table:
-    return results.table(part)
 
 
 def _prepare(
@@ -106,7 +99,7 @@ def _prepare(
     return _Results(plan, dataset, Mode(run.device, training, run.engine), schema)
 
 
-def write_in_order(
+def write_results(
     plan: Plan,
     dataset: Dataset,
     folder: Path,
@@ -116,75 +109,64 @@ def write_in_order(
     row_group_rows: int,
     tags: Mapping[str, str] | None = None,
     training: bool = False,
+    seed: int | None = None,
 ) -> int:
-    """Write the results for a dataset, one file per part; return the number of rows.
+    """Write the results for a dataset as a folder of features; return the number of rows.
 
-    ``tags`` tells what the carried columns are for. Raises InputError if the data do not suit the plan, IntegrityError
-    if a row is lost, and ResourceError if a part does not fit into memory.
+    ``tags`` tells what the carried columns are for. Without a ``seed``, there is a file for each part, in order. With
+    one, rows are sorted by a seeded hash of their numbers: the first bits of the hash distribute them to buckets on
+    disk, and then every bucket is sorted. Each thread has one part of the data, or one bucket, in memory at a time.
+    Neither the order of the rows, nor the parts of the data, nor the threads change the result then.
+
+    Raises InputError if the data do not suit the plan, IntegrityError if a row is lost or two rows to be shuffled have
+    the same number, and ResourceError if a part does not fit into memory.
     """
     results = _prepare(plan, dataset, run=run, workers=workers, training=training, tags=tags or {})
     folder.mkdir(parents=True)
-    shared = {"results": results, "folder": folder, "row_group_rows": row_group_rows}
-    files = workers.map(_write, list(enumerate(dataset.parts)), label="transform", ordered=True, shared=shared)
-    return _finish(folder, results.schema, list(files), expected=dataset.rows, seed=None)
-
-
-def _finish(folder: Path, schema: Schema, files: Sequence[FeatureFile], *, expected: int, seed: int | None) -> int:
-    """Complete a folder of features; return its number of rows. Raises IntegrityError if it is not the expected one."""
+    if seed is None:
+        shared = {"results": results, "folder": folder, "row_group_rows": row_group_rows}
+        tasks = list(enumerate(dataset.parts))
+        files = list(workers.map(_write, tasks, label="transform", ordered=True, shared=shared))
+    else:
+        files = _shuffle(results, folder, seed, workers=workers, row_group_rows=row_group_rows)
     written = sum(file.rows for file in files)
-    if written != expected:
-        raise IntegrityError(f"{written} rows were written to {folder}, of {expected}. Report this as a bug.")
-    write_features(folder, schema, [file for file in files if file.rows], seed=seed)
+    if written != dataset.rows:
+        raise IntegrityError(f"{written} rows were written to {folder}, of {dataset.rows}. Report this as a bug.")
+    write_features(folder, results.schema, [file for file in files if file.rows], seed=seed)
     return written
 
 
 def _write(task: tuple[int, Part], *, results: _Results, folder: Path, row_group_rows: int) -> FeatureFile:
     number, part = task
-    return write_file(folder, number, results.table(part), results.schema, row_group_rows=row_group_rows)
+    return write_file(folder, number, _table(part, results=results), results.schema, row_group_rows=row_group_rows)
 
 
-def write_shuffled(
-    plan: Plan,
-    log: Log,
-    folder: Path,
-    *,
-    run: Run[Any],
-    workers: Workers,
-    row_group_rows: int,
-    seed: int,
-) -> int:
-    """Write the results for the rows of a log, for training, in pseudorandom order; return the number of rows.
-
-    Rows are sorted by a seeded hash of their numbers: the first bits of the hash distribute them to buckets on disk,
-    and then every bucket is sorted. Each thread has one part of the data, or one bucket, in memory at a time. Neither
-    the order of the rows, nor the parts of the data, nor the threads change the result. Raises as `write_in_order`
-    does, and IntegrityError if two rows have the same number.
-    """
-    dataset, buckets = Dataset(log.path), max(1, -(-log.rows // BUCKET_ROWS))
-    results = _prepare(plan, dataset, run=run, workers=workers, training=True, tags=log.tags)
-    scratch, schema = folder / "scratch", results.schema
-    scratch.mkdir(parents=True)
+def _shuffle(results: _Results, folder: Path, seed: int, *, workers: Workers, row_group_rows: int) -> list[FeatureFile]:
+    """Write files of shuffled rows."""
+    rows, schema, scratch = results.dataset.rows, results.schema, folder / "scratch"
+    buckets = max(1, -(-rows // BUCKET_ROWS))
     # Rows are sorted on the host, whatever the device.
     workers.forecast(
         Device(),
-        a_task=log.rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
+        a_task=rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
         tasks=buckets,
-        what=f"shuffling {log.rows:,} rows in {buckets} buckets",
+        what=f"shuffling {rows:,} rows in {buckets} buckets",
         remedy="Take fewer threads.",
     )
-    tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(dataset.parts)]
+    scratch.mkdir()
+    tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(results.dataset.parts)]
     shared: dict[str, Any] = {"results": results, "buckets": buckets, "seed": seed}
     paths = list(workers.map(_scatter, tasks, label="transform train", ordered=True, shared=shared))
     shared = {"paths": paths, "folder": folder, "schema": schema, "row_group_rows": row_group_rows}
     files = list(workers.map(_gather, range(buckets), label="shuffle train", ordered=True, shared=shared))
     shutil.rmtree(scratch)
-    return _finish(folder, schema, files, expected=log.rows, seed=seed)
+    return files
 
 
 def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: int) -> Path:
     """Transform a part, and write its rows to a file as one batch per bucket, sorted by hash; return its path."""
     part, path = task
-    block = results.block(part)
+    block = _block(part, results)
     hashes = row_hash([block[ROW_ID]], seed, Device())
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]

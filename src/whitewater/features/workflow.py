@@ -28,7 +28,7 @@ from whitewater.features.fit import fit_workflow
 from whitewater.features.operator import Node, Selection, as_node
 from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
-from whitewater.features.transform import tables, write_in_order
+from whitewater.features.transform import tables, write_results
 from whitewater.io.store import check_replaceable, staged
 from whitewater.step import Run
 
@@ -136,7 +136,7 @@ class Workflow:
         """
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
         with _replaced(target, feature_folder.FORMAT) as path, run.workers() as workers:
-            return write_in_order(
+            return write_results(
                 self.plan, as_dataset(data), path, run=run, workers=workers,
                 row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip

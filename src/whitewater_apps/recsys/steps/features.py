@@ -5,7 +5,7 @@ from pathlib import Path
 from whitewater.features.artifact import load
 from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import open_log
-from whitewater.features.transform import write_in_order, write_shuffled
+from whitewater.features.transform import write_results
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.recsys.config import Features
@@ -30,14 +30,13 @@ def features(
     fitted, size = load(workflow), run.settings.row_group_rows
     counts = {}
     with run.workers() as workers:
-        counts["train"] = write_shuffled(
-            fitted, open_log(train), train_features,
-            run=run, workers=workers, row_group_rows=size, seed=run.settings.seed,
-        )  # fmt: skip
-        for name, part, folder in (("valid", valid, valid_features), ("test", test, test_features)):
-            counts[name] = write_in_order(
-                fitted, Dataset(part), folder,
-                run=run, workers=workers, row_group_rows=size, tags=open_log(part).tags,
+        for name, part, folder in (
+            ("train", train, train_features), ("valid", valid, valid_features), ("test", test, test_features)
+        ):  # fmt: skip
+            is_train = name == "train"
+            counts[name] = write_results(
+                fitted, Dataset(part), folder, run=run, workers=workers, row_group_rows=size,
+                tags=open_log(part).tags, training=is_train, seed=run.settings.seed if is_train else None,
             )  # fmt: skip
     run.note(rows=counts)
 
