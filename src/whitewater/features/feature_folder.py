@@ -9,6 +9,7 @@ A file is of Parquet and has all columns. Beside it lie its arrays, ``part-00000
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -128,24 +129,23 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     about equally large, so that none is tiny, and have up to ``row_group_rows``. Raises IntegrityError if lists that
     should have one length do not.
     """
-    file = FeatureFile(f"part-{number:05d}.parquet", len(table))
+    name, nulls = f"part-{number:05d}.parquet", Counter[str]()
     if not len(table):
-        return file
+        return FeatureFile(name, 0)
     # A column without nulls is a required one: its page is the values and nothing else.
     fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
     row_groups = -(-len(table) // row_group_rows)
     pq.write_table(
-        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name,
+        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / name,
         row_group_size=-(-len(table) // row_groups),
         compression="none", use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES,
     )  # fmt: skip
-    nulls: Counter[str] = Counter()
     for place, matrix in enumerate(matrices(schema)):
-        columns = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
+        columns = {column: _numbers(column, table[column], matrix) for column in matrix.columns}
         if matrix.name != CONTINUOUS:
-            nulls.update({name: count for name, (_, count) in columns.items() if count})
-        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in columns.values()])
-    return FeatureFile(file.name, len(table), nulls)
+            nulls.update({column: count for column, (_, count) in columns.items() if count})
+        _write_array(path / array_name(name, place), matrix, [values for values, _ in columns.values()])
+    return FeatureFile(name, len(table), nulls)
 
 
 def matrices(schema: Schema) -> tuple[Matrix, ...]:
@@ -230,11 +230,9 @@ def _numbers(name: str, column: pa.ChunkedArray, matrix: Matrix) -> tuple[npt.ND
 def _write_array(path: Path, matrix: Matrix, columns: Sequence[npt.NDArray[Any]]) -> None:
     """Write columns, each (rows, numbers of a row), as one array; what a float32 cannot hold is lost."""
     rows = len(columns[0])
-    header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": (rows, *matrix.row)}
-    part = np.empty((min(rows, _ROWS_IN_CACHE), *(matrix.row or (1,))), matrix.dtype)
-    with path.open("wb") as file, np.errstate(over="ignore"):
-        np.lib.format.write_array_header_1_0(file, header)
+    array = np.empty((rows, math.prod(matrix.row)), matrix.dtype)
+    with np.errstate(over="ignore"):
         for start in range(0, rows, _ROWS_IN_CACHE):
-            pieces = [column[start : start + _ROWS_IN_CACHE] for column in columns]
-            np.concatenate(pieces, axis=1, out=part[: len(pieces[0])], casting="unsafe")
-            file.write(part[: len(pieces[0])].data)
+            part = slice(start, start + _ROWS_IN_CACHE)
+            np.concatenate([column[part] for column in columns], axis=1, out=array[part], casting="unsafe")
+    np.save(path, array.reshape(rows, *matrix.row))

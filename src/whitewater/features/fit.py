@@ -75,7 +75,7 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
         parents = [learned[origin] for origin in stage.origins.values() if origin is not None]
         if learned[number] is None and None not in parents:
             statistics = stage.operator.statistics(stage.inputs, stage.fields)
-            lessons += [Lesson(number, statistic) for statistic in statistics]
+            lessons += [Lesson(number, stage.origins, statistic) for statistic in statistics]
             if not statistics:
                 learned[number] = {}
     return lessons
@@ -101,7 +101,7 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 
     def blocks(span: Span) -> Iterator[Block]:
         for part in span:
-            yield state.observed(lesson, partial(state.dataset.read, part))
+            yield state.plan.evaluate(partial(state.dataset.read, part), lesson.columns, state.mode)
 
     summaries = (lesson.statistic.observe(blocks(span), state.mode) for span in task_spans)
     return lesson.statistic.combine(summaries, state.mode) if is_complete else next(summaries)

@@ -208,10 +208,16 @@ def _made_of(
 
 @dataclass(frozen=True)
 class Lesson:
-    """A statistic that a stage, given by its number, has to learn."""
+    """A statistic that a stage, given by its number, has to learn; ``origins`` are those of the stage's inputs."""
 
     stage: int
+    origins: Mapping[str, Origin]
     statistic: Statistic
+
+    @property
+    def columns(self) -> dict[str, Origin]:
+        """The columns that it observes, with their origins."""
+        return {name: self.origins.get(name) for name in self.statistic.columns}
 
 
 @dataclass(frozen=True)
@@ -221,15 +227,6 @@ class FitState:
     plan: Plan
     dataset: Dataset
     mode: Mode
-
-    def observed_columns(self, lesson: Lesson) -> dict[str, Origin]:
-        """Return the columns that a lesson observes, with their origins."""
-        origins = self.plan.stages[lesson.stage].origins
-        return {name: origins.get(name) for name in lesson.statistic.columns}
-
-    def observed(self, lesson: Lesson, read: Read) -> Block:
-        """Return the columns that a lesson observes, for some rows; see `Plan.evaluate`."""
-        return self.plan.evaluate(read, self.observed_columns(lesson), self.mode)
 
 
 def bind(graph: Node, schema: Schema) -> Plan:

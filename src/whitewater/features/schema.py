@@ -84,8 +84,9 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         return pa.string()
     if types.is_list(type_) or types.is_large_list(type_):
         inner = plain_type(type_.value_type)
-        if not types.is_list(inner):
-            return pa.list_(inner)
+        if types.is_list(inner):
+            raise ValueError("is of lists of lists, which no operator takes; flatten it")
+        return pa.list_(inner)
     if types.is_float16(type_):
         return pa.float32()
     if types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_null(type_):

@@ -20,27 +20,26 @@ from dask.delayed import delayed
 from whitewater.engines.device import Device
 from whitewater.errors import InputError
 from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Numbers, column_of
-from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
-from whitewater.features.frames import (
+from whitewater.features.columns.column import (
+    Numbers,
     Text,
+    column_of,
     column_of_series,
     frame_class,
     frame_of,
     is_list,
     series_of,
-    sum_by_keys,
     table_of,
 )
+from whitewater.features.columns.groups import sum_by_keys
+from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
 from whitewater.features.operator import Fitted, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
 from whitewater.features.plan import FitState, Lesson
-from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Block, Column
-    from whitewater.features.frames import Frame, Series
+    from whitewater.features.columns.column import Block, Column, Frame
     from whitewater.features.operator import Mode
     from whitewater.features.plan import Read
 
@@ -50,16 +49,6 @@ SPLIT_EVERY = 8
 # Floats are scaled to integers of up to this many bits, see `halves`.
 _BITS = 61
 _LARGEST_EXPONENT = 1000
-
-
-def rows_of(dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> dd.DataFrame:
-    """Return columns of a dataset in these types; partitions consist of whole parts of the dataset, in order."""
-    rows: dd.DataFrame = dd.from_map(
-        _read,
-        list(spans(dataset.parts, rows=device.partition_rows)),
-        dataset=dataset, types=types, device=device, meta=_empty(types),
-    )  # fmt: skip
-    return rows
 
 
 def _empty(types: Mapping[str, pa.DataType]) -> Frame:
@@ -101,25 +90,15 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
 def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) -> Frame:
     """Return columns of a file in the types of the dataset: a file may lack the type of a column of nulls."""
     columns = {}
-    for name, type_ in types.items():
+    for name, type_ in _plain(types).items():
         if bool(frame[name].isna().all()):
-            columns[name] = _nulls(type_, frame, device)
+            columns[name] = _frame(pa.table({name: pa.nulls(len(frame), type_)}), device)[name]
             continue
         column = column_of_series(frame[name])
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
     return type(frame)(columns)
-
-
-def _nulls(type_: pa.DataType, frame: Frame, device: Device) -> Series:
-    """Return a column of nulls, of this type and as long as a frame."""
-    rows, xp = len(frame), device.xp
-    if kind(type_) != "numbers":
-        nulls = pa.nulls(rows, pa.string() if pa.types.is_null(type_) else type_)
-        return _frame(pa.table({"values": nulls}), device)["values"]
-    values = xp.zeros(rows, type_.to_pandas_dtype())
-    return series_of(Numbers(values, xp.zeros(rows, bool)), frame)
 
 
 def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
@@ -151,8 +130,7 @@ def _first(statistic: Statistic) -> Statistic:
 
 
 def _has_lists(lesson: Lesson, state: FitState) -> bool:
-    columns = state.observed_columns(lesson).items()
-    return any(pa.types.is_list(state.plan.field_of(name, origin).type) for name, origin in columns)
+    return any(pa.types.is_list(state.plan.field_of(*column).type) for column in lesson.columns.items())
 
 
 def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
@@ -168,7 +146,7 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
 
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
-    observed = state.observed(lesson, _reader(rows))
+    observed = state.plan.evaluate(_reader(rows), lesson.columns, state.mode)
     return sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
 
 
@@ -177,16 +155,23 @@ def _sums_on_host(cells: Frame) -> Frame:
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
-    observed, mode = state.observed(lesson, _reader(rows)), state.mode
+    observed, mode = state.plan.evaluate(_reader(rows), lesson.columns, state.mode), state.mode
     if _has_lists(lesson, state):
         observed, mode = on_host(observed, mode.device), replace(mode, device=HOST)
     return lesson.statistic.observe(iter([observed]), mode)
 
 
 def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
-    observed = [state.plan.data_columns(state.observed_columns(lesson), training=True) for lesson in lessons]
+    """Return the columns that lessons need; partitions consist of whole parts of the dataset, in order."""
+    observed = [state.plan.data_columns(lesson.columns, training=True) for lesson in lessons]
     types = {name: state.plan.schema[name].type for names in observed for name in names}
-    return rows_of(state.dataset, types, state.mode.device)
+    dataset, device = state.dataset, state.mode.device
+    rows: dd.DataFrame = dd.from_map(
+        _read,
+        list(spans(dataset.parts, rows=device.partition_rows)),
+        dataset=dataset, types=types, device=device, meta=_empty(types),
+    )  # fmt: skip
+    return rows
 
 
 @dataclass(frozen=True)
@@ -214,15 +199,13 @@ def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], devic
 
 def _reader(rows: Frame) -> Read:
     """Return what reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
-    return lambda names: {name: _column(rows[name]) for name in names}
+    return lambda names: {
+        name: _host_column(rows, name) if is_list(rows[name]) else column_of_series(rows[name]) for name in names
+    }
 
 
-def _column(series: Series) -> Any:
-    return _arrow_column(series) if is_list(series) else column_of_series(series)
-
-
-def _arrow_column(series: Series) -> Column:
-    return column_of(table_of(series.to_frame("values"))["values"])
+def _host_column(rows: Frame, name: str) -> Column:
+    return column_of(table_of(rows[[name]])[name])
 
 
 def on_host(block: Mapping[str, Any], device: Device) -> Block:
@@ -231,7 +214,7 @@ def on_host(block: Mapping[str, Any], device: Device) -> Block:
     for name, column in block.items():
         columns[name] = column
         if isinstance(column, Text):
-            columns[name] = _arrow_column(column.series)
+            columns[name] = _host_column(column.series.to_frame(name), name)
         elif isinstance(column, Numbers):
             valid = None if column.valid is None else device.to_host(column.valid)
             columns[name] = Numbers(device.to_host(column.values), valid)

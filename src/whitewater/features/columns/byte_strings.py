@@ -187,10 +187,18 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
 @part
 def xxh64(data: Array, begin: int, end: int, seed: int) -> int:
     """Return XXH64 of ``data[begin:end]``, uint8; all numbers are uint64."""
-    position = begin
-    state = seed + PRIME_5
+    position, state = begin, seed + PRIME_5
     if end - begin >= _STRIPE:
-        state, position = _stripes(data, begin, end, seed)
+        first, second, third, fourth = seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1
+        while position + _STRIPE <= end:
+            first = _round(first, eight_bytes(data, position))
+            second = _round(second, eight_bytes(data, position + uint64(8)))
+            third = _round(third, eight_bytes(data, position + uint64(16)))
+            fourth = _round(fourth, eight_bytes(data, position + uint64(24)))
+            position += _STRIPE
+        state = _rotate(first, 1) + _rotate(second, 7) + _rotate(third, 12) + _rotate(fourth, 18)
+        for accumulator in (first, second, third, fourth):
+            state = (state ^ _round(uint64(0), accumulator)) * PRIME_1 + PRIME_4
     state += end - begin
     while position + _LANE <= end:
         state = _rotate(state ^ _round(uint64(0), eight_bytes(data, position)), 27) * PRIME_1 + PRIME_4
@@ -204,22 +212,6 @@ def xxh64(data: Array, begin: int, end: int, seed: int) -> int:
     state = (state ^ (state >> uint64(33))) * PRIME_2
     state = (state ^ (state >> uint64(29))) * PRIME_3
     return state ^ (state >> uint64(32))
-
-
-@part
-def _stripes(data: Array, position: int, end: int, seed: int) -> tuple[int, int]:
-    """Consume 32 bytes at a time, eight to each of four accumulators; return the state and the position."""
-    first, second, third, fourth = seed + PRIME_1 + PRIME_2, seed + PRIME_2, seed, seed - PRIME_1
-    while position + _STRIPE <= end:
-        first = _round(first, eight_bytes(data, position))
-        second = _round(second, eight_bytes(data, position + uint64(8)))
-        third = _round(third, eight_bytes(data, position + uint64(16)))
-        fourth = _round(fourth, eight_bytes(data, position + uint64(24)))
-        position += _STRIPE
-    state = _rotate(first, 1) + _rotate(second, 7) + _rotate(third, 12) + _rotate(fourth, 18)
-    for accumulator in (first, second, third, fourth):
-        state = (state ^ _round(uint64(0), accumulator)) * PRIME_1 + PRIME_4
-    return state, position
 
 
 @part

@@ -20,11 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
-from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
-from whitewater.features.columns.column import Categories, Column, Numbers, arrow_of, categories_of
-from whitewater.features.frames import Text
+from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots
+from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, categories_of, table_of
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.hashing import hash_int64
@@ -135,7 +133,7 @@ class CategoryCounter:
 
     def __init__(self, type_: pa.DataType, *, room: int = _LEAST_ROOM) -> None:
         self._type = type_
-        self._size = 0
+        self.size = 0  # how many values there are
         self._slots = np.zeros(1 << (2 * max(room, _LEAST_ROOM) - 1).bit_length(), np.uint64)
         self._offsets = np.zeros(len(self._slots) // 2 + 1, np.int64)
         # The kernel reads a byte even of empty strings.
@@ -143,44 +141,36 @@ class CategoryCounter:
 
     def add(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the number of each entry, int64 (entries,); those that are new get the next numbers."""
+        return self._find(dictionary, learning=True)
+
+    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
+        """Return the number of each entry, int64 (entries,), -1 where it has none."""
+        return self._find(dictionary, learning=False)
+
+    def _find(self, dictionary: pa.Array, *, learning: bool) -> npt.NDArray[np.int64]:
         strings = ByteStrings.of(dictionary)
-        hashes = hashes_of(strings)
-        numbers = np.empty(len(strings), np.int64)
-        done = 0
+        hashes, numbers, done = hashes_of(strings), np.empty(len(strings), np.int64), 0
         while done < len(strings):
             rest = strings.data, strings.offsets[done:], hashes[done:]
             table = self._data, self._offsets, self._slots
-            count, self._size = find(rest, table, self._size, True, numbers[done:])
+            count, self.size = find(rest, table, self.size, learning, numbers[done:])
             done += count
             if done < len(strings):
                 self._grow(int(strings.offsets[done + 1] - strings.offsets[done]))
         return numbers
 
-    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the number of each entry, int64 (entries,), -1 where it has none."""
-        strings = ByteStrings.of(dictionary)
-        numbers = np.empty(len(strings), np.int64)
-        table = self._data, self._offsets, self._slots
-        find((*strings.spans, hashes_of(strings)), table, self._size, False, numbers)
-        return numbers
-
     def _grow(self, bytes_needed: int) -> None:
         """Make room: twice as many values, or twice as many bytes."""
-        if self._size >= MOST_VALUES:
+        if self.size >= MOST_VALUES:
             raise ResourceError(
-                f"{self._size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
+                f"{self.size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
             )
-        if self._size == len(self._offsets) - 1:
+        if self.size == len(self._offsets) - 1:
             filled, self._slots = self._slots, np.zeros(2 * len(self._slots), np.uint64)
             place_slots(filled, self._slots)
             self._offsets = _longer(self._offsets, len(self._slots) // 2 + 1)
         else:
-            self._data = _longer(self._data, max(2 * len(self._data), int(self._offsets[self._size]) + bytes_needed))
-
-    @property
-    def size(self) -> int:
-        """How many values there are."""
-        return self._size
+            self._data = _longer(self._data, max(2 * len(self._data), int(self._offsets[self.size]) + bytes_needed))
 
     @property
     def nbytes(self) -> int:
@@ -189,7 +179,7 @@ class CategoryCounter:
 
     def values(self) -> pa.Array:
         """Return the values in the order of their numbers; past 2 GiB of text they are of Arrow's large type."""
-        return ByteStrings(self._data, self._offsets[: self._size + 1]).as_arrow(self._type)
+        return ByteStrings(self._data, self._offsets[: self.size + 1]).as_arrow(self._type)
 
 
 def hashes_of(strings: ByteStrings) -> Array:
@@ -208,22 +198,10 @@ def count_codes(codes: Array, size: int) -> Array:
 
     Raises IntegrityError if there is another code.
     """
-    counts = np.zeros(size, np.int64)
-    if outside := fill_counts(read_only(codes), counts):
+    if outside := np.count_nonzero(codes >= size):
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
+    counts: Array = np.bincount(codes + 1, minlength=size + 1)[1:]
     return counts
-
-
-@kernel
-def fill_counts(codes: Array, counts: Array) -> int:
-    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
-    outside = int64(0)
-    for code in codes:
-        if code >= len(counts):
-            outside += 1
-        elif code >= 0:
-            counts[code] += 1
-    return outside
 
 
 def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
@@ -293,13 +271,24 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
     """Return the hashes of the rows' values, uint64 (rows,), on the device."""
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Text):
-        return column.hashes(seed, int(null), device)
+        return _text_hashes(column, seed, null, device)
     if isinstance(column, Categories):
         hashes: Array = np.append(hash_values(column.dictionary, seed), null)[column.codes]
         return device.to_device(hashes)
     integers = as_integers(column)
     known = hash_int64(xp, integers.values, seed=seed)
     return known if integers.valid is None else xp.where(integers.valid, known, null)
+
+
+def _text_hashes(column: Text, seed: int, null: np.uint64, device: Device) -> Array:
+    valid = column.series.notna()
+    if hasattr(column.series, "hash_values"):  # cuDF's own, with the same bits
+        device_hashes: Array = column.series.hash_values(method="xxhash64", seed=seed).where(valid, int(null)).values
+        return device_hashes
+    hashes = np.full(len(column), null)
+    texts = table_of(column.series[valid].to_frame("text"))["text"].cast(pa.large_string())
+    hashes[valid.to_numpy()] = hash_values(texts.combine_chunks(), seed)
+    return device.to_device(hashes)
 
 
 def _null(seed: int) -> int:

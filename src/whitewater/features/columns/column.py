@@ -1,21 +1,28 @@
-"""Columns of a block of rows, numbers, categories and lists; and columns of Arrow as such, and back.
+"""Columns of a block of rows, numbers, categories and lists; and columns of Arrow and of frames as such, and back.
 
 Blocks are the host's. Operators that compute numbers from numbers take `Numbers` of CuPy's arrays too: the columns of a
 frame of cuDF. What a category *is*, a text or an integer, is kept once in a dictionary.
+
+Frames are used through the API that pandas and cuDF share. The index of every frame is 0, 1, 2, ... A null in a column
+of floats is NaN; pandas has nullable types for integers and booleans.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.engines import Array
+from whitewater.engines import Array, Device
+from whitewater.features.schema import plain_type
 from whitewater.tables.arrow_arrays import one_array
 
+Frame = Any
+Series = Any
 _NULL = -1
 _MOST_VALUES = 2**31 - 1
 
@@ -64,6 +71,22 @@ class Lists:
         return len(self.offsets) - 1
 
 
+@dataclass(frozen=True)
+class Text:
+    """A text column of a frame, on the device."""
+
+    series: Series
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    @property
+    def valid(self) -> Array:
+        """Whether each text is not null, bool (rows,)."""
+        valid: Array = self.series.notna().astype("bool").values
+        return valid
+
+
 Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
 
@@ -76,49 +99,31 @@ def take_rows(column: Numbers | Categories, rows: Array | slice) -> Numbers | Ca
 
 
 def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
-    """Return a column of Arrow as one of ours.
-
-    Raises ValueError if it is of a type that is neither numbers nor text nor lists of them; the message completes a
-    sentence about the column.
-    """
+    """Return a column of Arrow as one of ours; raises ValueError as `plain_type`."""
     values = one_array(column)
-    type_ = values.type
-    if pa.types.is_dictionary(type_):
-        return categories_of(values) if is_text(type_.value_type) else column_of(values.dictionary_decode())
-    if is_text(type_):
+    type_ = plain_type(values.type)
+    if pa.types.is_dictionary(values.type):
+        return categories_of(values) if pa.types.is_string(type_) else column_of(values.dictionary_decode())
+    if pa.types.is_string(type_):
         # Arrow has no dictionaries of views.
-        text = values.cast(pa.large_string()) if pa.types.is_string_view(type_) else values
+        text = values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
         return categories_of(text.dictionary_encode())
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return _lists(values)
+    if pa.types.is_list(type_):
+        ends = np.cumsum(_filled(pc.list_value_length(values), 0), dtype=np.int64)
+        return Lists(np.append(0, ends), cast("Numbers | Categories", column_of(values.flatten())))
     return _numbers(values)
-
-
-def is_text(type_: pa.DataType) -> bool:
-    """Tell whether a type is text, or a dictionary of text."""
-    if pa.types.is_dictionary(type_):
-        return is_text(type_.value_type)
-    return any(each(type_) for each in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def categories_of(values: pa.DictionaryArray) -> Categories:
     """Return a dictionary of text or int64, and its indices, as categories."""
     codes = _filled(values.indices.cast(pa.int32()), _NULL)
-    dictionary = values.dictionary.cast(pa.string()) if is_text(values.type) else values.dictionary
+    dictionary = values.dictionary.cast(plain_type(values.type))
     if dictionary.null_count == 0:
         return Categories(codes, dictionary)
     # A dictionary may name null as a value.
     present = _present(dictionary)
     table = np.append(np.where(present, np.cumsum(present) - 1, _NULL), _NULL).astype(np.int32)
     return Categories(table[codes], dictionary.drop_null())
-
-
-def _lists(values: pa.Array) -> Lists:
-    items = column_of(values.flatten())
-    if isinstance(items, Lists):
-        raise ValueError("is of lists of lists, which no operator takes; flatten it")
-    lengths = _filled(pc.list_value_length(values), 0)
-    return Lists(np.append(0, np.cumsum(lengths, dtype=np.int64)), items)
 
 
 def _numbers(values: pa.Array) -> Numbers:
@@ -130,8 +135,6 @@ def _numbers(values: pa.Array) -> Numbers:
     valid = _present(values) if values.null_count else None
     if pa.types.is_boolean(type_):
         return Numbers(_filled(values.cast(pa.int8()), 0).view(bool), valid)
-    if not pa.types.is_integer(type_):
-        raise ValueError(f"is of type {type_}; columns are of numbers, text, or lists of them: convert it")
     return Numbers(_filled(values, 0), valid)
 
 
@@ -191,3 +194,84 @@ def _plain(values: Array, valid: Array | None) -> pa.Array:
         return pa.Array.from_buffers(pa.bool_(), len(values), [nulls, bits])
     data = pa.py_buffer(np.ascontiguousarray(values))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
+
+
+def frame_class(device: Device) -> type:
+    """Return the DataFrame class of a device: pandas' or cuDF's."""
+    from whitewater.tables.with_dask import backend_module
+
+    frames: type = backend_module(device.frames).DataFrame
+    return frames
+
+
+def is_integer(series: Series) -> bool:
+    """Return whether a column has integers or booleans."""
+    return getattr(series.dtype, "kind", "O") in "biu"
+
+
+def is_list(series: Series) -> bool:
+    """Return whether a column has lists."""
+    return str(series.dtype).lower().startswith("list")
+
+
+def column_of_series(series: Series) -> Any:
+    """Return a series of numbers as `Numbers`, with the arrays of its library (NumPy or CuPy), and text as `Text`."""
+    kind = getattr(series.dtype, "kind", "O")
+    if kind == "f":
+        return Numbers(series.fillna(np.nan).values)
+    if not is_integer(series):
+        return Text(series)
+    valid = series.notna()
+    if bool(valid.all()):
+        return Numbers(series.astype(_numpy_dtype(series)).values)
+    values = series.fillna(False if kind == "b" else 0).astype(_numpy_dtype(series))
+    return Numbers(values.values, valid.astype("bool").values)
+
+
+def series_of(column: Any, frame: Frame) -> Series:
+    """Return `Numbers` or `Text` as a series of the same library as this frame."""
+    if isinstance(column, Text):
+        return column.series
+    if column.valid is None:
+        return type(frame)({"values": column.values})["values"]
+    columns = type(frame)({"values": column.values, "valid": column.valid})
+    values = columns["values"]
+    if is_integer(values) and not hasattr(values, "hash_values"):
+        values = values.astype(nullable_dtype(str(values.dtype)))
+    return values.where(columns["valid"])
+
+
+def nullable_dtype(dtype: str) -> str:
+    """Return the name of pandas' nullable dtype for integers or booleans of this dtype."""
+    return {"b": "boolean", "u": dtype.replace("ui", "UI")}.get(dtype[0], dtype.capitalize())
+
+
+def _numpy_dtype(series: Series) -> str:
+    return str(series.dtype).lower().replace("boolean", "bool")
+
+
+def table_of(frame: Frame) -> pa.Table:
+    """Return a frame as an Arrow table, on the host."""
+    if hasattr(frame, "to_arrow"):
+        table: pa.Table = frame.to_arrow(preserve_index=False)
+        return table
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def frame_of(table: pa.Table, frame_type: type) -> Frame:
+    """Return an Arrow table as a frame of this class."""
+    if hasattr(frame_type, "to_arrow"):
+        return frame_type.from_arrow(table)  # type: ignore[attr-defined]
+    from pandas import ArrowDtype
+    from pandas.api.types import pandas_dtype
+
+    def dtype_of(type_: pa.DataType) -> Any:
+        if pa.types.is_list(type_):
+            return ArrowDtype(type_)
+        needs_nullable = pa.types.is_integer(type_) or pa.types.is_boolean(type_)
+        return pandas_dtype(nullable_dtype(str(type_))) if needs_nullable else None
+
+    return frame_type({
+        name: column.to_pandas(types_mapper=dtype_of if column.null_count or pa.types.is_list(column.type) else None)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    })  # fmt: skip

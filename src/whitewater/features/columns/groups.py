@@ -27,15 +27,15 @@ from whitewater.features.columns.categories import (
     scalar,
     value_hashes,
 )
-from whitewater.features.columns.column import Categories, Numbers, column_of
-from whitewater.features.frames import (
+from whitewater.features.columns.column import (
+    Categories,
+    Numbers,
     Text,
-    any_valid,
+    column_of,
     column_of_series,
     frame_class,
     frame_of,
     is_integer,
-    look_up,
     series_of,
     table_of,
 )
@@ -43,14 +43,15 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block, Column
-    from whitewater.features.frames import Frame
+    from whitewater.features.columns.column import Block, Column, Frame, Series
     from whitewater.features.operator import Mode, Row
 
 Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
 _NULL, _TEXT, _INTEGER = range(3)
 _LENGTH_BYTES, _HEAD_BYTES, _INTEGER_BYTES = 4, 5, 8
+# Bits of the second half of a number, see `halves`.
+_HALF = 31
 # The separator of parts; `pyarrow.scalar` would import pandas.
 _NOTHING = ByteStrings(np.empty(0, np.uint8), np.zeros(2, np.int64)).as_arrow(pa.large_binary())[0]
 
@@ -134,9 +135,7 @@ def split(combinations: pa.Array, count: int) -> list[pa.Array]:
         kinds = data[places]
         some = np.flatnonzero(kinds != _NULL)
         begins = places[some] + _HEAD_BYTES
-        sizes = np.zeros(len(some), np.int64)
-        for byte in range(_LENGTH_BYTES):
-            sizes += data[begins - _LENGTH_BYTES + byte].astype(np.int64) << (8 * byte)
+        sizes = data[begins[:, None] + np.arange(-_LENGTH_BYTES, 0)].view("<u4")[:, 0].astype(np.int64)
         ends = np.append(0, np.cumsum(sizes))
         source = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
         values = ByteStrings(data[source], ends).as_arrow(pa.int64() if (kinds == _INTEGER).any() else pa.string())
@@ -154,6 +153,44 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
     frames, given = frame_class(device), cast("list[Column | Text]", [block[name] for name in columns])
     keys = [each if isinstance(each, Text) else as_integers(each) for each in given]
     return frames({f"key_{place}": series_of(each, frames()) for place, each in enumerate(keys)})
+
+
+def any_valid(keys: Frame) -> Series:
+    """Return a series that tells for each row whether any of its keys is not null."""
+    first, *others = (keys[name].notna() for name in list(keys.columns))
+    for other in others:
+        first = first | other
+    return first
+
+
+def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
+    """Return the ``number`` of the table's row that has the same keys, null if none has: a left join."""
+    left = keys.assign(order=device.xp.arange(len(keys)))
+    merged = left.merge(table, how="left", on=list(keys.columns))
+    # Neither library guarantees the order of merged rows.
+    return merged.sort_values("order").reset_index(drop=True)["number"]
+
+
+def sum_by_keys(cells: Frame) -> Frame:
+    """Return the sums of all other columns by those named ``key_...``, null keys included, in no particular order."""
+    keys = [name for name in list(cells.columns) if name.startswith("key_")]
+    return cells.groupby(keys, sort=False, dropna=False).sum().reset_index()
+
+
+def halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
+    """Return ``values * 2**exponent``, float64 (rows,) below 2**62, as integers in two halves whose sums are exact.
+
+    The integer is ``first * 2**_HALF + second``, both int64 (rows,), and 0 for NaN.
+    """
+    xp = device.xp
+    integers = xp.rint(xp.ldexp(xp.where(xp.isnan(values), 0.0, values), exponent)).astype(xp.int64)
+    return integers >> _HALF, integers & ((1 << _HALF) - 1)
+
+
+def sums_of_halves(first: Array, second: Array, exponent: int) -> Array:
+    """Return sums of `halves` put together, as float64."""
+    sums: Array = np.ldexp(first * 2.0**_HALF + second, -exponent)
+    return sums
 
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:

@@ -32,10 +32,11 @@ from whitewater.features.columns.groups import (
     categories_of,
     categories_of_keys,
     columns_of,
+    halves,
     keys_of,
     name_of,
+    sums_of_halves,
 )
-from whitewater.features.frames import halves, sums_of_halves
 from whitewater.features.operator import Fitted, Operator, Statistic
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field, type_from_name
@@ -43,9 +44,8 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
     from whitewater.engines.device import Array
-    from whitewater.features.columns.column import Block
+    from whitewater.features.columns.column import Block, Frame
     from whitewater.features.columns.groups import Input
-    from whitewater.features.frames import Frame
     from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 Floats = npt.NDArray[np.float64]

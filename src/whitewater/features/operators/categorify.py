@@ -49,8 +49,8 @@ from whitewater.features.schema import Field, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 if TYPE_CHECKING:
+    from whitewater.features.columns.column import Text
     from whitewater.features.columns.groups import Input
-    from whitewater.features.frames import Text
     from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 NULL, OUT_OF_VOCABULARY = 1, 2

@@ -16,10 +16,17 @@ from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import category_type
-from whitewater.features.columns.column import Categories, Numbers, column_of, take_rows
+from whitewater.features.columns.column import (
+    Categories,
+    Numbers,
+    column_of,
+    column_of_series,
+    frame_class,
+    frame_of,
+    take_rows,
+)
 from whitewater.features.columns.groups import CategoryNumbers, categories_of, columns_of
 from whitewater.features.dataset import Dataset
-from whitewater.features.frames import column_of_series, frame_class, frame_of
 from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import column_names
 from whitewater.features.schema import Field, kind, type_from_name
