@@ -91,10 +91,10 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     """Return columns of a file in the types of the dataset: a file may lack the type of a column of nulls."""
     columns = {}
     for name, type_ in _plain(types).items():
-        if bool(frame[name].isna().all()):
-            columns[name] = _frame(pa.table({name: pa.nulls(len(frame), type_)}), device)[name]
-            continue
-        column = column_of_series(frame[name])
+        series = frame[name]
+        if bool(series.isna().all()):
+            series = _frame(pa.table({name: pa.nulls(len(frame), type_)}), device)[name]
+        column = column_of_series(series)
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
         columns[name] = series_of(column, frame)
