@@ -9,7 +9,6 @@ A file is of Parquet and has all columns. Beside it lie its arrays, ``part-00000
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -230,9 +229,11 @@ def _numbers(name: str, column: pa.ChunkedArray, matrix: Matrix) -> tuple[npt.ND
 def _write_array(path: Path, matrix: Matrix, columns: Sequence[npt.NDArray[Any]]) -> None:
     """Write columns, each (rows, numbers of a row), as one array; what a float32 cannot hold is lost."""
     rows = len(columns[0])
-    array = np.empty((rows, math.prod(matrix.row)), matrix.dtype)
-    with np.errstate(over="ignore"):
+    header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": (rows, *matrix.row)}
+    part = np.empty((min(rows, _ROWS_IN_CACHE), *(matrix.row or (1,))), matrix.dtype)
+    with path.open("wb") as file, np.errstate(over="ignore"):
+        np.lib.format.write_array_header_1_0(file, header)
         for start in range(0, rows, _ROWS_IN_CACHE):
-            part = slice(start, start + _ROWS_IN_CACHE)
-            np.concatenate([column[part] for column in columns], axis=1, out=array[part], casting="unsafe")
-    np.save(path, array.reshape(rows, *matrix.row))
+            pieces = [column[start : start + _ROWS_IN_CACHE] for column in columns]
+            np.concatenate(pieces, axis=1, out=part[: len(pieces[0])], casting="unsafe")
+            file.write(part[: len(pieces[0])].data)
