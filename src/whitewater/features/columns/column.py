@@ -23,6 +23,10 @@ from whitewater.tables.arrow_arrays import one_array
 
 Frame = Any
 Series = Any
+# pandas' dtypes of numbers and booleans of which some are null
+_NULLABLE = {"bool": "boolean"} | {
+    f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
 _NULL = -1
 _MOST_VALUES = 2**31 - 1
 
@@ -237,13 +241,8 @@ def series_of(column: Any, frame: Frame) -> Series:
     columns = type(frame)({"values": column.values, "valid": column.valid})
     values = columns["values"]
     if is_integer(values) and not hasattr(values, "hash_values"):
-        values = values.astype(nullable_dtype(str(values.dtype)))
+        values = values.astype(_NULLABLE[str(values.dtype)])
     return values.where(columns["valid"])
-
-
-def nullable_dtype(dtype: str) -> str:
-    """Return the name of pandas' nullable dtype for integers or booleans of this dtype."""
-    return {"b": "boolean", "u": dtype.replace("ui", "UI")}.get(dtype[0], dtype.capitalize())
 
 
 def _numpy_dtype(series: Series) -> str:
@@ -268,8 +267,7 @@ def frame_of(table: pa.Table, frame_type: type) -> Frame:
     def dtype_of(type_: pa.DataType) -> Any:
         if pa.types.is_list(type_):
             return ArrowDtype(type_)
-        needs_nullable = pa.types.is_integer(type_) or pa.types.is_boolean(type_)
-        return pandas_dtype(nullable_dtype(str(type_))) if needs_nullable else None
+        return pandas_dtype(_NULLABLE[str(type_)]) if str(type_) in _NULLABLE else None
 
     return frame_type({
         name: column.to_pandas(types_mapper=dtype_of if column.null_count or pa.types.is_list(column.type) else None)
