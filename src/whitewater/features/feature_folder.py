@@ -128,23 +128,24 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     about equally large, so that none is tiny, and have up to ``row_group_rows``. Raises IntegrityError if lists that
     should have one length do not.
     """
-    name, nulls = f"part-{number:05d}.parquet", Counter[str]()
+    file = FeatureFile(f"part-{number:05d}.parquet", len(table))
     if not len(table):
-        return FeatureFile(name, 0)
+        return file
     # A column without nulls is a required one: its page is the values and nothing else.
     fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
     row_groups = -(-len(table) // row_group_rows)
     pq.write_table(
-        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / name,
+        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name,
         row_group_size=-(-len(table) // row_groups),
         compression="none", use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES,
     )  # fmt: skip
+    nulls: Counter[str] = Counter()
     for place, matrix in enumerate(matrices(schema)):
-        columns = {column: _numbers(column, table[column], matrix) for column in matrix.columns}
+        columns = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
         if matrix.name != CONTINUOUS:
-            nulls.update({column: count for column, (_, count) in columns.items() if count})
-        _write_array(path / array_name(name, place), matrix, [values for values, _ in columns.values()])
-    return FeatureFile(name, len(table), nulls)
+            nulls.update({name: count for name, (_, count) in columns.items() if count})
+        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in columns.values()])
+    return FeatureFile(file.name, len(table), nulls)
 
 
 def matrices(schema: Schema) -> tuple[Matrix, ...]:
