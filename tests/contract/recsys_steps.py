@@ -56,11 +56,11 @@ CROSSINGS = {"fit": (1, 1), "features": (1, 1), "train": (1, 1)}
 FEATURES = ROOT / "features"
 CODE = [FEATURES / "loader.py", APPLICATIONS / "recsys" / "steps" / "train.py"]
 FRAMES = [FEATURES / f"{name}.py" for name in (
-    "frames", "with_dask", "columns/groups",
+    "with_dask", "columns/column", "columns/groups",
     *(f"operators/{name}" for name in ("by_category", "categorify", "join")),
 )]  # fmt: skip
 # What only cuDF has, or the host's side of it: see `test_gpu_source`.
-OF_CPU = {"_read_files", "_cast_frame", "_nulls", "hashes", "table_of", "frame_of"}
+OF_CPU = {"_read_files", "_cast_frame", "table_of", "frame_of"}
 BESIDE = {"return _read_files(span, types, device)"}
 GROUPS = (
     Feature(name="plain", columns=("I2",), operators=({"Rename": {"postfix": "_plain"}},)),
