@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,13 @@ _BOROUGHS = {
 _OTHER_BOROUGH = Look("other", style.GRAY, "X")
 _LONGEST_NAME = 30
 _ROW = 0.235
+_REASON_COLORS = (
+    style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GRAY,
+)  # fmt: skip
+_COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
+# Bars that leave room for the name of the month and the number of rows at each.
+_FEW_BARS = 18
+# What follows a bound of a quantity.
 _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.fromkeys(
     ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
 )
@@ -260,9 +268,97 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     shapes.limit_ticks(axes.xaxis, 4, steps=[1, 2, 5, 10])
 
 
+@style.styled
 def data_quality(quality: Mapping[str, Any]) -> Figure:
-    """Draw what was rejected, of the content of `quality.json`; see `whitewater.figures.shapes.data_quality`."""
-    return shapes.data_quality(quality, looks=LOOKS, stray=STRAY_MONTH, units=_UNITS)
+    """Draw the share of trips rejected in each month for each reason, a panel a service, and the totals of the reasons.
+
+    ``quality`` is the content of `quality.json`. Months that hold trips with a wrong clock only, and trips without a
+    month, are in the totals but have no bar.
+    """
+    import pandas as pd
+
+    title, totals = "Rejected rows by month of pickup and reason", quality["totals"]
+    if not totals["rows_in"]:
+        return style.explained(title, "No row was read.")
+    entries = [{**entry, **entry["by_reason"]} for entry in quality["by_month"]]
+    rows = pd.DataFrame(entries).drop(columns="by_reason").groupby(["service", "month"], dropna=False).sum()
+    by_reason = rows.drop(columns=["rows_in", "rows_out"])
+    counts = {str(reason): int(number) for reason, number in by_reason.sum().items()}
+    reasons = shapes.most_frequent(counts, len(_REASON_COLORS))
+    others = by_reason.drop(columns=list(reasons), errors="ignore").sum(axis=1)
+    shares = by_reason.assign(**{shapes.OTHER_REASONS: others})[list(reasons)].div(rows["rows_in"], axis=0)
+    shares = shares.assign(rejected=1 - rows["rows_out"] / rows["rows_in"], rows=rows["rows_in"])
+    stray = rows.get(STRAY_MONTH, pd.Series(0, rows.index))
+    regular = (stray != rows["rows_in"]) & pd.notna(rows.index.get_level_values("month"))
+    services = [service for service in LOOKS if service in rows[regular].index.unique("service")]
+    months = sorted(rows[regular].index.unique("month"))
+    subtitle = (
+        f"{style.count(totals['rows_in'])} rows read = {style.count(totals['rows_out'])} kept + "
+        f"{style.count(totals['quarantined'])} rejected ({style.percent(totals['quarantined'] / totals['rows_in'])}). "
+        "A row with several reasons is in the bar of each; the black lines count it once."
+    )
+    lost = int(rows["rows_in"][~regular].sum())
+    why = "rows whose month is unknown or not of their file; the totals have them"
+    notes = [f"Without a bar: {style.count(lost)} {why}."] if lost else []
+    figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
+    grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
+    for row, service in enumerate(services):
+        axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
+        drawn = pd.DataFrame(shares[regular].loc[service]).reindex(months)
+        axes.set_title(f"{LOOKS[service].name}, {style.count(int(drawn['rows'].sum()))} rows")
+        _draw_months(axes, drawn)
+        axes.tick_params(labelbottom=row == len(services) - 1)
+    if services:
+        body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
+    else:
+        style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
+    bars = {_readable(reason): number for reason, number in reasons.items()}
+    axes = body.add_subplot(grid[:, 1])
+    axes.set_title("All rows by reason")
+    if bars:
+        colors = _REASON_COLORS[: len(bars)]  # by which these bars are the legend of the others
+        share, total = "Share of all rows read", totals["rows_in"]
+        shapes.draw_bars(axes, bars, total=total, colors=colors, xlabel=share, rows=5, room=1.5)
+    else:
+        style.explain(axes, "No row was rejected.")
+    return figure
+
+
+def _readable(reason: str) -> str:
+    """Return a reason of `quality.json` as people say it: ``trip distance > 200 miles``."""
+    if reason == STRAY_MONTH:
+        return "month not of this file"
+    text, after = reason, ""
+    if bound := re.fullmatch(rf"(.+)_({'|'.join(_COMPARISONS)})_(.+)", reason):
+        text, comparison, limit = bound.groups()
+        after = f" {_COMPARISONS[comparison]} {float(limit):,g}{_UNITS.get(text, '')}"
+    for verb in ("missing", "unreadable"):
+        if reason.startswith(f"{verb}_"):
+            text, after = reason.removeprefix(f"{verb}_"), f" {verb}"
+    return text.replace("_", " ").replace("dropoff", "drop-off") + after
+
+
+def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
+    """Stack the shares of the reasons in each month, and mark that of the rows that were rejected."""
+    rows, rejected = shares.pop("rows").to_numpy(), shares.pop("rejected").to_numpy()
+    few, places, top = len(rows) <= _FEW_BARS, np.arange(len(rows)), np.zeros(len(rows))
+    width = 0.8 if few else 1.0
+    for reason, color in zip(shares, _REASON_COLORS, strict=False):
+        axes.bar(places, shares[reason], width, bottom=top, color=color)
+        top += shares[reason].to_numpy()
+    axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
+    for place in np.flatnonzero(rows > 0).tolist() if few else []:
+        text, height = f"{style.short_count(int(rows[place]))} rows", max(top[place], rejected[place])
+        shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
+    axes.set(xlim=(-0.6, max(len(rows), 3) - 0.4), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
+    axes.set_ylabel("Share of rows")
+    axes.grid(visible=False, axis="x")
+    # Every month where they are few, else the first of each year.
+    months = list(shares.index)
+    years = [month[:4] for month in months]
+    ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
+    axes.set_xticks(list(ticks), list(ticks.values()), rotation=45 if _FEW_BARS / 2 < len(rows) <= _FEW_BARS else 0)
+    shapes.in_percent(axes.yaxis)
 
 
 @style.styled

@@ -47,9 +47,24 @@ def read_zones(path: Path) -> Zones:
     Raises InputError if the table cannot be read, lacks a column, has a LocationID outside 1 to 265, or has one with
     two meanings: a join with such a table would multiply trips.
     """
-    rows = _read(path)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            header, *rows = [row for row in csv.reader(file, strict=True) if row] or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
+    found = [name.strip().lower() for name in header]
+    if twice := [name for name in COLUMNS if found.count(name.lower()) > 1]:
+        raise InputError(f"{path}: column {twice[0]!r} is there twice. Remove one.")
+    missing = [name for name in COLUMNS[:3] if name.lower() not in found]
+    if missing or not rows:
+        lacks = f"the column {' and '.join(missing)}" if missing else "rows"
+        raise InputError(f"{path}: the table of zones lacks {lacks}. It needs LocationID, Borough and Zone.")
     zones: dict[int, list[str]] = {}
-    for location, *zone in rows:
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InputError(f"{path}: row {number} has more or fewer fields than the header. Correct the row.")
+        fields = dict(zip(found, row, strict=True))
+        location, *zone = (fields.get(name.lower(), "").strip() or NOT_AVAILABLE for name in COLUMNS)
         if not (location.isdecimal() and 1 <= int(location) <= LOCATIONS):
             raise InputError(f"{path}: LocationID {location!r} is not one of 1 to {LOCATIONS}. Correct or remove the "
                              "row.")  # fmt: skip
@@ -77,28 +92,3 @@ def write_unknown_zones(path: Path) -> Path:
     rows = [f"{number},Unknown,Location {number},{NOT_AVAILABLE}" for number in range(1, LOCATIONS + 1)]
     write_bytes(path, ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode())
     return path
-
-
-def _read(path: Path) -> list[list[str]]:
-    """Return the four columns of each row as text; a blank, or a column service_zone that is missing, is N/A."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            header, *rows = [row for row in csv.reader(file, strict=True) if row] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
-    names = [name.strip().lower() for name in header]
-    duplicates = [name for name in COLUMNS if names.count(name.lower()) > 1]
-    if duplicates:
-        raise InputError(f"{path}: column {duplicates[0]!r} is there twice. Remove one.")
-    index_of = {name: index for index, name in enumerate(names)}
-    missing = [name for name in COLUMNS[:3] if name.lower() not in index_of]
-    if missing or not rows:
-        lacks = f"the column {' and '.join(missing)}" if missing else "rows"
-        raise InputError(f"{path}: the table of zones lacks {lacks}. It needs LocationID, Borough and Zone.")
-    bad_row = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
-    if bad_row:
-        raise InputError(f"{path}: row {bad_row} has more or fewer fields than the header. Correct the row.")
-    indexes = [index_of.get(name.lower()) for name in COLUMNS]
-    return [
-        [NOT_AVAILABLE if index is None else row[index].strip() or NOT_AVAILABLE for index in indexes] for row in rows
-    ]

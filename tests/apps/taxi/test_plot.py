@@ -187,6 +187,14 @@ def test_services_have_one_scale_of_rejected_rows() -> None:
     assert first.get_ylim()[1] > 0.3
 
 
+def test_entries_of_one_service_and_month_are_added_up() -> None:
+    """Trips whose service is unknown are listed beside those of the first service, in an entry of their own."""
+    found = quality("yellow", months=["2019-01"])
+    unknown = {"service": "yellow", "month": "2019-01", "rows_in": 3, "rows_out": 0}
+    found["by_month"].append({**unknown, "by_reason": {"unreadable_service": 3}})
+    assert "Yellow taxis, 1,003 rows" in written(figures.data_quality(found))
+
+
 def test_a_prediction_that_is_right_lies_at_45_degrees() -> None:
     held_out, metrics = predictions("yellow")
     for axes in figures.predicted_against_observed(held_out, metrics=metrics).axes:
