@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots
+from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
 from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, categories_of, table_of
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -198,10 +199,22 @@ def count_codes(codes: Array, size: int) -> Array:
 
     Raises IntegrityError if there is another code.
     """
-    if outside := np.count_nonzero(codes >= size):
+    counts = np.zeros(size, np.int64)
+    if outside := fill_counts(read_only(codes), counts):
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
-    counts: Array = np.bincount(codes + 1, minlength=size + 1)[1:]
     return counts
+
+
+@kernel
+def fill_counts(codes: Array, counts: Array) -> int:
+    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
+    outside = int64(0)
+    for code in codes:
+        if code >= len(counts):
+            outside += 1
+        elif code >= 0:
+            counts[code] += 1
+    return outside
 
 
 def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
