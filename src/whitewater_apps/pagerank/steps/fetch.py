@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from posixpath import dirname, normpath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from whitewater.config.base import Section
 from whitewater.errors import InputError, redact, without_secrets
@@ -124,7 +123,7 @@ def _find(
 ) -> tuple[list[Input], list[Input]]:
     """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
 
-    The lines of lists are relative to the folder ``base``, or where that is empty to that of the list.
+    The lines of lists are relative to the folder ``base``, or where that is empty to the place of the list.
 
     Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
     """
@@ -134,7 +133,7 @@ def _find(
     files = get(names)
     lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}
     listed = [
-        _place(base or dirname(place.partition("?")[0]), line)
+        _resolved(base or place, line, is_folder=bool(base))
         for place, listing in lists.items()
         for line in _lines(listing, key=key)
     ]
@@ -155,12 +154,17 @@ def _lines(listing: Input, *, key: str) -> list[str]:
     return lines
 
 
-def _place(folder: str, line: str) -> str:
-    """Return the place of a line of a list: itself if it is absolute, else in a folder here or elsewhere."""
+def _resolved(base: str, line: str, *, is_folder: bool) -> str:
+    """Return the place of a line: itself if it is absolute, else in the folder ``base`` or beside the file ``base``."""
     if "://" in line:
         return line
-    scheme, is_elsewhere, path = folder.partition("://")
-    return f"{scheme}://{normpath(f'{path}/{line}')}" if is_elsewhere else str(Path(folder).expanduser() / line)
+    scheme, is_url, rest = base.partition("://")
+    if not is_url:
+        return str((Path(base).expanduser() if is_folder else Path(base).parent) / line)
+    if is_folder:
+        return f"{scheme}://{rest.rstrip('/')}/{line.lstrip('/')}"
+    # urljoin knows no schemes of buckets.
+    return scheme + urljoin(f"http://{rest.partition('?')[0]}", line).removeprefix("http")
 
 
 if __name__ == "__main__":
