@@ -16,7 +16,8 @@ import pandas as pd
 import pytest
 
 from tests.guarantees.running import TINY, make_clone
-from whitewater.template.source import library_wheel, lock_of
+from whitewater.template.locks import lock_of
+from whitewater.template.source import library_wheel
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/new-project.md").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,7 @@ from whitewater.errors import WhitewaterError, did_you_mean
 from whitewater.log import absent_package
 from whitewater.process import exit_fast, exit_status
 
-# What each command does; its module is imported when it is asked for.
+# What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
 COMMANDS = {
     "new": "write a project of your own, made from an application",
     "add": "write a step, or an application, into a project",
@@ -27,20 +26,6 @@ COMMANDS = {
     "cluster": "start, stop or inspect workers that outlive steps: several GPUs, or processes",
     "completion": 'print completions for bash and zsh: eval "$(whitewater completion)"',
 }
-# Where a command is that is not the function `main` of a module of its name, in this folder.
-PLACES = {"new": "project:new", "add": "project:add", "update": "project:update", "compare": "results:compare",
-          "completion": "main:completion"}  # fmt: skip
-COMPLETION = """\
-[ -z "$ZSH_VERSION" ] || {{ autoload -U +X compinit bashcompinit && compinit && bashcompinit; }}
-_whitewater() {{
-    local words=""
-    case "$COMP_CWORD,${{COMP_WORDS[1]}}" in
-        1,*) words="{commands}" ;;
-{steps}
-    esac
-    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _whitewater whitewater"""
 # As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
 INTERRUPTED = 130
 
@@ -54,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"whitewater {whitewater.__version__}")
             return 0
         if command in COMMANDS:
-            run: Callable[[list[str]], int] = load(f"whitewater.cli.{PLACES.get(command, f'{command}:main')}")
+            run: Callable[[list[str]], int] = load(f"whitewater.cli.{command}:main")
             return run(words[1:])
         known = in_project()
         if command in known:
@@ -110,15 +95,3 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
             raise missing from error
         raise
     return status
-
-
-def completion(arguments: Sequence[str]) -> int:
-    """Print what completes commands, and the steps of the applications here: ``eval "$(whitewater completion)"``."""
-    from whitewater.cli.cluster import COMMANDS as OF_CLUSTER
-
-    argparse.ArgumentParser(prog="whitewater completion", description=COMMANDS["completion"]).parse_args(arguments)
-    known = applications(in_project())
-    words = {name: _names(each) for name, each in known.items()} | {"cluster": list(OF_CLUSTER)}
-    steps = [f'        2,{name}) words="{" ".join(each)}" ;;' for name, each in words.items()]
-    print(COMPLETION.format(commands=" ".join([*known, *COMMANDS, "--version", "--help"]), steps="\n".join(steps)))
-    return 0

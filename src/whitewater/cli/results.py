@@ -1,14 +1,13 @@
-"""What the last runs made, and where it is: ``whitewater results``; two runs side by side: ``whitewater compare``."""
+"""What the last runs made, and where it is: ``whitewater results``."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -18,10 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from whitewater.application import Application, applications, declared, load
-from whitewater.cli.main import COMMANDS
 from whitewater.errors import InputError
 from whitewater.io.store import size_of
-from whitewater.manifest import flatten, read_manifest, read_performance_reports
+from whitewater.manifest import read_manifest, read_performance_reports
 
 RESULTS = Path("results")
 REPORT = "report.html"
@@ -29,11 +27,8 @@ REPORT = "report.html"
 AGAIN = "run snakemake again, with the same configuration"
 NOT_MADE = "not made yet: run snakemake again"
 REPORT_NOT_MADE = f"not made yet: run snakemake --report {RESULTS / REPORT}"
-PLAIN = "."  # to compare: the unnamed run, as no run with a name can be called
 # Where no terminal says how wide it is: wide enough for the path of a picture.
 _PLAIN_WIDTH = 140
-# What the two runs have of each item.
-Sides = Mapping[str, tuple[Any, Any]]
 
 
 class Result(NamedTuple):
@@ -49,15 +44,15 @@ class Result(NamedTuple):
 
 def main(arguments: list[str]) -> int:
     """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
-    parser = argparse.ArgumentParser(prog="whitewater results", description=COMMANDS["results"])
+    parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
     parser.add_argument("name", nargs="?", help="show only the run of this name")
     name = parser.parse_args(arguments).name
-    places, ready = _places(name), _finished(name)
+    places, ready = _places(name), finished(name)
     if not ready:
         remedy = AGAIN if places else "run snakemake, or make run for small generated data"
         print(f"No finished results in {RESULTS / (name or '')}/: {remedy}.", file=sys.stderr)
         return 1
-    console = _terminal()
+    console = terminal()
     failed = 0
     for place in places:
         console.print(_table(place) if place in ready else f"{place}/  {NOT_MADE}")
@@ -75,12 +70,12 @@ def main(arguments: list[str]) -> int:
     return failed
 
 
-def _terminal() -> Console:
+def terminal() -> Console:
     """Return what prints tables, wide enough for paths where no terminal says how wide it is."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
 
 
-def _finished(name: str | None = None) -> list[Path]:
+def finished(name: str | None = None) -> list[Path]:
     """Return ``results/[<name>/]<application>/<device>`` of finished runs: all, or those of one name."""
     return [place for place in _places(name) if (place / "manifest.json").exists()]
 
@@ -164,72 +159,3 @@ def _application(place: Path) -> Application:
     """Return the application that results, in ``results/[name/]<application>/<device>``, are of."""
     name = place.parent.name
     return applications([name])[name]
-
-
-def compare(arguments: list[str]) -> int:
-    """Print where the settings of two runs differ, and their rows, seconds and findings. Raises InputError."""
-    parser = argparse.ArgumentParser(prog="whitewater compare", description=COMMANDS["compare"])
-    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the unnamed run")
-    parser.add_argument("--json", action="store_true", help="print JSON, a value of each run for each item")
-    options = parser.parse_args(arguments)
-    first, second = map(_described, options.runs)
-    compared: dict[str, dict[str, Sides]] = {}
-    for place in sorted({*first, *second}):
-        compared[place] = {}
-        for kind in ("settings", "rows", "seconds", "found"):
-            one, other = (described.get(place, {}).get(kind, {}) for described in (first, second))
-            pairs = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
-            differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-            compared[place][kind] = differ if kind == "settings" else pairs
-    if options.json:
-        print(json.dumps({"runs": options.runs, "applications": compared}, indent=2))
-    else:
-        _print(options.runs, compared)
-    return 0
-
-
-def _described(run: str) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return settings, rows, seconds and findings of the results of a run. Raises InputError if it has none."""
-    described = {}
-    for place in _finished(run):
-        manifest = read_manifest(place / "manifest.json")
-        about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
-        counted = {str(each.paths[0].relative_to(place)): each.rows for each in results_of(place)}
-        described[f"{place.parent.name} on {place.name}"] = {
-            "settings": {**about, **flatten(manifest.get("config", {}))},
-            "rows": {name: rows for name, rows in counted.items() if rows is not None},
-            "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
-            "found": dict.fromkeys(found_in(place), True),
-        }
-    if not described:
-        others = sorted({path.parents[1].name if path.parents[1] != RESULTS else PLAIN for path in _finished()})
-        raise InputError(
-            f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, others)) or 'none'}. "
-            f"Name two of them, or make it: make run NAME={run}"
-        )
-    return described
-
-
-def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:
-    console = _terminal()
-    for place, kinds in compared.items():
-        has_run = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]
-        if has_run.count(True) == 1:
-            console.print(f"{place}: only in {runs[has_run.index(True)]}", markup=False)
-            continue
-        table = Table(title=place, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("", "", *runs):
-            table.add_column(name, overflow="fold", justify="left")
-        for kind in ("settings", "rows", "seconds"):
-            for number, (name, pair) in enumerate(kinds[kind].items()):
-                table.add_row("" if number else kind, name, *map(_format_value, pair))
-        console.print(table)
-        for sentence, (first, second) in kinds["found"].items():
-            whose = "both" if first and second else runs[0 if first else 1]
-            console.print(f"  {whose}: {sentence}", markup=False)
-
-
-def _format_value(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

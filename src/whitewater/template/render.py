@@ -15,8 +15,9 @@ from pathlib import Path
 import whitewater
 from whitewater.application import Application
 from whitewater.errors import ConfigError, IntegrityError
+from whitewater.template.locks import lock_of, names
 from whitewater.template.names import Renaming
-from whitewater.template.source import files_below, library_wheel, lock_of, names, package_folder, root, templates
+from whitewater.template.source import files_below, library_wheel, package_folder, root, templates
 
 README = Path(__file__).with_name("README.md")
 # What every project has as the repository has it, but for the names of applications.

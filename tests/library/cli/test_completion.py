@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from whitewater.cli.main import main
+from whitewater.cli.completion import main
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from whitewater.cli.main import main
 def test_bash_completes_commands_applications_and_steps(
     typed: list[str], completed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["completion"]) == 0
+    assert main([]) == 0
     line = f"COMP_WORDS=({' '.join(typed)})\nCOMP_CWORD={len(typed) - 1}\n_whitewater"
     ask = f'{capsys.readouterr().out}\n{line}\necho "${{COMPREPLY[@]}}"'
     assert subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True).stdout.strip() == completed

@@ -1,28 +1,24 @@
-"""`whitewater new`, `add` and `update`: a project of one's own, what is added to it, and newer templates for it."""
+"""`whitewater add`: add a step or an application to the project in this folder."""
 
 from __future__ import annotations
 
 import argparse
-import os
+import ast
 import re
 import shutil
-import subprocess
 import tempfile
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-import whitewater
 from whitewater.application import Application, applications, in_project
 from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
+from whitewater.template.locks import merged_lock
 from whitewater.template.names import check_free, check_name, class_name
-from whitewater.template.render import LOCKS, Project, configure, render, render_application, tidy
-from whitewater.template.source import files_below, merged_lock, package_folder, root, templates
+from whitewater.template.render import LOCKS, Project, configure, render_application, tidy
+from whitewater.template.source import files_below, package_folder, root, templates
 
-BRANCH = "whitewater-template"  # which holds the template as it was
-# Of commits that are made where nobody's name is configured.
-NOBODY = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
 ENTRY_POINTS = '[project.entry-points."whitewater.applications"]\n'
 LAST = "manifest"  # the step that lists what the others made
 # A new step of an application: its module, settings, test and rule, each ready to be filled in.
@@ -95,45 +91,9 @@ rule {step}:
 """
 
 
-def new(arguments: Sequence[str]) -> int:
-    """Write a project into a folder of its name, or say which files it would have."""
-    parser = argparse.ArgumentParser(prog="whitewater new", description=COMMANDS["new"])
-    parser.add_argument("name", help="name of the project, its application and its folder")
-    parser.add_argument(
-        "--from", dest="template", required=True, choices=sorted(templates()), help="the application to start from"
-    )
-    parser.add_argument("--package", help="name of the Python package (default: the project's)")
-    parser.add_argument("--folder", type=Path, help="where to write it (default: a folder of its name)")
-    parser.add_argument("--dry-run", action="store_true", help="list the files without writing any")
-    options = parser.parse_args(list(arguments))
-    project = Project(options.name, options.package or options.name, options.template)
-    check_name(project.name, commands=COMMANDS)
-    check_name(project.package, commands=COMMANDS, what="package")
-    check_free(project.name, project.package)
-    folder = (options.folder or Path(project.name)).absolute()
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is not empty. Choose another name or --folder, or remove what is in it.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
-        written = Path(scratch, folder.name)
-        written.mkdir()
-        render(project, written)
-        if options.dry_run:
-            print("\n".join(str(path.relative_to(written)) for path in files_below(written)))
-            return 0
-        # The branch of the user, and that of the template.
-        git(written, "init", "--quiet", "--initial-branch", "main")
-        git(written, "add", "--all", "--force")
-        git(written, *author(written), "commit", "--quiet", "--message", project.described)
-        git(written, "branch", BRANCH)
-        written.replace(folder)
-    print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
-    return 0
-
-
-def add(arguments: Sequence[str]) -> int:
-    """Write the files of a step or an application into the project of this folder, and say which."""
-    parser = argparse.ArgumentParser(prog="whitewater add", description=COMMANDS["add"])
+def main(arguments: Sequence[str]) -> int:
+    """Write the files of a step or an application, and say which."""
+    parser = argparse.ArgumentParser(prog="whitewater add", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     step = kinds.add_parser("step", help="its module, settings, rule and test")
     step.add_argument("name")
@@ -204,12 +164,16 @@ def _add_step(application: Application, step: str) -> list[Path]:
 
 
 def _with_settings(path: Path, section: str, model: str, field: str) -> str:
-    """Put a model before the section of the application, and a field behind the models that the section has."""
+    """Put a model before the section of the application, and a field at that section's end."""
     text = path.read_text()
-    match = re.search(rf"(?ms)^class {section}\((?:(?!^class ).)*^    \w+: (\w+) = \1\(\)\n", text)
-    if not match:
-        raise ConfigError(f"{path} has no class {section} with models. Write the settings of the step by hand.")
-    text = f"{text[: match.start()]}{model}{match[0]}{field}{text[match.end() :]}"
+    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == section]
+    fields = [node for node in classes[0].body if isinstance(node, ast.AnnAssign)] if classes else []
+    if not fields:
+        raise ConfigError(f"{path} has no class {section} with fields. Write the settings of the step by hand.")
+    lines = text.splitlines(keepends=True)
+    lines.insert(fields[-1].end_lineno or 0, field)
+    lines.insert(min([classes[0].lineno, *(node.lineno for node in classes[0].decorator_list)]) - 1, model)
+    text = "".join(lines)
     has_field = re.search(r"\bimport .*\bField\b", text)
     return text if has_field else text.replace("\nfrom ", "\nfrom pydantic import Field\nfrom ", 1)
 
@@ -277,90 +241,3 @@ def _lock(name: str, needed: list[str]) -> None:
     for lock in LOCKS:
         path = Path(f"envs/{lock}.lock")
         path.write_text(merged_lock(path.read_text(), (root() / path).read_text(), needed))
-
-
-def update(arguments: Sequence[str]) -> int:
-    """Render the template of the installed version onto its branch and merge it; 1 is returned where that conflicts."""
-    parser = argparse.ArgumentParser(prog="whitewater update", description=COMMANDS["update"])
-    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when there is something newer")
-    check: bool = parser.parse_args(list(arguments)).check
-    folder, project = Path(), _project(Path("pyproject.toml"))
-    if git(folder, "rev-parse", "--verify", "--quiet", BRANCH, check=False).returncode:
-        raise ConfigError(
-            f"there is no branch {BRANCH}, which holds the template as it was. Where it lies on a server: "
-            f"git fetch origin {BRANCH}:{BRANCH}"
-        )
-    if not check and git(folder, "status", "--porcelain").stdout:
-        raise ConfigError("there are changes that are not committed (git status). Commit or stash them, then update.")
-    with tempfile.TemporaryDirectory() as rendered, tempfile.TemporaryDirectory() as scratch:
-        render(project, Path(rendered))
-        index = {"GIT_INDEX_FILE": f"{scratch}/index"}
-        here = {"GIT_DIR": git(folder, "rev-parse", "--absolute-git-dir").stdout, "GIT_WORK_TREE": rendered}
-        git(Path(rendered), "add", "--all", "--force", variables=here | index)
-        tree = git(folder, "write-tree", variables=index).stdout
-    newer = tree != git(folder, "rev-parse", f"{BRANCH}^{{tree}}").stdout
-    merged = not git(folder, "merge-base", "--is-ancestor", BRANCH, "HEAD", check=False).returncode
-    if merged and not newer:
-        print(f"Nothing to update: the project has all of Whitewater {whitewater.__version__}.")
-        return 0
-    if check:
-        print(f"Whitewater {whitewater.__version__} has something newer: whitewater update")
-        return 1
-    if newer:
-        commit = git(folder, *author(folder), "commit-tree", tree, "-p", BRANCH, "-m", project.described).stdout
-        git(folder, "update-ref", f"refs/heads/{BRANCH}", commit)
-    return _merge(folder)
-
-
-def _project(file: Path) -> Project:
-    """Return what a project was made from.
-
-    Raises ConfigError if this is not the folder of one.
-    """
-    try:
-        made = tomllib.loads(file.read_text("utf-8"))["tool"]["whitewater"]
-        return Project(made["name"], made["package"], made["template"])
-    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(
-            "there is no pyproject.toml with [tool.whitewater] here. Run this in a folder that `whitewater new` wrote."
-        ) from error
-
-
-def _merge(folder: Path) -> int:
-    """Merge the branch of the template; where Git cannot, leave its conflicts and say what to do."""
-    ended = git(folder, *author(folder), "merge", "--no-edit", BRANCH, check=False)
-    if not ended.returncode:
-        print(f"Merged Whitewater {whitewater.__version__}. Next: make test, which installs what changed.")
-        return 0
-    conflicts = git(folder, "diff", "--name-only", "--diff-filter=U").stdout.splitlines()
-    if not conflicts:
-        raise ConfigError(f"git merge {BRANCH} failed: {(ended.stderr or ended.stdout).strip()}")
-    print(
-        f"You and Whitewater {whitewater.__version__} changed the same lines of {', '.join(conflicts)}. Edit what Git "
-        "marked there, then `git add` each and `git commit`; or `git merge --abort`, and update later."
-    )
-    return 1
-
-
-def git(
-    folder: Path, *arguments: str, check: bool = True, variables: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """Run Git in a folder, with variables of its environment, and return how it ended, with what it printed.
-
-    Raises ConfigError if it is not installed and, where that is to be checked, with what Git says if it fails.
-    """
-    command = ["git", "-C", str(folder), *arguments]
-    try:
-        ended = subprocess.run(command, env=os.environ | (variables or {}), capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise ConfigError("git is not installed. Install it: updates are merged by it.") from error
-    ended.stdout = ended.stdout.strip()
-    if check and ended.returncode:
-        raise ConfigError(f"git {arguments[0]} in {folder} failed: {(ended.stderr or ended.stdout).strip()}")
-    return ended
-
-
-def author(folder: Path) -> list[str]:
-    """Return options that name an author where the user has configured none."""
-    missing = {key: value for key, value in NOBODY.items() if git(folder, "config", key, check=False).returncode}
-    return [word for key, value in missing.items() for word in ("-c", f"{key}={value}")]

@@ -1,0 +1,33 @@
+"""`whitewater completion`: a script that lets bash and zsh complete commands, applications and steps."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from whitewater.application import applications, in_project
+
+SCRIPT = """\
+[ -z "$ZSH_VERSION" ] || {{ autoload -U +X compinit bashcompinit && compinit && bashcompinit; }}
+_whitewater() {{
+    local words=""
+    case "$COMP_CWORD,${{COMP_WORDS[1]}}" in
+        1,*) words="{commands}" ;;
+{steps}
+    esac
+    COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _whitewater whitewater"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print the script, of the applications of the project here: ``eval "$(whitewater completion)"``."""
+    from whitewater.cli.cluster import COMMANDS as OF_CLUSTER
+    from whitewater.cli.main import COMMANDS
+
+    argparse.ArgumentParser(prog="whitewater completion", description=__doc__).parse_args(list(arguments))
+    known = applications(in_project())
+    words = {name: [*each.steps, *each.commands] for name, each in known.items()} | {"cluster": list(OF_CLUSTER)}
+    steps = [f'        2,{name}) words="{" ".join(each)}" ;;' for name, each in words.items()]
+    print(SCRIPT.format(commands=" ".join([*known, *COMMANDS, "--version", "--help"]), steps="\n".join(steps)))
+    return 0
