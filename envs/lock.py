@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from whitewater.application import Application, applications, in_project
 from whitewater.code_digest import reached
-from whitewater.template.source import names
+from whitewater.template.locks import names
 
 FOLDER = Path(__file__).resolve().parent
 LOCKS = ("bootstrap", "cpu", "dev", "bench", "docs", "gpu")
