@@ -10,7 +10,7 @@ _packages = (
 sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _packages)]
 
 from whitewater.application import applications, declared, in_project
-from whitewater.config.resolve import project_files, read_source
+from whitewater.config_files import project_files, read_source
 from whitewater.engines.config import Cluster, choose
 from whitewater.engines.gpu_check import missing_gpu, require_device
 from whitewater.errors import WhitewaterError

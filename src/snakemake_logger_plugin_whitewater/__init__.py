@@ -120,7 +120,7 @@ def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
 
 def _fault_of_configuration() -> list[str]:
     """Return what is wrong with a file of ``--configfile``, of which Snakemake does not say in which line."""
-    from whitewater.config.resolve import read_source
+    from whitewater.config_files import read_source
     from whitewater.errors import ConfigError
 
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)

@@ -18,7 +18,8 @@ from typing import Any
 
 from whitewater.application import applications
 from whitewater.code_digest import code_digest
-from whitewater.config.resolve import Source, read_source, resolve
+from whitewater.config.resolve import Source, resolve
+from whitewater.config_files import read_source
 from whitewater.errors import InputError, without_secrets
 from whitewater.io.places import files_of, state_of
 from whitewater.io.store import read_json, size_of

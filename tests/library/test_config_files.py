@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whitewater.config.resolve import project_files, read_configuration, read_source
+from whitewater.config_files import project_files, read_configuration, read_source
 from whitewater.errors import ConfigError
 
 

@@ -131,12 +131,19 @@ def code_cells(notebook: NotebookNode) -> list[NotebookNode]:
 
 def texts(cell: NotebookNode) -> list[dict[str, Any]]:
     """Return what a cell printed and showed; of a picture only that there is one: its bytes depend on the machine."""
-    return [
-        {kind: "picture" if kind.startswith("image/") else PORT.sub("PORT", text) for kind, text in output.data.items()}
-        if "data" in output
-        else {key: output[key] for key in ("name", "text", "ename", "evalue") if key in output}
-        for output in cell.outputs
-    ]
+    shown: list[dict[str, Any]] = []
+    for output in cell.outputs:
+        if "data" in output:
+            shown.append({
+                kind: "picture" if kind.startswith("image/") else PORT.sub("PORT", text)
+                for kind, text in output.data.items()
+            })  # fmt: skip
+        elif shown and "text" in output and shown[-1].get("name") == output.name:
+            # Of which prints a message of the kernel consists depends on the load of the machine.
+            shown[-1]["text"] += output.text
+        else:
+            shown.append({key: output[key] for key in ("name", "text", "ename", "evalue") if key in output})
+    return shown
 
 
 def errors(notebook: NotebookNode) -> list[str]:

@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from whitewater.application import Application, applications, in_project
-from whitewater.config.resolve import Common, read_configuration, whole
+from whitewater.config.resolve import Common, whole
+from whitewater.config_files import read_configuration
 from whitewater.engines.config import LOCAL_ON_GPU
 from whitewater.errors import ConfigError
 

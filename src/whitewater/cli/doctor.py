@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.text import Text
 
 from whitewater.application import Application, applications, in_project, load
-from whitewater.config.resolve import read_configuration, read_source
+from whitewater.config_files import read_configuration, read_source
 from whitewater.engines import memory
 from whitewater.engines.config import Cluster, Engine, choose
 from whitewater.engines.device import versions

@@ -1,1 +1,4 @@
-"""Typed configuration: what its sections have in common, and the whole of it, which Snakemake has before any step."""
+"""Typed configuration. Imports the standard library and pydantic only: it runs inside Snakemake, before any step.
+
+Each application has a module, so that a step imports the models of its own alone; `root` has all.
+"""

@@ -1,27 +1,24 @@
-"""The whole configuration: its files as Snakemake reads and merges them; checked and complete, or every error.
+"""The whole configuration: from the merged mapping that Snakemake holds to the checked, complete one, or every error.
 
 A section for each application comes to what all have in common.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
-from operator import getitem
-from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError, create_model
+from pydantic import Field, ValidationError, create_model, field_validator
 
-from whitewater.application import Application, applications, in_project
+from whitewater.application import Application, applications
 from whitewater.config.base import Section, describe
 from whitewater.engines.config import Cluster, choose
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
+
+FOLDER = r"^[A-Za-z0-9_-]*$"
 
 
 class Run(Section):
@@ -30,8 +27,15 @@ class Run(Section):
     name: str = Field(
         "",
         description="Folder below results/, data/ and logs/; empty: none. Downloads are shared by all runs.",
-        pattern=r"^[A-Za-z0-9_-]*$",
+        json_schema_extra={"pattern": FOLDER},
     )
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_folder(cls, name: str) -> str:
+        if not re.fullmatch(FOLDER, name):
+            raise ValueError("use letters, digits, _ and - only: it becomes the name of a folder")
+        return name
 
 
 class Common(Section):
@@ -65,58 +69,6 @@ class Source:
 
     name: str
     values: Mapping[str, Any]
-
-
-def project_files(root: Path) -> list[Path]:
-    """Return the files that a project has in ``config/``: that of all applications, and one for each."""
-    files = [root / "config" / f"{name}.yaml" for name in ("config", *in_project(root))]
-    return [Path(os.path.relpath(file)) for file in files if file.exists()]
-
-
-def read_source(file: Path) -> Source:
-    """Read a file of JSON or YAML, or raise ConfigError: where it is neither, and how to correct it."""
-    import yaml
-
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    try:
-        text = file.read_text("utf-8")
-        values = None
-        with suppress(ValueError):  # as which Snakemake reads a file first: JSON may be indented with tabs
-            values = json.loads(text)
-        values = values or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
-    except OSError as error:
-        raise ConfigError(f"{file}: {error.strerror}.") from error
-    except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{file}{_place(error)}. Indent with blanks, close quotes and brackets.") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
-    if not isinstance(values, dict):
-        raise ConfigError(f"{file} has no keys. Write them as in config/.")
-    return Source(str(file), values)
-
-
-def _place(error: Any) -> str:
-    """Say where the text stops being YAML, why, and in which line that began which is not understood."""
-    mark, began = error.problem_mark, error.context_mark
-    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
-    return f"{place}: {error.problem}{since}"
-
-
-def read_configuration(root: Path, files: Iterable[Path], *, device: str | None = None) -> dict[str, Any]:
-    """Return the configuration that Snakemake would merge from the project's files and ``files`` over them.
-
-    Raises ConfigError as `read_source` and `resolve` do.
-    """
-    from snakemake.utils import update_config
-
-    sources = [read_source(file) for file in (*project_files(root), *files)]
-    if device:
-        sources.append(Source("--device", {"device": device}))
-    merged: dict[str, Any] = {}
-    for source in sources:
-        update_config(merged, source.values)
-    return resolve(merged, in_project(root), sources=sources)
 
 
 def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[Source] = ()) -> dict[str, Any]:
@@ -155,7 +107,15 @@ def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
     """Return the strongest source that sets the key, or its longest known parent."""
     for length in range(len(location), 0, -1):
         for source in reversed(sources):
-            with suppress(KeyError, IndexError, TypeError):
-                reduce(getitem, location[:length], source.values)  # type: ignore[arg-type]
+            if _holds(source.values, location[:length]):
                 return source.name
     return "configuration"
+
+
+def _holds(values: Any, location: Sequence[int | str]) -> bool:
+    for key in location:
+        if not (isinstance(values, Mapping) and key in values):
+            # An entry of a list: the list itself is what the source sets.
+            return isinstance(values, list) and isinstance(key, int) and key < len(values)
+        values = values[key]
+    return True

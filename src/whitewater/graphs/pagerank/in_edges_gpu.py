@@ -5,12 +5,13 @@ Kernels use `cuda` as a global of this module, because that is where Numba's sim
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import config, cuda
 
 from whitewater.engines import Array
 from whitewater.graphs.graph_folder import Edges
-from whitewater.graphs.pagerank.in_edges import Pull
 
 # Small grids are intended here: do not warn of them.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -21,7 +22,7 @@ TEAM = 8
 SEGMENT_EDGES = 1024
 
 
-def prepare_in_edges(edges: Edges) -> Pull:
+def prepare_in_edges(edges: Edges) -> Callable[[Array, Array], None]:
     """Return what pulls shares along in-edges in the memory of a GPU.
 
     Rows are cut into segments, so that many threads share a row with many edges (after Bell and Garland:

@@ -1,0 +1,66 @@
+"""The files of a project's configuration, read as Snakemake reads them; a fault is told with its file and line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from whitewater.application import in_project
+from whitewater.config.resolve import Source, resolve
+from whitewater.errors import ConfigError
+
+
+def project_files(root: Path) -> list[Path]:
+    """Return the files that a project has in ``config/``: that of all applications, and one for each."""
+    files = [root / "config" / f"{name}.yaml" for name in ("config", *in_project(root))]
+    return [Path(os.path.relpath(file)) for file in files if file.exists()]
+
+
+def read_configuration(root: Path, files: Iterable[Path], *, device: str | None = None) -> dict[str, Any]:
+    """Return the configuration that Snakemake would merge from the project's files and ``files`` over them.
+
+    Raises ConfigError as `read_source` and `whitewater.config.resolve.resolve` do.
+    """
+    from snakemake.utils import update_config
+
+    sources = [read_source(file) for file in (*project_files(root), *files)]
+    if device:
+        sources.append(Source("--device", {"device": device}))
+    merged: dict[str, Any] = {}
+    for source in sources:
+        update_config(merged, source.values)
+    return resolve(merged, in_project(root), sources=sources)
+
+
+def read_source(file: Path) -> Source:
+    """Read a file of JSON or YAML, or raise ConfigError: where it is neither, and how to correct it."""
+    import yaml
+
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        text = file.read_text("utf-8")
+        values = None
+        with suppress(ValueError):  # as which Snakemake reads a file first: JSON may be indented with tabs
+            values = json.loads(text)
+        values = values or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
+    except OSError as error:
+        raise ConfigError(f"{file}: {error.strerror}.") from error
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{file}{_place(error)}. Indent with blanks, close quotes and brackets.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file} has no keys. Write them as in config/.")
+    return Source(str(file), values)
+
+
+def _place(error: Any) -> str:
+    """Say where the text stops being YAML, why, and in which line that began which is not understood."""
+    mark, began = error.problem_mark, error.context_mark
+    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
+    return f"{place}: {error.problem}{since}"
