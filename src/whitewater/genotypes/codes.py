@@ -11,25 +11,18 @@ from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSI
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
 # in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
 SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
-# Rows of a slab: with fewer, adding its product to the total would take longer than the product; with more, float32
-# would add up too many numbers.
-LEAST_ROWS, MOST_ROWS = 128, 4096
 # Missing calls of a sample are counted in a byte, many at once, before they are added up.
 BYTE = 255
 BYTES_A_WORD = 8
-
-
-def slab_rows(device: Device, columns: int) -> int:
-    """Return the variants of a slab: those that are multiplied, as float32 of so many columns, at once."""
-    return min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, columns)), MOST_ROWS)
 
 
 def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
     """Look up each genotype in the table of its variant.
 
     ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
-    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are those of
-    `Genotypes.columns_of_samples`; columns behind the last sample get the value of a missing call.
+    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
+    `whitewater.genotypes.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
+    call.
     """
     if out is None:
         out = device.xp.empty((genotypes.variants, genotypes.columns), np.float32)
@@ -56,7 +49,7 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
 
 def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Array:
     counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    everyone, rows = device.xp.arange(genotypes.samples), slab_rows(device, genotypes.samples)
+    everyone, rows = device.xp.arange(genotypes.samples), max(1, SLAB_CELLS[device.name] // genotypes.samples)
     for start in range(0, genotypes.variants, rows):
         part = genotypes.between(start, start + rows)
         dosages = dosages_of(part, everyone) if genotypes.packed else part.codes
@@ -67,16 +60,15 @@ def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Arr
 
 def count_missing(genotypes: Genotypes) -> Array:
     """Count the missing calls of each sample, on the host: int64 (samples,)."""
-    codes = genotypes.codes
+    codes, missing = genotypes.codes, np.zeros(genotypes.samples, np.int64)
     if not genotypes.packed:
-        return np.asarray((codes == MISSING_DOSAGE).sum(axis=0))
-    missing = np.zeros((codes.shape[1], GENOTYPES_A_BYTE), np.int64)
+        missing += (codes == MISSING_DOSAGE).sum(axis=0)
+        return missing
     for first in range(0, len(codes), BYTE):
-        part = codes[first : first + BYTE]
-        both = part & part >> 1
-        for place in range(GENOTYPES_A_BYTE):
-            missing[:, place] += (both >> 2 * place & 1).sum(axis=0, dtype=np.uint8)
-    return missing.ravel()[: genotypes.samples]
+        planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.uint8)
+        add_missing(codes[first : first + BYTE], planes)
+        missing += planes.T.ravel()[: len(missing)]
+    return missing
 
 
 @kernel
@@ -108,11 +100,11 @@ def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 def count_packed(codes: Array, counting: Array) -> Array:
     """Count the genotypes of each code, int32 (variants, 4), of the samples that are true in bool (samples,)."""
     # The lower bit of each genotype that counts.
-    bits = np.zeros((-(-codes.shape[1] // BYTES_A_WORD), 64), np.bool_)
-    bits.reshape(-1)[: 2 * len(counting) : 2] = counting
+    lanes = np.zeros((-(-codes.shape[1] // BYTES_A_WORD) * BYTES_A_WORD, 4), np.uint8)
+    lanes.reshape(-1)[: len(counting)] = counting
+    packed = lanes[:, 0] | lanes[:, 1] << 2 | lanes[:, 2] << 4 | lanes[:, 3] << 6
     counts = np.empty((len(codes), 4), np.int32)
-    lanes = np.packbits(bits, bitorder="little").view(np.uint64)
-    _count_lanes(codes, lanes, int(np.count_nonzero(counting)), counts)
+    _count_lanes(codes, packed.view(np.uint64), int(np.count_nonzero(counting)), counts)
     return counts
 
 
@@ -190,3 +182,14 @@ def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
         for byte in range(len(packed_row)):
             at = 4 * byte
             packed_row[byte] = unpacked[at] | unpacked[at + 1] << 2 | unpacked[at + 2] << 4 | unpacked[at + 3] << 6
+
+
+@kernel
+def add_missing(packed: Array, planes: Array) -> None:
+    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, uint8."""
+    for variant in range(len(packed)):
+        row = packed[variant]
+        for place in range(4):
+            plane = planes[place]
+            for byte in range(len(row)):
+                plane[byte] += (row[byte] & row[byte] >> 1) >> 2 * place & 1

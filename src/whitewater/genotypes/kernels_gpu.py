@@ -14,8 +14,6 @@ from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
-# Of codes that are read at once, at most: those of a share may be many times as large.
-PIECE_BYTES = 64 << 20
 
 
 def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
@@ -24,12 +22,10 @@ def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
     import cupyx
 
     codes: Array = cupy.empty((stop - start, folder.row_bytes), folder.dtype)
-    rows = max(1, PIECE_BYTES // folder.row_bytes)
-    for first in range(0, stop - start, rows):
-        piece = codes[first : first + rows]
-        pinned = cupyx.empty_pinned(piece.shape, folder.dtype)
-        folder.read_into(pinned, start + first)
-        piece.set(pinned)  # type: ignore[attr-defined]
+    for first, last in folder.pieces(start, stop):
+        pinned = cupyx.empty_pinned((last - first, folder.row_bytes), folder.dtype)
+        folder.read_into(pinned, first)
+        codes[first - start : last - start].set(pinned)  # type: ignore[attr-defined]
     return codes
 
 

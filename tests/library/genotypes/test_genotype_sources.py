@@ -27,9 +27,10 @@ from tests.helpers.genotype_stores import (
 from tests.library.genotypes.encoded import encoded
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.config import Malariagen, Vcz
+from whitewater.genotypes.sources import source as source_module
 from whitewater.genotypes.sources.opening import open_source
 from whitewater.genotypes.sources.plink import open_plink
-from whitewater.genotypes.sources.source import Source, block_shape, only_seen
+from whitewater.genotypes.sources.source import Source, block_shape
 from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
 from whitewater_apps.genomics.config import Ingest
 
@@ -260,10 +261,11 @@ def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path
     assert open_plink(str(prefix)).samples == ("A:1", "B:1")
 
 
-def test_alternates_that_no_call_holds_are_left_out() -> None:
+def test_alternates_that_no_call_holds_are_left_out_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_module, "BLOCK_ROWS", 2)
     table = pd.DataFrame({"alternate": ["C,G,T", "A", "", "G,T", "C"], "alleles": [4, 2, 1, 3, 2]})
     seen = np.array([[1, 0, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], bool)
-    found = only_seen(table, seen)
+    found = source_module.only_seen(table, seen)
     assert found["alternate"].tolist() == ["G,T", "", "", "G", "C"]
     assert found["alleles"].tolist() == [3, 1, 1, 2, 2]
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import pairwise
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -197,6 +197,12 @@ class Source:
 # ---- the table of the variants, from arrays of text and numbers, and names of samples
 
 
+def row_blocks(rows: int, *, chunk: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into blocks of whole chunks."""
+    size = chunk * max(1, -(-BLOCK_ROWS // chunk))
+    return ((start, min(start + size, rows)) for start in range(0, rows, size))
+
+
 def sites(
     *,
     contig: Text | Sequence[str],
@@ -239,14 +245,16 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     ``seen``, bool (variants, alleles), says whether a call holds the allele; the reference, which is first, stays
     either way, and so do ids.
     """
-    import pyarrow.compute as pc
+    import pandas as pd
 
-    listed = pc.split_pattern(pa.Table.from_pandas(table[["alternate"]])["alternate"].combine_chunks(), ",")
-    places = np.arange(seen.shape[1] - 1) < np.asarray(pc.list_value_length(listed))[:, None]
-    kept = seen[:, 1:] & places
-    offsets = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int32)
-    names = listed.flatten().filter(pa.array(kept[places]))
-    alternate = pc.binary_join(pa.ListArray.from_arrays(offsets, names), pa.scalar(",", names.type)).to_pandas()
+    alternates = []
+    for start, stop in row_blocks(len(table), chunk=1):
+        listed = table["alternate"].iloc[start:stop].str.split(",")
+        kept = [
+            ",".join(compress(names, row)) for names, row in zip(listed, seen[start:stop, 1:].tolist(), strict=True)
+        ]
+        alternates.append(pd.Series(kept, dtype="str"))
+    alternate = pd.concat(alternates, ignore_index=True)
     numbers = np.where(alternate == "", 1, alternate.str.count(",") + 2)
     return table.assign(alternate=alternate, alleles=numbers.astype(np.int32))
 
@@ -314,9 +322,7 @@ def part_of_calls(
                          f"Set it to {width} or less.")  # fmt: skip
     rows, samples = block_shape(array.shape[:2], array.chunks[:2], width=width)
     ploidy, block_bytes = ploidy or width, rows * samples * width * array.dtype.itemsize
-    size = site_chunk * max(1, -(-BLOCK_ROWS // site_chunk))
-    starts = range(0, variants, size)
-    tables = [partial(sites, slice(start, min(start + size, variants))) for start in starts]
+    tables = [partial(sites, slice(*block)) for block in row_blocks(variants, chunk=site_chunk)]
     encode = partial(_encode, array=array, alleles=alleles, ploidy=ploidy, width=samples)
     return Part(variants, ploidy, alleles, rows, block_bytes, tables, encode)
 

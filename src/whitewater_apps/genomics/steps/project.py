@@ -75,8 +75,8 @@ def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadi
     columns = share.device.to_device(chosen)
     rows = np.arange(share.start, share.stop)
     parts = (
-        sums(slab, columns, rows[first : first + slab.variants], loadings=loadings, device=share.device)
-        for first, slab in share.slabs(columns=len(chosen))
+        sums(part, columns, rows[first : first + part.variants], loadings=loadings, device=share.device)
+        for first, part in share.pieces()
     )
     return reduce(add, parts)
 
