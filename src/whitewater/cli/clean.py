@@ -30,7 +30,7 @@ LOGS = (".log", ".json", ".jsonl", ".dask.html")
 # What a step `fetch` generated in the place of raw files, beside its outputs.
 GENERATED = ("generated/*", "generated/.*.part")
 # Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
-TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.fetch\.lock")
+TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
 
 

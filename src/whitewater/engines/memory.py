@@ -16,8 +16,8 @@ logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
 # Of each version of control groups: the file of the limit, and the entry of memory.stat that is not freed on demand.
 _LIMITS_OF_GROUPS = (("memory.limit_in_bytes", "total_rss"), ("memory.max", "anon"))
-# Limits of a process, and what psutil calls that which they are on.
-_PROCESS_LIMITS = {"vms": resource.RLIMIT_AS, "data": resource.RLIMIT_DATA}
+# Limits of a process, and the entries of its status that they are on.
+_PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
 # Variable of the environment: memory that Polars freed it keeps for 10 s, not 0.5 s, before it gives it back. To get it
 # anew took the system two thirds of the time that it took Polars to read and write trips on a busy machine.
 KEPT_BY_POLARS = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
@@ -77,8 +77,7 @@ def _left_of_groups() -> Iterator[int]:
     for folder, (name, used) in product(_groups(), _LIMITS_OF_GROUPS):
         limit = _text(folder / name).strip()
         if limit.isdigit():
-            usage = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
-            yield int(limit) - int(usage.get(used, 0))
+            yield int(limit) - _entries(folder / "memory.stat").get(used, 0)
 
 
 def _groups() -> Iterator[Path]:
@@ -92,13 +91,17 @@ def _groups() -> Iterator[Path]:
 
 
 def _left_of_process() -> Iterator[int]:
-    import psutil
-
-    taken = psutil.Process().memory_info()
-    for name, limit in _PROCESS_LIMITS.items():
+    usage = _entries(PROCESS / "status")
+    for entry, limit in _PROCESS_LIMITS.items():
         most, _ = resource.getrlimit(limit)
-        if most != resource.RLIM_INFINITY and hasattr(taken, name):
-            yield most - getattr(taken, name)
+        if most != resource.RLIM_INFINITY and entry in usage:
+            yield most - usage[entry]
+
+
+def _entries(path: Path) -> dict[str, int]:
+    """Return the numbers of lines such as ``anon 4096`` or ``VmData: 4 kB``, in bytes."""
+    rows = [line.replace(":", " ").split() for line in _text(path).splitlines()]
+    return {row[0]: int(row[1]) << (10 if row[2:] == ["kB"] else 0) for row in rows if row[1:] and row[1].isdigit()}
 
 
 def _text(path: Path) -> str:

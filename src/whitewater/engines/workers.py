@@ -37,7 +37,9 @@ RECOMPUTED_BYTES = 10_000_000
 
 
 class Workers:
-    """One worker: threads of this process, which start at once and share its memory. Tasks must not change theirs.
+    """One worker: threads of this process, which start at once and share its memory.
+
+    Tasks must not change what they are given, which other tasks may have, too.
 
     `DaskWorkers` does the same on the workers of a cluster; steps ask for no more than what is here.
     """

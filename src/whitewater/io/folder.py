@@ -246,27 +246,31 @@ class RowGroupWriter:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.rows = 0
         self.path, self.schema, self._size, self._options = path, schema, group_rows, options
-        self._waiting = schema.empty_table()
+        self._waiting: list[pa.Table] = []
+        self._written = 0
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, table: pa.Table) -> None:
         """Append rows, which are kept until a row group is full."""
+        self._waiting.append(table)
         self.rows += table.num_rows
-        self._waiting = pa.concat_tables([self._waiting, table])
-        self._write(self._waiting.num_rows // self._size * self._size)
+        if self.rows - self._written >= self._size:
+            self._write((self.rows - self._written) // self._size * self._size)
 
     def _write(self, rows: int) -> None:
-        if rows:
-            self._writer = self._writer or pq.ParquetWriter(self.path, self.schema, **self._options)
-            self._writer.write_table(self._waiting.slice(0, rows), row_group_size=self._size)
-            self._waiting = self._waiting.slice(rows)
+        waiting = pa.concat_tables(self._waiting)
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self.path, self.schema, **self._options)
+        self._writer.write_table(waiting.slice(0, rows), row_group_size=self._size)
+        self._written += rows
+        self._waiting = [waiting.slice(rows)]
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._write(self._waiting.num_rows)
+        if kind is None and self.rows > self._written:
+            self._write(self.rows - self._written)
         if self._writer is not None:
             self._writer.close()
 

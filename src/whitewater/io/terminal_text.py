@@ -31,8 +31,13 @@ def fold_text(text: str, *, columns: int, lines: int) -> list[str]:
     >>> fold_text("to be or not to be", columns=8, lines=2)
     ['to be or', 'not to…']
     """
-    from rich.console import Console
-    from rich.text import Text
+    from rich.cells import cell_len, set_cell_size
 
-    folded = [line.plain.rstrip() for line in Text(printable(text)).wrap(Console(), columns) if line]
-    return folded if len(folded) <= lines else [*folded[: lines - 1], shorten(folded[lines - 1] + CUT, columns=columns)]
+    rest, folded = printable(text), list[str]()
+    while len(folded) < lines - 1 and cell_len(rest) > columns:
+        fitting = max(1, len(set_cell_size(rest, columns).rstrip()))
+        # At a blank where there is one in the second half.
+        blank = rest.rfind(" ", fitting // 2, fitting + 1)
+        folded.append(rest[: blank if blank > 0 else fitting])
+        rest = rest[len(folded[-1]) :].lstrip()
+    return [*folded, shorten(rest, columns=columns)] if rest else folded

@@ -42,10 +42,12 @@ _KEPT, _REJECTED = style.BLUE, style.VERMILION
 # Kinship that is drawn: samples of different continents are far below 0, which is said; somewhat above the 1/2 of
 # duplicates, which is the most that there is.
 _LEAST_KINSHIP, _MOST_KINSHIP = -0.3, 0.53
-_DEGREE_LOOKS = (
-    Look("duplicates or twins", style.BLACK, "X"), Look("first degree", style.VERMILION, "o"),
-    Look("second degree", style.BLUE, "s"), Look("third degree", style.GREEN, "^"),
-)  # fmt: skip
+_DEGREE_LOOKS = {
+    "duplicate": Look("duplicates or twins", style.BLACK, "X"),
+    "first": Look("first degree", style.VERMILION, "o"),
+    "second": Look("second degree", style.BLUE, "s"),
+    "third": Look("third degree", style.GREEN, "^"),
+}
 
 
 # ---- samples and their labels
@@ -131,6 +133,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
     from the most to the least frequent.
     """
     shown = looks(samples["label"], projected["label"])
+    # None in UMAP, which gives projected samples no place.
     hollow = projected.reindex(columns=["label", x, y]).dropna(subset=[x, y])
     axes, counts = body.subplots(), dict.fromkeys(shown, 0)
     for table, outlined in ((samples, False), (hollow, True)):
@@ -366,7 +369,7 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     compared = sum(histogram["counts"]) + relatedness["undefined"]
     if not compared:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
-    degrees = list(zip(DEGREES, DEGREES.values(), _DEGREE_LOOKS, strict=True))
+    degrees = [(name, least, _DEGREE_LOOKS[name]) for name, least in DEGREES.items()]
     numbers, error = relatedness["degrees"], relatedness["standard_error"]
     found = "; ".join(
         f"{look.name}: {_beyond_chance(numbers[name], compared, least, error)}" for name, least, look in degrees

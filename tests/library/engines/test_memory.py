@@ -52,13 +52,13 @@ def test_groups_without_a_limit_leave_what_the_system_has(system: Path) -> None:
     assert memory.available() == 8 * GB
 
 
-@pytest.mark.parametrize(("limit", "entry"), [(resource.RLIMIT_AS, "vms"), (resource.RLIMIT_DATA, "data")])
+@pytest.mark.parametrize(("limit", "entry"), [(resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")])
 def test_a_limit_of_the_process_leaves_what_is_not_taken(
     system: Path, monkeypatch: pytest.MonkeyPatch, limit: int, entry: str
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda asked: (3 * GB if asked == limit else resource.RLIM_INFINITY, GB))
-    monkeypatch.setattr(psutil.Process, "memory_info", lambda _: SimpleNamespace(**{entry: GB}))
-    assert memory.available() == 2 * GB
+    (system / "proc/status").write_text(f"Name:\tpython\n{entry}:\t  1000000 kB\n")
+    assert memory.available() == 3 * GB - 1_024_000_000
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process what it has allocated")

@@ -41,7 +41,8 @@ def relatedness(
 
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
-    pairs, chance = NO_PAIRS, dict[str, float | None](standard_error=None, chance_pairs=None)
+    pairs = NO_PAIRS
+    chance: dict[str, float | None] = {"standard_error": None, "chance_pairs": None}
     if run.settings.method == "king":
         chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
         with run.workers() as workers:
@@ -181,11 +182,12 @@ def keep_unrelated(
         # Entries of candidates that went, or lost a relative since, are out of date; of the latter, newer ones wait.
         if kept not in near or degree != len(near[kept]):
             continue
-        for going in near.pop(kept):
-            gone[going] = kept
-            for place in near.pop(going) & near.keys():
-                near[place].remove(going)
-                heapq.heappush(waiting, (len(near[place]), -call_rate[place], place))
+        going = near.pop(kept)
+        gone |= dict.fromkeys(going, kept)
+        others = set().union(*(near.pop(place) for place in going))
+        for place in others & near.keys():
+            near[place] -= going
+            heapq.heappush(waiting, (len(near[place]), -call_rate[place], place))
     return gone
 
 
