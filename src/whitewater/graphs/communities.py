@@ -88,8 +88,8 @@ def numbered_by_size(labels: Labels) -> Labels:
     return numbers[inverse]
 
 
-def modularity(graph: csr_array, communities: Labels, *, resolution: float) -> float:
-    """Return the modularity of communities, numbered from 0, of a graph that has edges, see `undirected`: at most 1.
+def modularity(edges: Edges, communities: Labels, *, resolution: float) -> float:
+    """Return the modularity of communities, numbered from 0: at most 1; 0 for no edges. Edges count as undirected.
 
     *W* is the sum of all weights, ``inside[c]`` the sum for edges within community *c*, and ``strength[c]`` the sum of
     the weighted degrees of its vertices, where a self-loop counts twice::
@@ -99,8 +99,14 @@ def modularity(graph: csr_array, communities: Labels, *, resolution: float) -> f
     Source: M. E. J. Newman: Modularity and community structure in networks, PNAS 103 (2006); resolution: J. Reichardt,
     S. Bornholdt: Statistical mechanics of community detection, Phys. Rev. E 74 (2006).
     """
-    shares = _merged(graph, communities) / graph.sum()
-    return float(shares.trace() - resolution * (shares.sum(axis=1) ** 2).sum())
+    count = int(communities.max(initial=-1)) + 1
+    source, target = communities[edges.sources], np.repeat(communities, np.diff(edges.offsets))
+    weights = np.ones(len(source)) if edges.weights is None else edges.weights
+    within = source == target
+    inside = np.bincount(target[within], weights[within], minlength=count)
+    strength = np.bincount(target, weights, minlength=count) + np.bincount(source, weights, minlength=count)
+    total = strength.sum() / 2
+    return float(np.sum(inside / total - resolution * (strength / (2 * total)) ** 2)) if total else 0.0
 
 
 def communities_bytes(edges: Edges) -> int:
@@ -114,17 +120,16 @@ def communities_bytes(edges: Edges) -> int:
 def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> Groups:
     """Return the groups of vertices; ``edges`` are those of all vertices, and their directions do not count."""
     random = np.random.default_rng(seed)
-    labels, quality = np.arange(edges.target_count), 0.0
+    labels = np.arange(edges.target_count)
     if len(edges.sources):
-        graph = undirected(edges)
+        graph = _undirected(edges)
         for _ in range(_ROUNDS[method]):
             labels = _one_round(graph, labels, method=method, resolution=resolution, random=random)
         labels = numbered_by_size(labels)
-        quality = modularity(graph, labels, resolution=resolution)
-    return Groups(components(edges), labels, quality)
+    return Groups(components(edges), labels, modularity(edges, labels, resolution=resolution))
 
 
-def undirected(edges: Edges) -> csr_array:
+def _undirected(edges: Edges) -> csr_array:
     """Return each edge in the rows of both its ends, a loop with twice its weight; ends that have several add up."""
     from scipy.sparse import csr_array
 

@@ -41,9 +41,10 @@ def kept(path: str) -> Page:
 def chosen(frontier: Frontier) -> list[str]:
     """The URLs of the round, which are settled by this."""
     found = []
-    for following in frontier.choose(most=0, deepest=9):
-        found.append(following.url.partition("://")[2])
-        frontier.settle(following.url, "fetched")
+    for host in frontier.choose(most=0, deepest=9):
+        while following := frontier.next_of(host):
+            found.append(following.url.partition("://")[2])
+            frontier.settle(following.url, "fetched")
     return found
 
 
@@ -73,7 +74,8 @@ def test_a_url_has_the_depth_of_the_shortest_way_to_it(tmp_path: Path, order: li
     with open_frontier(tmp_path, SETTINGS) as frontier:
         for depth, redirects in order:
             frontier.add([visit("a", depth, redirects)])
-        assert frontier.choose(most=1, deepest=9) == [visit("a", 2, 4)]
+        frontier.choose(most=1, deepest=9)
+        assert frontier.next_of("a.example") == visit("a", 2, 4)
 
 
 def test_after_a_stop_the_round_goes_on_and_pages_are_there(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_page_is_stored_with_all_that_it_brings_or_not_at_all(tmp_path: Path) 
         with pytest.raises(sqlite3.IntegrityError):
             frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=visits, links=[("x", 1)])
         assert (frontier.pages, list(frontier.read()), frontier.counts(deepest=9)) == (0, [], {"beyond_limits": 1})
-        assert frontier.choose(most=1, deepest=9) == [visit("a")]
+        assert frontier.next_of("a.example") == visit("a")
 
 
 def test_a_finished_crawl_begins_anew_and_a_stopped_one_of_other_settings_stays(tmp_path: Path) -> None:

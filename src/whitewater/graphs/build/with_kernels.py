@@ -67,13 +67,18 @@ class Sizes:
 
     @property
     def edge_bytes(self) -> int:
+        """Bytes of a key, and its weight."""
+        return 16 if self.weighted else 8
+
+    @property
+    def merged_bytes(self) -> int:
         """Bytes of an edge while it is merged: its key, and weight, twice, and the result."""
-        return 48 if self.weighted else 24
+        return 3 * self.edge_bytes
 
     @property
     def in_memory_bytes(self) -> int:
         """Bytes of the edges under way if all are in memory: the keys, and what they are made from or become."""
-        return self.entries * self.edge_bytes // 3 * 2
+        return 2 * self.entries * self.edge_bytes
 
     @property
     def spills(self) -> bool:
@@ -90,7 +95,7 @@ class Sizes:
         """Edges that are merged in a task."""
         shared = -(-self.entries // (TASKS_A_THREAD * self.threads))
         # As many results wait to be written.
-        fitting = self.budget // (2 * self.threads * self.edge_bytes)
+        fitting = self.budget // (2 * self.threads * self.merged_bytes)
         return min(LARGEST_PIECE, max(SMALLEST_PIECE, min(shared, fitting)))
 
     def bucket_bits(self, codes: int) -> tuple[int, int]:
@@ -184,10 +189,11 @@ def number_edges(
     groups, threads = folder.row_groups(), sum(workers.threads)
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)
+    run.note(edges_on_disk=sizes.spills)
     tasks = tasks_of(groups, threads=threads)
     codes = distances(groups, known, ends=2 * sizes.entries + len(known)) or _places(tasks, known, sizes, workers)
     forecast = _check_memory(sizes, codes, vertices=min(codes.size, 2 * folder.edges + len(known)))
-    run.note(edges_on_disk=sizes.spills, memory_forecast_bytes=forecast)
+    run.note(memory_forecast_bytes=forecast)
     bucket_bits = sizes.bucket_bits(codes.size)
     shared = {"codes": codes, "bucket_bits": bucket_bits, "rows": sizes.piece_rows, "weighted": folder.weighted,
               "symmetric": not folder.directed, "spool": spool if sizes.spills else None}  # fmt: skip
@@ -202,7 +208,7 @@ def number_edges(
         # Few results wait in memory.
         at_once, most = 2 * threads, max((each.edges for each in ranges), default=0)
         memory.forecast(
-            most * sizes.edge_bytes,
+            most * sizes.merged_bytes,
             what=f"merging {most:,} edges of a few targets",
             remedy="Use a machine with more memory, or leave out the vertex that most edges lead to.",
         )

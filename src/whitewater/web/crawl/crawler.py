@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 from whitewater.errors import ConfigError, InputError
@@ -124,10 +124,10 @@ class _Crawler:
             clock = asyncio.create_task(self._clock())
             try:
                 async with asyncio.timeout(self._settings.maximum_seconds - self._frontier.seconds) as limit:
-                    while visits := self._frontier.choose(
+                    while hosts := self._frontier.choose(
                         most=self._settings.maximum_pages - self._frontier.pages, deepest=self._settings.maximum_depth
                     ):
-                        await self._round(visits, client)
+                        await self._round(hosts, client)
             except TimeoutError:
                 if not limit.expired():
                     raise
@@ -141,17 +141,16 @@ class _Crawler:
             await asyncio.sleep(PROGRESS_SECONDS)
             self._frontier.add(counts=[("seconds", PROGRESS_SECONDS)])
             pages, most = self._frontier.pages, self._settings.maximum_pages
-            logger.info("%d of at most %d pages", pages, most, extra={"progress": pages / most})
+            extra = {"progress": pages / most}
+            logger.info("%d of at most %d pages, %d URLs of this round to go", pages, most, self._frontier.chosen(),
+                        extra=extra)  # fmt: skip
 
-    async def _round(self, visits: list[Visit], client: PoliteClient) -> None:
-        of_host = defaultdict[str, list[Visit]](list)
-        for visit in visits:
-            of_host[host_of(visit.url)].append(visit)
-        hosts = iter(of_host.values())
+    async def _round(self, chosen_hosts: list[str], client: PoliteClient) -> None:
+        hosts = iter(chosen_hosts)
 
         async def visit_hosts() -> None:
-            for of_one in hosts:  # of one iterator: each host has one visitor
-                for visit in of_one:
+            for host in hosts:  # of one iterator: each host has one visitor
+                while visit := self._frontier.next_of(host):
                     await self._visit(visit, client)
                     await asyncio.sleep(0)  # for the other hosts: what is refused needs no waiting
 

@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 
 from whitewater.errors import InputError, ResourceError
 from whitewater.web.config import Crawl
+from whitewater.web.crawl.client import host_of
 from whitewater.web.pages import Page
 
-FORMAT = 3
+FORMAT = 2
 # Settings that change which pages there are, not how fast or how often they are asked for.
 DEFINING = {"start_urls", "allowed_hosts", "user_agent", "maximum_pages", "maximum_depth", "maximum_bytes"}
 FINISHED = ".finished.sqlite"
@@ -33,10 +34,11 @@ FINISHED = ".finished.sqlite"
 # not followed, by kind, and the seconds that the crawl has taken, in all processes together.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS urls (
-    url TEXT PRIMARY KEY, depth INTEGER NOT NULL, redirects INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'waiting'
+    url TEXT PRIMARY KEY, host TEXT NOT NULL, depth INTEGER NOT NULL, redirects INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'waiting'
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS waiting ON urls (depth, url) WHERE state = 'waiting';
-CREATE INDEX IF NOT EXISTS chosen ON urls (url) WHERE state = 'chosen';
+CREATE INDEX IF NOT EXISTS chosen ON urls (host, url) WHERE state = 'chosen';
 CREATE TABLE IF NOT EXISTS pages (
     url TEXT PRIMARY KEY, status INTEGER NOT NULL, content_type TEXT, location TEXT, body BLOB NOT NULL
 );
@@ -45,7 +47,7 @@ INSERT OR IGNORE INTO counts VALUES ('seconds', 0.0);
 """
 # A URL that is found on a shorter way takes it, so that its depth does not depend on which page came first.
 _ADD = """
-INSERT INTO urls (url, depth, redirects) VALUES (?, ?, ?)
+INSERT INTO urls (url, host, depth, redirects) VALUES (?, ?, ?, ?)
 ON CONFLICT (url) DO UPDATE SET depth = excluded.depth, redirects = excluded.redirects
 WHERE state = 'waiting' AND (excluded.depth, excluded.redirects) < (depth, redirects)
 """
@@ -88,17 +90,28 @@ class Frontier:
 
     def add(self, visits: Collection[Visit] = (), counts: Collection[tuple[str, float]] = ()) -> None:
         """Add URLs that were seen, of which known ones stay as they are or become less deep, and add to counts."""
+        rows = [(visit.url, host_of(visit.url), visit.depth, visit.redirects) for visit in visits]
         with self._connection:
-            self._connection.executemany(_ADD, visits)
+            self._connection.executemany(_ADD, rows)
             self._connection.executemany(_COUNT, counts)
 
-    def choose(self, *, most: int, deepest: int) -> list[Visit]:
-        """Begin a round of at most so many URLs, unless one is under way; return what is left of it, in its order."""
-        chosen = "SELECT url, depth, redirects FROM urls WHERE state = 'chosen' ORDER BY url"
+    def choose(self, *, most: int, deepest: int) -> list[str]:
+        """Begin a round of at most so many URLs, unless one is under way; return the hosts of those to be visited."""
+        chosen = "SELECT DISTINCT host FROM urls WHERE state = 'chosen' ORDER BY host"
         if not self._connection.execute(chosen).fetchone():
             with self._connection:
                 self._connection.execute(_CHOOSE, {"most": most, "deepest": deepest})
-        return list(map(Visit._make, self._connection.execute(chosen)))
+        return [host for (host,) in self._connection.execute(chosen)]
+
+    def chosen(self) -> int:
+        """Return the number of URLs of the round that have not been visited."""
+        return int(self._value("SELECT count(*) FROM urls WHERE state = 'chosen'"))
+
+    def next_of(self, host: str) -> Visit | None:
+        """Return the next URL of a host in this round."""
+        query = "SELECT url, depth, redirects FROM urls WHERE state = 'chosen' AND host = ? ORDER BY url LIMIT 1"
+        row = self._connection.execute(query, (host,)).fetchone()
+        return Visit(*row) if row else None
 
     def settle(
         self, url: str, outcome: str, *, page: Page | None = None, visits: Collection[Visit] = (),

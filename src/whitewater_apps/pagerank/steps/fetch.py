@@ -93,7 +93,7 @@ def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path]
         case "generated":
             if SIMULATED_WEB not in simulated:
                 raise InputError(f"{SIMULATED_WEB} is missing: the source is generated. Run the step simulate before.")
-            files, _ = _find(run, sorted(map(str, simulated.values())))
+            files, _ = _find(run, sorted(map(str, simulated.values())), key="pagerank.simulate")
             return files, read_warcs([simulated[SIMULATED_WEB]], writer, run=run), {}
         case "html":
             counts, pages = read_html(settings.html, writer)
@@ -119,7 +119,7 @@ def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path]
 
 
 def _find(
-    run: Run[Fetch], names: Sequence[str], *, anonymous: bool = True, example: str = "*", base: str = ""
+    run: Run[Fetch], names: Sequence[str], *, key: str = "", anonymous: bool = True, example: str = "*", base: str = ""
 ) -> tuple[list[Input], list[Input]]:
     """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
 
@@ -127,7 +127,7 @@ def _find(
 
     Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
     """
-    key = f"pagerank.fetch.{run.settings.source}"
+    key = key or f"pagerank.fetch.{run.settings.source}"
     downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=anonymous)
     get = partial(find, downloads=downloads, threads=run.threads, key=key, example=example)
     files = get(names)
