@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
@@ -60,6 +61,15 @@ def load(directory: Path) -> Plan:
         ) from error
 
 
+def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
+    data = FORMAT.read_file(directory, name, files)
+    try:
+        with pq.ParquetFile(pa.BufferReader(data), pre_buffer=False) as file:
+            return file.read(use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise IntegrityError(f"{directory / name} is not a table: {error}. {_REMEDY}") from error
+
+
 def _restore(value: Mapping[str, Any], directory: Path) -> Plan:
     # Workflows of older versions do not say which columns are seconds.
     plan = Plan(
@@ -102,18 +112,16 @@ def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapp
             f"{stage.label} has the statistics {sorted(node['statistics'])}, but needs {needed}. {_REMEDY}"
         )
     for name, stored in node["statistics"].items():
-        data = {table: FORMAT.read_file(directory, file, files) for table, file in stored["tables"].items()}
+        tables = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
         try:
-            tables = {
-                table: pq.ParquetFile(pa.BufferReader(each)).read(use_threads=False) for table, each in data.items()
-            }
             learned[name] = stage.operator.restore(stage.inputs, stored["facts"], tables)
         except WhitewaterError:
             raise
         except Exception as error:
-            raise IntegrityError(
-                f"{directory}: the statistic {name} of {stage.label} cannot be read: {error}. {_REMEDY}"
-            ) from error
+            told = str(error)
+            if isinstance(error, ValidationError):
+                told = "; ".join(f"{each['loc'][0]} is {each['input']!r}, but {each['msg']}" for each in error.errors())
+            raise IntegrityError(f"the statistic {name} of {stage.label} cannot be read: {told}. {_REMEDY}") from error
     return learned
 
 
@@ -122,11 +130,8 @@ def _write_node(number: int, stage: Stage, directory: Path, files: dict[str, str
     for index, (name, fitted) in enumerate(sorted((stage.learned or {}).items())):
         tables = {}
         for table, content in fitted.tables().items():
-            file, data = f"{number:03d}-{stage.label}/{index}.{table}.parquet", io.BytesIO()
-            pq.write_table(
-                content, data, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
-            )
-            files[file] = write_file(directory / file, data.getbuffer())
+            file = f"{number:03d}-{stage.label}/{index}.{table}.parquet"
+            files[file] = _write_table(content, directory / file)
             tables[table] = file
         statistics[name] = {"facts": fitted.facts(), "tables": tables}
     return {
@@ -136,3 +141,9 @@ def _write_node(number: int, stage: Stage, directory: Path, files: dict[str, str
         "from": stage.origins,
         "statistics": statistics,
     }
+
+
+def _write_table(table: pa.Table, path: Path) -> str:
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
+    return write_file(path, buffer.getbuffer())

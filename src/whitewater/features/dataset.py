@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.column import Block, Column, Lists, Numbers, arrow_of, column_of
 from whitewater.features.log_folder import SINCE, UNTIL, Log, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
@@ -89,6 +89,8 @@ class Dataset:
             self.schema = schema if path == paths[0] else _common(self.schema, paths[0], schema, path)
             groups += [RowGroup(path, number, footer.row_group(number).num_rows)
                        for number in range(footer.num_row_groups)]  # fmt: skip
+        if log is not None and sum(group.rows for group in groups) != log.rows:
+            raise IntegrityError(f"{log.path} has other rows than it says, {log.rows:,}. Write it again.")
         self.parts = _merge_small(groups)
 
     @property

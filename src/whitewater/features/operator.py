@@ -206,7 +206,8 @@ class Operator(Section, ABC):
         """Return the output columns, in the order of `output`, for the rows of a block.
 
         ``inputs`` may be only some of the operator's inputs, if its outputs depend on one input each. Numbers are on
-        the device. With the engine ``dask``, text is `columns.column.Text`, and lists are on the host.
+        the device. With the engine ``dask``, text is `whitewater.features.columns.column.Text`, and lists are on the
+        host.
         """
 
     @abstractmethod

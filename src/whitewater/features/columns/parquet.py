@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from io import SEEK_END, FileIO
 from pathlib import Path
@@ -28,10 +29,20 @@ from whitewater.tables.arrow_arrays import empty
 
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
-_TEXT, _UNCOMPRESSED = "BYTE_ARRAY", "UNCOMPRESSED"
-# What is covered: types, and how they are stored, with the type of the rows; those of text are codes.
-_TYPES = {pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.large_string()}
-_ROWS_OF = {"INT32": "<i4", "INT64": "<i8", "FLOAT": "<f4", "DOUBLE": "<f8", _TEXT: "<i4"}
+_FAULTS = (OSError, ValueError, pa.ArrowException)
+_TEXT = "BYTE_ARRAY"
+# How types are stored, and the types of their rows; those of text are codes.
+_STORED_AS: dict[pa.DataType, tuple[str, str]] = {
+    pa.int8(): ("INT32", "<i4"),
+    pa.int16(): ("INT32", "<i4"),
+    pa.int32(): ("INT32", "<i4"),
+    pa.int64(): ("INT64", "<i8"),
+    pa.float32(): ("FLOAT", "<f4"),
+    pa.float64(): ("DOUBLE", "<f8"),
+    pa.string(): (_TEXT, "<i4"),
+    pa.large_string(): (_TEXT, "<i4"),
+}
+_UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
 _CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
@@ -43,16 +54,6 @@ _MOST_BYTES = 2**31 - 1
 # Fields of the header of a page are numbered up to 8; those that are not there have a value that none can have.
 _NUMBERS, _MISSING = 9, -(2**62)
 _OTHER_ROWS = "has other rows than its row group"
-
-
-class Page(NamedTuple):
-    """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
-
-    is_dictionary: bool
-    rows: int
-    levels: int
-    has_indices: bool
-    body: Array
 
 
 def read_columns(
@@ -71,31 +72,22 @@ def read_columns(
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
     with data:
-        footer, schema, paths = _footer(path, data)
+        footer, schema = _footer(path, data)
         wanted = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
         for name in names:
-            try:
-                type_ = _type_of(schema, name)
-                # Beside structs, whose leaves may have the name of a column, Arrow finds it.
-                leaf = paths.index(name) if paths.count(name) == 1 else None
-                if leaf is None or not _is_covered(footer, row_group, leaf, type_):
+            with faults_of(path, row_group, name):
+                position = _position_of(schema, name)
+                column = read_chunk(data, footer, row_group, position, schema.field(position))
+                if column is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
-                    continue
-                column = _read_chunk(data, footer, row_group, leaf, type_)
-                is_all = len(wanted) == len(column)
-                columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
-            except (OSError, ValueError, pa.ArrowException) as error:
-                raise InputError(
-                    f"{path}, row group {row_group}: column {name!r} {error}. Get the file again, or leave it out."
-                ) from error
+                else:
+                    is_all = len(wanted) == len(column)
+                    columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
     return columns
 
 
-def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema, list[str]]:
-    """Return a file's footer, schema and the paths of its leaves, which are parsed once for all reads.
-
-    A footer grows with row groups times columns.
-    """
+def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
+    """Return what a file's footer says, which is parsed once for all reads: it grows with row groups times columns."""
     size = data.seek(0, SEEK_END)
     data.seek(max(0, size - len(_END)))
     end = data.read(len(_END))
@@ -105,10 +97,9 @@ def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema, list[
 
 
 @lru_cache(maxsize=16)
-def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema, list[str]]:
+def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
     with open_parquet(path) as file:
-        leaves = range(len(file.schema))
-        return file.metadata, file.schema_arrow, [file.schema.column(leaf).path for leaf in leaves]
+        return file.metadata, file.schema_arrow
 
 
 def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
@@ -119,54 +110,93 @@ def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Colu
     return column_of(column.slice(wanted.start, len(wanted)))
 
 
-def _type_of(schema: pa.Schema, name: str) -> pa.DataType:
-    """Return the type of a column, or of its dictionary; raises ValueError unless there is exactly one such column."""
-    if (count := schema.names.count(name)) != 1:
-        problem = "is there more than once" if count else "is not there"
-        raise ValueError(f"{problem}; the columns are {', '.join(schema.names)}")
-    type_ = schema.field(name).type
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
+@contextmanager
+def faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
+    """Raise what goes wrong with a column as InputError that names it."""
+    try:
+        yield
+    except _FAULTS as error:
+        raise InputError(
+            f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
+        ) from error
 
 
-def _is_covered(footer: pq.FileMetaData, row_group: int, leaf: int, type_: pa.DataType) -> bool:
-    declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
-    is_flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
-    is_stored = declared.physical_type in _ROWS_OF and chunk.compression in _CODECS
-    return is_flat and is_stored and type_ in _TYPES and set(chunk.encodings) <= _ENCODINGS
+def _position_of(schema: pa.Schema, name: str) -> int:
+    """Return the index of a column by its name; raises ValueError unless there is exactly one."""
+    names = schema.names
+    if names.count(name) != 1:
+        problem = "is there more than once" if name in names else "is not there"
+        raise ValueError(f"{problem}; the columns are {', '.join(names)}")
+    return int(names.index(name))
 
 
-def _read_chunk(
-    data: FileIO, footer: pq.FileMetaData, row_group: int, leaf: int, type_: pa.DataType
-) -> Numbers | Categories:
-    """Return the rows of a column chunk of a covered form.
+class ChunkError(ValueError):
+    """The bytes of a column chunk are not what a writer writes; the message completes a sentence about the column."""
 
-    Raises ValueError if it is cut off, malformed, cannot be decompressed, or a text is not UTF-8; the message completes
-    a sentence about the column.
+
+class Page(NamedTuple):
+    """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
+
+    is_dictionary: bool
+    rows: int
+    levels: int
+    has_indices: bool
+    body: Array
+
+
+def read_chunk(
+    data: FileIO, footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field
+) -> Numbers | Categories | None:
+    """Return the rows of a column chunk, or None where it is of a form that is left to pyarrow.
+
+    ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there. Raises ChunkError if the
+    chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes cannot be decompressed,
+    or a text is not UTF-8.
     """
-    declared, rows = footer.schema.column(leaf), footer.row_group(row_group).num_rows
-    dtype = np.dtype(_ROWS_OF[declared.physical_type])
-    texts: list[pa.Array] | None = [] if declared.physical_type == _TEXT else None
+    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    leaf = _covered_leaf(footer, row_group, column, field.name, type_)
+    if leaf is None:
+        return None
+    declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
+    is_text, dtype = declared.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
     # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
-    null = np.array([np.nan if dtype.kind == "f" else 0 if texts is None else -1], dtype).view(f"u{dtype.itemsize}")
-    values, present = empty(rows, null.dtype), np.empty(rows if declared.max_definition_level else 0, np.uint32)
-    table, first, nulls = null, 0, 0
-
-    for page in _pages(data, footer.row_group(row_group).column(leaf)):
+    null = np.array([-1 if is_text else np.nan if dtype.kind == "f" else 0], dtype).view(f"u{dtype.itemsize}")
+    values = empty(footer.row_group(row_group).num_rows, null.dtype)
+    table, valid, first = null, None, 0
+    texts: list[pa.Array] | None = [] if is_text else None
+    for page in _pages(data, chunk):
         if page.is_dictionary:
             table = np.append(_plain_values(page.body, page.rows, null.dtype, texts), null)
             continue
-        if page.rows > rows - first:
-            raise ValueError(_OTHER_ROWS)
-        place = slice(first, first + page.rows)
-        first = place.stop
-        nulls += _fill(values[place], page, present[place], table, texts)
-    if first != rows:
-        raise ValueError(_OTHER_ROWS)
+        if page.rows > len(values) - first:
+            raise ChunkError(_OTHER_ROWS)
+        rows = slice(first, first + page.rows)
+        present = np.empty(page.rows if declared.max_definition_level else 0, np.uint32)
+        if _fill(values[rows], page, present, table, texts):
+            valid = np.ones(len(values), np.bool_) if valid is None else valid
+            valid[rows] = present
+        first = rows.stop
+    if first != len(values):
+        raise ChunkError(_OTHER_ROWS)
     if texts is not None:
         dictionary = texts[0] if len(texts) == 1 else pa.concat_arrays([pa.nulls(0, pa.string()), *texts])
         return Categories(values.view(np.int32), dictionary)
     numbers = values.view(dtype).astype(type_.to_pandas_dtype(), copy=False)
-    return Numbers(numbers, present.astype(bool) if nulls and dtype.kind != "f" else None)
+    return Numbers(numbers, None if dtype.kind == "f" else valid)
+
+
+def _covered_leaf(footer: pq.FileMetaData, row_group: int, column: int, name: str, type_: pa.DataType) -> int | None:
+    """Return the index of a column among the leaves of the schema, or None where its form is not covered."""
+    schema = footer.schema
+    # A struct before it has several leaves, or none.
+    places = [column, *range(len(schema))] if column < len(schema) else range(len(schema))
+    for leaf in places:
+        if (declared := schema.column(leaf)).path == name:
+            chunk = footer.row_group(row_group).column(leaf)
+            is_flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
+            is_read = declared.physical_type == _STORED_AS.get(type_, ("", ""))[0] and chunk.compression in _CODECS
+            return leaf if is_flat and is_read and set(chunk.encodings) <= _ENCODINGS else None
+    return None
 
 
 def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
@@ -175,7 +205,7 @@ def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
     stored = empty(chunk.total_compressed_size, np.dtype(np.uint8))
     data.seek(min(starts, default=0))
     if data.readinto(stored.data) != len(stored):
-        raise ValueError("is cut off")
+        raise ChunkError("is cut off")
     fields = np.empty((pages.DEPTHS, _NUMBERS), np.int64)
     position = 0
     while position < len(stored):
@@ -184,11 +214,11 @@ def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
         header, of_kind = fields[:2].tolist()
         size, compressed, checksum = header[2:5]
         if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(stored) - position):
-            raise ValueError("has a malformed page header, or is cut off")
+            raise ChunkError("has a malformed page header, or is cut off")
         body = stored[position : position + compressed]
         position += compressed
         if checksum != _MISSING and zlib.crc32(body.data) != checksum & 0xFFFFFFFF:
-            raise ValueError("has a page whose checksum is wrong")
+            raise ChunkError("has a page whose checksum is wrong")
         if header[1] in (_DATA, _DICTIONARY, _DATA_V2):
             yield _page(header[1], of_kind, body, size, chunk.compression)
 
@@ -199,42 +229,44 @@ def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) 
     rows, encoding, levels = header[1], header[4 if is_second else 2], header[5] if is_second else ABSENT
     has_indices = kind != _DICTIONARY and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY)
     if not has_indices and encoding not in _VALUES:
-        raise ValueError(f"has a page of encoding {encoding}, which its footer does not name")
+        raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
     if rows < 0 or levels < ABSENT or levels > min(len(body), size):
-        raise ValueError("has a malformed page header")
+        raise ChunkError("has a malformed page header")
     if codec == _UNCOMPRESSED or (is_second and not header[7]):
-        page = body
-    else:
-        # Definition levels of version 2 are not compressed.
-        page, start = np.empty(size, np.uint8), max(levels, 0)
-        page[:start] = body[:start]
-        if size > start:
-            page = page[: start + _decompress(body[start:], codec, page[start:])]
-    if len(page) != size:
-        raise ValueError("has a page of another size than its header says")
+        if len(body) != size:
+            raise ChunkError("has a page of another size than its header says")
+        return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
+    # Definition levels of version 2 are not compressed.
+    page, start = np.empty(size, np.uint8), max(levels, 0)
+    page[:start] = body[:start]
+    if size > start:
+        _decompress(body[start:], codec, page[start:])
     return Page(kind == _DICTIONARY, rows, levels, has_indices, page)
 
 
-def _decompress(body: Array, codec: str, target: Array) -> int:
-    """Fill ``target`` with what ``body`` holds; return its bytes."""
-    # Of Snappy twice as fast as pyarrow, and most of the time that a column of timestamps takes.
+def _decompress(body: Array, codec: str, target: Array) -> None:
+    """Fill ``target`` with what ``body`` holds."""
+    if codec != "SNAPPY":
+        target[:] = np.frombuffer(pa.Codec(codec.lower()).decompress(body.data, len(target)), np.uint8)
+        return
+    # Twice as fast as pyarrow, and most of the time that a column of timestamps takes.
     import cramjam
 
-    module = getattr(cramjam, codec.lower())
-    decompress = module.decompress_raw_into if codec == "SNAPPY" else module.decompress_into
     try:
-        return int(decompress(body.data, target.data))
+        size = cramjam.snappy.decompress_raw_into(body.data, target.data)
     except cramjam.DecompressionError as error:
-        raise ValueError(f"has a page that {codec} cannot decompress ({error})") from error
+        raise ChunkError(f"has a page that Snappy cannot decompress ({error})") from error
+    if size != len(target):
+        raise ChunkError("has a page of another size than its header says")
 
 
 def _texts_of(data: Array, count: int) -> pa.Array:
     """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
     if count > len(data):
-        raise ValueError("has a page that is too short for its texts")
+        raise ChunkError("has a page that is too short for its texts")
     offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
     if not pages.split_byte_arrays(data, offsets, text):
-        raise ValueError("has a malformed page of texts")
+        raise ChunkError("has a malformed page of texts")
     values = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
     values.validate(full=True)
     return values
@@ -250,7 +282,7 @@ def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.
         texts.append(_texts_of(body, count))
         return np.arange(first, first + count, dtype=dtype)
     if len(body) < count * dtype.itemsize:
-        raise ValueError("has a page that is too short for its values")
+        raise ChunkError("has a page that is too short for its values")
     return np.frombuffer(body, dtype, count)
 
 
@@ -259,13 +291,13 @@ def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[p
     if page.has_indices:
         nulls = pages.look_up(page.body, page.levels, present, table, values)
         if nulls < 0:
-            raise ValueError("has a malformed page of dictionary indices")
+            raise ChunkError("has a malformed page of dictionary indices")
         return nulls
     count, start = page.rows, 0
     if len(present):
         count, start = pages.definition_levels(page.body, page.levels, present)
     if start < 0:
-        raise ValueError("has malformed definition levels")
+        raise ChunkError("has malformed definition levels")
     nulls = page.rows - count
     values[nulls:] = _plain_values(page.body[start:], count, values.dtype, texts)
     if nulls:

@@ -65,7 +65,7 @@ class LearnsCategories(Operator):
 
     takes_combinations: ClassVar[bool] = True
     # The name of an output, to be formatted with that of the input, ``column``, and the parameters
-    output_name: ClassVar[str]
+    output_pattern: ClassVar[str]
 
     @property
     def target_columns(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class LearnsCategories(Operator):
 
     def output_of(self, of: Input) -> str:
         """Return the name of the output for a column or combination."""
-        return self.output_name.format(column=name_of(of), **dict(self))
+        return self.output_pattern.format(column=name_of(of), **dict(self))
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
         others = self.dependencies(fitting=True, training=False)
@@ -224,7 +224,7 @@ class ByCategory(LearnsCategories):
                 raise InputError(
                     f"{type(self).__name__}: the target {target!r} is null in all rows fitted on. Give another."
                 )
-            if not np.isfinite(sums.totals[SUMS].sum()):
+            if not np.isfinite(sums.totals[SUMS]).all():
                 raise InputError(
                     f"{type(self).__name__}: the target {target!r} has infinite values. Clip it, or give another."
                 )

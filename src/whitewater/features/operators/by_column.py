@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
-from pydantic import model_validator
+from pydantic import FiniteFloat, model_validator
 
-from whitewater.errors import ConfigError
+from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Lists, Numbers, take_rows
 from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ByColumn(Operator):
-    """Turns each column into one, which by default has the same values."""
+    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value."""
 
     def output_name(self, name: str) -> str:
         """Return the name of the output for a column."""
@@ -39,14 +39,13 @@ class ByColumn(Operator):
     def field(self, field: Field) -> Field:
         """Return the output for a column; its name is `output_name`."""
 
+    @abstractmethod
     def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
         """Return the output for the rows of a column, of the kind that `output` accepts."""
-        made: Column = column
-        return made
 
+    @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
-        return lambda value: value
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(fields[name]) for name in column_names(inputs)]
@@ -137,7 +136,22 @@ def plain_number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-class AddMetadata(ByColumn):
+class _Unchanged(ByColumn):
+    """Returns its input values unchanged."""
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        return column
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        return lambda value: value
+
+    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
+        # Each group of features ends with one of these: no function is called for each of its columns.
+        names = [(self.output_name(name), name) for name in column_names(inputs)]
+        return lambda row: {made: row[name] for made, name in names}
+
+
+class AddMetadata(_Unchanged):
     """Adds tags and properties."""
 
     tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
@@ -147,7 +161,7 @@ class AddMetadata(ByColumn):
         return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
 
 
-class _Tagging(ByColumn):
+class _Tagging(_Unchanged):
     """Adds the tags of a role."""
 
     added: ClassVar[tuple[str, ...]]
@@ -180,7 +194,7 @@ class TagAsItemFeatures(_Tagging):
     added = ("item",)
 
 
-class Rename(ByColumn):
+class Rename(_Unchanged):
     """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
 
     postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
@@ -219,7 +233,7 @@ class ListSlice(ByColumn):
     start: int = Parameter(description="The first item; or the number of items, where end is not given.")
     end: int | None = Parameter(None, description="The item behind the last one; negative: counted from the end.")
     pad: bool = Parameter(False, description="Make all lists as long as the slice.")
-    pad_value: float = Parameter(0.0, description="What is added; categories have 0 for it.")
+    pad_value: FiniteFloat = Parameter(0.0, description="What is added; categories have 0 for it.")
 
     @model_validator(mode="after")
     def _length_is_known(self) -> Self:
@@ -262,7 +276,9 @@ class ListSlice(ByColumn):
             properties={**field.properties, "length": self._length},
         )
 
-    def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
+        if not isinstance(column, Lists):
+            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
         lengths = np.diff(column.offsets)
         first, last = (_places(bound, lengths) for bound in self._bounds)
         kept = np.maximum(last - first, 0)

@@ -88,7 +88,7 @@ class Categorify(LearnsCategories):
     ({'city': 3}, {'city': 4}, {'city': 2}, {'city': 1})
     """
 
-    output_name: ClassVar[str] = "{column}"
+    output_pattern: ClassVar[str] = "{column}"
     freq_threshold: int = Setting(0, ge=0, description="Values with fewer rows are out of the vocabulary.")
     max_size: int = Setting(
         0, ge=0, description="Ids at most, with those of padding, null and values out of the vocabulary; 0: any number."

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import cached_property
+from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -114,7 +115,7 @@ class TargetEncoding(ByCategory):
         "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
     )
 
-    output_name: ClassVar[str] = "TE_{column}_{target}"
+    output_pattern: ClassVar[str] = "TE_{column}_{target}"
     learned: ClassVar[type[LearnedByCategory]] = TargetMeans
 
     @property
@@ -159,7 +160,7 @@ class JoinGroupby(ByCategory):
     Output: ``<column>_count``, int64, for each column or combination.
     """
 
-    output_name: ClassVar[str] = "{column}_count"
+    output_pattern: ClassVar[str] = "{column}_count"
 
 
 class LearnedPast(LearnedByCategory):
@@ -177,13 +178,13 @@ class LearnedPast(LearnedByCategory):
         if not all(each.value_lengths().equals(lengths) for each in lists.values()):
             raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
         self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
-        self.periods, self.ranks = np.unique(self.cells[PERIODS], return_inverse=True)
+        self.periods = np.unique(self.cells[PERIODS])
         self._ends = len(self.periods) + 1
         # One category more, without cells: that of those that were not seen.
         cells = np.append(to_numpy(lengths), 0)
-        keys = np.repeat(np.arange(len(cells)), cells) * self._ends + self.ranks
-        self._keys = np.sort(np.append(keys, np.arange(1, len(cells) + 1) * self._ends - 1))
         starts = np.append(0, np.cumsum(cells))
+        keys = np.repeat(np.arange(len(cells)), cells) * self._ends + np.searchsorted(self.periods, self.cells[PERIODS])
+        self._keys = np.insert(keys, starts[1:], np.arange(1, len(starts)) * self._ends - 1)
         self._before = {name: self._sums_before(self.cells[name], starts) for name in operator.list_columns}
 
     def _sums_before(self, numbers: npt.NDArray[Any], starts: Integers) -> Floats:
@@ -225,7 +226,8 @@ class PastMeans(LearnedPast):
 
     def __init__(self, operator: PastMean, *arguments: Any) -> None:
         super().__init__(operator, *arguments)
-        rows, sums = (np.cumsum(np.bincount(self.ranks, self.cells[name])) for name in (ROWS, SUMS))
+        ranks = np.searchsorted(self.periods, self.cells[PERIODS])
+        rows, sums = (np.cumsum(np.bincount(ranks, self.cells[name])) for name in (ROWS, SUMS))
         self._means = np.append(operator.first_mean, sums / rows)
 
     def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
@@ -263,11 +265,12 @@ class _Past(ByCategory):
         return periods
 
     def period_of_row(self, row: Row) -> int:
-        """Return the period of one row; raises InputError if the time is null."""
-        time: Any = row[self.time]
-        if time is None:
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is None. Give an integer.")
-        return int(time) // self.period
+        """Return the period of one row; raises InputError if the time is not an integer."""
+        time = row[self.time]
+        try:
+            return index(cast("int", time)) // self.period
+        except TypeError:
+            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
 
     @property
     def table_columns(self) -> dict[str, tuple[str, ...]]:
@@ -302,7 +305,7 @@ class PastCount(_Past):
     Output: ``<column>_past_count``, int64, for each column or combination.
     """
 
-    output_name: ClassVar[str] = "{column}_past_count"
+    output_pattern: ClassVar[str] = "{column}_past_count"
     learned: ClassVar[type[LearnedByCategory]] = LearnedPast
 
 
@@ -323,7 +326,7 @@ class PastMean(_Past):
     target: str = Setting(min_length=1, description="Column whose mean is taken.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
-    output_name: ClassVar[str] = "{column}_past_mean_{target}"
+    output_pattern: ClassVar[str] = "{column}_past_mean_{target}"
     learned: ClassVar[type[LearnedByCategory]] = PastMeans
 
     @property
