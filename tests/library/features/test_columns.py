@@ -170,6 +170,12 @@ def test_other_types_are_refused_by_name(tmp_path: Path, column: pa.Array, probl
         read_columns(tmp_path / "log.parquet", 0, ["odd"])
 
 
+def test_a_name_with_a_dot_is_not_a_field_of_a_struct(tmp_path: Path) -> None:
+    path = tmp_path / "dot.parquet"
+    pq.write_table(pa.table({"a": [{"b": 1}, {"b": 2}], "a.b": [10, 20]}), path)
+    assert values_of(read_columns(path, 0, ["a.b"])["a.b"]) == [10, 20]
+
+
 def test_structs_beside_a_column_do_not_displace_it(tmp_path: Path) -> None:
     several, one = pa.array([{"x": 7, "y": 8}]), pa.array([{"n": 9}])
     log = pa.table({"before": several, "n": [1], "s": ["a"], "between": one, "m": [2]})

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from whitewater.errors import InputError, IntegrityError
+from whitewater.features.dataset import Dataset
 from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTime, file_name, open_log
 
 COLUMNS = (
@@ -110,3 +111,11 @@ def test_files_out_of_order_are_not_finished(tmp_path: Path) -> None:
         log.finish(log.files[::-1])
     with pytest.raises(IntegrityError, match="empty"):
         log.finish([LogFile("a.parquet", 0, 0)])
+
+
+def test_a_log_whose_file_was_replaced_by_a_shorter_one_is_refused(tmp_path: Path) -> None:
+    log = written(tmp_path / "log")
+    path = log.path / log.files[0].name
+    pq.write_table(pq.read_table(path).slice(0, 20), path)
+    with pytest.raises(IntegrityError, match=r"other rows than it says, 38"):
+        Dataset(log.path)
