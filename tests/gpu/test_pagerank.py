@@ -20,7 +20,7 @@ from tests.gpu.conftest import THREADS, Both, on_both
 from tests.helpers.graphs import Graph
 from whitewater.engines import Device, resolve
 from whitewater.engines.gpu import GpuDevice, prepare_memory
-from whitewater.graphs.build.with_dask import VERTEX_BITS, merge
+from whitewater.graphs.build.with_dask import VERTEX_BITS, merge_sorted
 from whitewater.graphs.communities import Method
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import GraphFolder, Rule, open_graph
@@ -28,7 +28,6 @@ from whitewater.graphs.library_gpu import cugraph_bytes, cugraph_groups
 from whitewater.graphs.pagerank.in_edges import edges_to_device, prepare_in_edges
 from whitewater.graphs.pagerank.solving import VECTORS, Problem, solve_on_one_worker
 from whitewater.io.store import read_json
-from whitewater.tables.with_dask import backend_module
 
 pytestmark = pytest.mark.gpu
 VERTICES, EDGES = 150_000, 3_000_000
@@ -92,11 +91,13 @@ def test_sums_agree_where_there_are_many_blocks_of_threads(gpu: Device, larger: 
 def test_many_edges_with_the_same_ends_are_merged_to_the_same_bits(gpu: Device, rule: Rule) -> None:
     random = np.random.default_rng(2)
     keys = random.integers(0, 2_000, EDGES) << VERTEX_BITS | random.integers(0, 50, EDGES)
-    columns = {"key": keys, "weight": random.random(EDGES)}
+    weights = random.random(EDGES)
+    order = np.lexsort([weights, keys])
     cpu, found = (
-        merge(
-            backend_module(device.frames).DataFrame(columns).set_index("key"),
-            range(2_000),
+        merge_sorted(
+            device.to_device(keys[order]),
+            device.to_device(weights[order]),
+            vertices=range(2_000),
             rule=rule,
             index="int32",
             device=device,

@@ -64,9 +64,9 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
     keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
     first = _first_vertices(in_edges, run.device.partition_rows)
     ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
-    merge_part = delayed(partial(merge, rule=rule, index=index_type(len(ids)), device=run.device))
+    merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     parts = zip(ordered.to_delayed(), pairwise(first), strict=True)
-    merged = workers.compute(*(merge_part(part, range(*vertices)) for part, vertices in parts))
+    merged = workers.compute(*(merge(part, range(*vertices)) for part, vertices in parts))
     return NumberedEdges(ids, int(in_edges.sum()), iter(merged))
 
 
@@ -120,20 +120,27 @@ def _keys(edges: Frame, ids: Ids, *, device: Device) -> Frame:
     return edges.assign(key=target << VERTEX_BITS | source).drop(columns=["source", "target"])
 
 
-def merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Device) -> MergedEdges:
+def _merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Device) -> MergedEdges:
     """Make one of the edges with the same key, which is the frame's index; their targets are in ``vertices``."""
     columns = ["key", *edges.columns]
     edges = edges.reset_index().sort_values(columns)
-    keys, *weights_of_edges = (edges[name].values for name in columns)
+    return merge_sorted(
+        *(edges[name].values for name in columns), vertices=vertices, rule=rule, index=index, device=device
+    )
+
+
+def merge_sorted(
+    keys: Array, weights: Array | None = None, *, vertices: range, rule: Rule, index: str, device: Device
+) -> MergedEdges:
+    """Make one of the edges with the same key, int64 (edges,), which ascend, as do the weights, float64, of each."""
     xp, to_host = device.xp, device.to_host
     is_first = xp.ones(len(keys), bool)
     is_first[1:] = keys[1:] != keys[:-1]
     starts = xp.flatnonzero(is_first)
     lengths = xp.diff(starts, append=xp.asarray([len(keys)]))
     several = to_host(keys[starts[lengths > 1][:1]]).tolist()
-    weights = None
-    if weights_of_edges:
-        weights = to_host(_weights_of_runs(weights_of_edges[0], starts, lengths, rule, xp))
+    if weights is not None:
+        weights = to_host(_weights_of_runs(weights, starts, lengths, rule, xp))
     elif rule == "sum":
         weights = to_host(lengths.astype("float64"))
     target, source = keys[starts] >> VERTEX_BITS, keys[starts] & (MOST_VERTICES - 1)
