@@ -20,7 +20,8 @@ from whitewater.engines import resolve
 from whitewater.errors import ConfigError
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.steps.simulate import (
+from whitewater_apps.genomics.steps.simulate import simulate, write_vcz
+from whitewater_apps.genomics.synthetic import (
     SAMPLE_CONCENTRATION,
     VARIANT_CONCENTRATION,
     Chromosome,
@@ -32,10 +33,8 @@ from whitewater_apps.genomics.steps.simulate import (
     inherit,
     merge_neighbors,
     miss,
-    simulate,
     simulate_chromosome,
     simulate_trees,
-    write_vcz,
 )
 
 Genotypes = npt.NDArray[np.int8]
