@@ -196,6 +196,7 @@ def exclusive(path: Path) -> Iterator[None]:
 @contextmanager
 def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None]:
     """Take over the outputs, remove what dead runs left of them, and stay locked as a sign of life."""
+    dead = []
     with ExitStack() as stack:
         with _explain_errors(outputs):
             for directory in {owner.parent, *(path.parent for path in outputs.values())}:
@@ -208,6 +209,7 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
                         # The kernel has released the lock of a process that is gone.
                         fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         _remove_traces(life, outputs)
+                        dead.append(life)
                 own = owner.with_name(f"{owner.name}.{token}")
                 fcntl.flock(stack.enter_context(own.open("xb")), fcntl.LOCK_EX)
                 register.truncate(0)
@@ -215,7 +217,9 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
         try:
             yield
         finally:
-            _remove_traces(own, outputs)
+            # What is left of the dead again: a task that they left on a cluster may have been writing meanwhile.
+            for life in (own, *dead):
+                _remove_traces(life, outputs)
 
 
 def _remove_traces(life: Path, outputs: Mapping[str, Path]) -> None:

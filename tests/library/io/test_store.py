@@ -118,6 +118,28 @@ def test_an_orphan_cannot_overwrite_a_newer_run_and_is_not_disturbed_by_it(
     assert (tmp_path / "table.csv").read_text() == "newer"
 
 
+@pytest.mark.parametrize("was_removed", [True, False])
+def test_what_a_late_task_of_a_killed_run_wrote_is_removed_at_the_end(
+    tmp_path: Path, hanging_run: subprocess.Popen[str], was_removed: bool
+) -> None:
+    (life,) = tmp_path.glob(".step.owner.*")
+    late = tmp_path / f".parts.{life.name.rpartition('.')[2]}.part"
+    hanging_run.kill()
+    hanging_run.wait()
+    with staged(outputs(tmp_path), owner=tmp_path / ".step.owner") as paths:
+        assert not late.exists()
+        assert not life.exists()
+        if not was_removed:
+            life.touch()  # as where its folder could not be removed, because the task was writing
+        late.mkdir()
+        (late / "1.csv").write_text("late")
+        paths["table"].write_text("next")
+        paths["parts"].mkdir()
+        (paths["parts"] / "0.csv").write_text("next")
+    assert found(tmp_path) == [".step.owner", "parts/0.csv", "table.csv"]
+    assert not late.exists()
+
+
 def test_a_directory_removed_while_the_step_runs_is_reported(tmp_path: Path) -> None:
     results = tmp_path / "results"
 
