@@ -29,7 +29,7 @@ from benchmarks.published.row import BOTH, ONE_BLAS_THREAD, SEED, CallCase, Row,
 from benchmarks.published.svd_genotypes import CHUNK, bands, cells, cuts, shape, size
 from benchmarks.published.two_bit import packed, slab_rows, slabs
 from whitewater.engines import Device
-from whitewater.genotypes.genotypes import Genotypes, rows_in_sample_order
+from whitewater.genotypes.genotypes import Genotypes
 
 FREQUENCIES = (0.002, 0.5)
 MISSING = 0.01
@@ -235,10 +235,12 @@ def two_bits(work: Work) -> Form:
         wide = xp.ascontiguousarray(factor.T)
         for start, slab in slabs(genotypes, device):
             total += wide[:, start : start + len(slab)] @ slab
-        return device.to_host(rows_in_sample_order(total.T, genotypes, xp).T)
+        return device.to_host(total[:, genotypes.columns_of_samples(xp)])
 
     def restore(genotypes: Genotypes) -> Bytes:
-        values = [rows_in_sample_order(slab.T, genotypes, xp).T for _, slab in slabs(genotypes, device)]
+        # By planes, of which a byte holds a genotype each.
+        planes = (slab.reshape(len(slab), 4, -1) for _, slab in slabs(genotypes, device))
+        values = [plane.transpose(0, 2, 1).reshape(len(plane), -1) for plane in planes]
         return device.to_host(xp.concatenate(values).astype(xp.uint8))
 
     return Form(partial(packed, device=device), multiply, restore, lambda genotypes: int(genotypes.codes.nbytes))

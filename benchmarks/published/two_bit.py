@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from whitewater.engines import Device
-from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.codes import LEAST_ROWS, MOST_ROWS, SLAB_CELLS, expand_genotypes
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes
-from whitewater.genotypes.pca.passes import LEAST_ROWS, MOST_ROWS
 
 # What is looked up for each code: itself, so that a missing call counts 3, as it does where nothing is packed.
 VALUES = (0.0, 1.0, 2.0, 3.0)
@@ -43,8 +42,8 @@ def slab_rows(columns: int, rows: int, device: Device) -> int:
 def slabs(genotypes: Genotypes, device: Device) -> Iterator[tuple[int, Any]]:
     """Yield the place of the first row of each slab, and its values, float32 (rows, columns).
 
-    The columns are in the order of `whitewater.genotypes.genotypes.rows_in_column_order`. All slabs are views of one
-    buffer, so each is gone when the next one is there.
+    The columns are those of `Genotypes.columns_of_samples`. All slabs are views of one buffer, so each is gone when
+    the next one is there.
     """
     xp = device.xp
     rows = slab_rows(genotypes.columns, genotypes.variants, device)

@@ -11,18 +11,25 @@ from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSI
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
 # in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
 SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
+# Rows of a slab: with fewer, adding its product to the total would take longer than the product; with more, float32
+# would add up too many numbers.
+LEAST_ROWS, MOST_ROWS = 128, 4096
 # Missing calls of a sample are counted in a byte, many at once, before they are added up.
 BYTE = 255
 BYTES_A_WORD = 8
+
+
+def slab_rows(device: Device, columns: int) -> int:
+    """Return the variants of a slab: those that are multiplied, as float32 of so many columns, at once."""
+    return min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, columns)), MOST_ROWS)
 
 
 def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Array | None = None) -> Array:
     """Look up each genotype in the table of its variant.
 
     ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
-    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are in the order of
-    `whitewater.genotypes.genotypes.rows_in_column_order`; columns behind the last sample get the value of a missing
-    call.
+    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are those of
+    `Genotypes.columns_of_samples`; columns behind the last sample get the value of a missing call.
     """
     if out is None:
         out = device.xp.empty((genotypes.variants, genotypes.columns), np.float32)
@@ -49,7 +56,7 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
 
 def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Array:
     counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    everyone, rows = device.xp.arange(genotypes.samples), max(1, SLAB_CELLS[device.name] // genotypes.samples)
+    everyone, rows = device.xp.arange(genotypes.samples), slab_rows(device, genotypes.samples)
     for start in range(0, genotypes.variants, rows):
         part = genotypes.between(start, start + rows)
         dosages = dosages_of(part, everyone) if genotypes.packed else part.codes
@@ -100,11 +107,11 @@ def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 def count_packed(codes: Array, counting: Array) -> Array:
     """Count the genotypes of each code, int32 (variants, 4), of the samples that are true in bool (samples,)."""
     # The lower bit of each genotype that counts.
-    lanes = np.zeros((-(-codes.shape[1] // BYTES_A_WORD) * BYTES_A_WORD, 4), np.uint8)
-    lanes.reshape(-1)[: len(counting)] = counting
-    packed = lanes[:, 0] | lanes[:, 1] << 2 | lanes[:, 2] << 4 | lanes[:, 3] << 6
+    bits = np.zeros((-(-codes.shape[1] // BYTES_A_WORD), 64), np.bool_)
+    bits.reshape(-1)[: 2 * len(counting) : 2] = counting
     counts = np.empty((len(codes), 4), np.int32)
-    _count_lanes(codes, packed.view(np.uint64), int(np.count_nonzero(counting)), counts)
+    lanes = np.packbits(bits, bitorder="little").view(np.uint64)
+    _count_lanes(codes, lanes, int(np.count_nonzero(counting)), counts)
     return counts
 
 

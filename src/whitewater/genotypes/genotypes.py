@@ -20,7 +20,6 @@ A row can be read or written at its place by any number of workers, and the page
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -46,7 +45,7 @@ MISSING_DOSAGE = -1
 # Variants of a slab: passes add up whole slabs, so that ranges of whole slabs give the same sums however they are cut.
 SLAB = 256
 BLOCK_BYTES = 2 << 20
-# Of a range that a task reads at once, at most: ranges of a large folder are many times as large.
+# Of codes that are read at once, at most: those of a share may be many times as large.
 PIECE_BYTES = 64 << 20
 
 
@@ -77,6 +76,17 @@ class Genotypes:
         """Columns of an expanded matrix: `samples`, or where packed the next multiple of four."""
         return int(self.codes.shape[1]) * (GENOTYPES_A_BYTE if self.packed else 1)
 
+    def columns_of_samples(self, xp: ModuleType) -> Array:
+        """Return which column of an expanded matrix each sample has: int64 (samples,).
+
+        Packed genotypes are expanded bit by bit of whole bytes, which a processor does with many at once: first all
+        samples ``4b``, then all ``4b + 1`` and so on.
+        """
+        samples: Array = xp.arange(self.samples)
+        if not self.packed:
+            return samples
+        return samples % GENOTYPES_A_BYTE * self.codes.shape[1] + samples // GENOTYPES_A_BYTE
+
     def between(self, start: int, stop: int) -> Genotypes:
         """Return the variants from ``start`` to before ``stop``, without a copy."""
         return Genotypes(self.codes[start:stop], self.samples, self.ploidy)
@@ -95,32 +105,6 @@ def dosages_of(genotypes: Genotypes, chosen: Array) -> Array:
     dosages: Array = unpacked.astype(np.int8)
     dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
     return dosages
-
-
-def rows_in_column_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> Array:
-    """Bring rows of samples into the order of the columns of an expanded matrix, those behind the last sample 0.
-
-    Packed genotypes are expanded bit by bit of whole bytes, which a processor does with many at once: first all samples
-    ``4b``, then all ``4b + 1`` and so on.
-
-    ``rows`` are (samples, k); the result is (columns, k), of the same dtype, in C order.
-    """
-    if not genotypes.packed:
-        return rows
-    padded = xp.zeros((genotypes.columns, rows.shape[1]), rows.dtype)
-    padded[: genotypes.samples] = rows
-    planes = padded.reshape(genotypes.codes.shape[1], GENOTYPES_A_BYTE, rows.shape[1]).transpose(1, 0, 2)
-    ordered: Array = xp.ascontiguousarray(planes).reshape(genotypes.columns, rows.shape[1])
-    return ordered
-
-
-def rows_in_sample_order(rows: Array, genotypes: Genotypes, xp: ModuleType) -> Array:
-    """Undo `rows_in_column_order`: (columns, k) -> (samples, k)."""
-    if not genotypes.packed:
-        return rows
-    planes = rows.reshape(GENOTYPES_A_BYTE, genotypes.codes.shape[1], rows.shape[1]).transpose(1, 0, 2)
-    ordered: Array = xp.ascontiguousarray(planes).reshape(genotypes.columns, rows.shape[1])[: genotypes.samples]
-    return ordered
 
 
 # ---- in a folder
@@ -196,11 +180,6 @@ class GenotypeFolder:
         blocks = max(1, -(-self.variants // self.block_variants))
         size = self.block_variants * -(-blocks // at_most)
         return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
-
-    def pieces(self, start: int, stop: int, *, rows: int = 1) -> Iterator[tuple[int, int]]:
-        """Cut a range into pieces of `PIECE_BYTES` at most, of a multiple of ``rows`` or, if larger, of so many."""
-        size = rows * max(1, PIECE_BYTES // (rows * max(1, self.row_bytes)))
-        return ((first, min(first + size, stop)) for first in range(start, stop, size))
 
     def variants_table(self, columns: list[str] | None = None) -> pd.DataFrame:
         """Return the table of the variants."""

@@ -9,7 +9,7 @@ from numba import config, cuda
 
 from whitewater.engines.device import Array
 from whitewater.genotypes.bit_planes import are_correlated, fill_row
-from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
+from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -22,10 +22,12 @@ def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
     import cupyx
 
     codes: Array = cupy.empty((stop - start, folder.row_bytes), folder.dtype)
-    for first, last in folder.pieces(start, stop):
-        pinned = cupyx.empty_pinned((last - first, folder.row_bytes), folder.dtype)
-        folder.read_into(pinned, first)
-        codes[first - start : last - start].set(pinned)  # type: ignore[attr-defined]
+    rows = max(1, PIECE_BYTES // folder.row_bytes)
+    for first in range(0, stop - start, rows):
+        piece = codes[first : first + rows]
+        pinned = cupyx.empty_pinned(piece.shape, folder.dtype)
+        folder.read_into(pinned, start + first)
+        piece.set(pinned)  # type: ignore[attr-defined]
     return codes
 
 

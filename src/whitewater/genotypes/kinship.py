@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Genotypes, rows_in_column_order
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Genotypes
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
@@ -130,16 +130,34 @@ def compare_tiles(task: tuple[Genotypes, tuple[Tile, Tile]], *, threshold: float
     A task is genotypes on the device and a pair of tiles. A tile is its first sample, a multiple of four, and the one
     behind its last.
     """
-    genotypes, pair = task
+    (genotypes, pair), xp = task, device.xp
     cells = GENOTYPES_A_BYTE if genotypes.packed else 1
-    calls, places = [], []
+    tiles, samples = [], []
     for start, stop in pair:
         tile = Genotypes(genotypes.codes[:, start // cells : -(-stop // cells)], stop - start)
-        # The place among all samples of each column of an expanded tile, -1 behind its last.
-        counted = device.xp.arange(start + 1, stop + 1, dtype=np.int64)[:, None]
-        calls.append(tile)
-        places.append(rows_in_column_order(counted, tile, device.xp)[:, 0] - 1)
-    return related_pairs(count_pairs(*calls, device=device), *places, threshold=threshold, device=device)
+        # The sample of each column of an expanded tile, -1 behind its last.
+        places = xp.full(tile.columns, -1)
+        places[tile.columns_of_samples(xp)] = xp.arange(start, stop)
+        tiles.append(tile)
+        samples.append(places)
+    called, het_called, called_het, het_het, signs = count_pairs(*tiles, device=device)
+    ibs0 = (called - het_called - called_het + het_het - signs) // 2
+    fewer = xp.minimum(het_called, called_het)
+    kinship = 0.5 - (4 * ibs0 + het_called + called_het - 2 * het_het) / (4.0 * xp.maximum(fewer, 1))
+    first, second = samples
+    # A pair counts where the first comes before the second, and so once if the tiles are the same.
+    pairs = (first[:, None] < second[None, :]) & (first[:, None] >= 0)
+    defined = pairs & (fewer > 0)
+    # Undefined ones get a bin behind the last, so that the array is not empty, which CuPy does not count.
+    bins = xp.where(defined, xp.clip(xp.floor(kinship * BINS) + BINS // 2, 0, BINS - 1), BINS).astype(xp.int64)
+    rows, columns = xp.nonzero(defined & (kinship >= threshold))
+    described = (called[rows, columns], het_het[rows, columns], ibs0[rows, columns])
+    return Pairs(
+        device.to_host(xp.stack([first[rows], second[columns], *described], axis=1)),
+        device.to_host(kinship[rows, columns]),
+        device.to_host(xp.bincount(bins.ravel(), minlength=BINS + 1)[:BINS]),
+        int(pairs.sum() - defined.sum()),
+    )
 
 
 def count_pairs(first: Genotypes, second: Genotypes, *, device: Device) -> list[Array]:
@@ -161,30 +179,6 @@ def count_pairs(first: Genotypes, second: Genotypes, *, device: Device) -> list[
         for place, part in enumerate(parts):
             counts[place] += part
     return counts
-
-
-def related_pairs(counts: list[Array], first: Array, second: Array, *, threshold: float, device: Device) -> Pairs:
-    """Return the pairs of kinship at least ``threshold``; ``first`` and ``second`` are places of columns.
-
-    A pair counts where the place of the first is smaller, and once if the tiles are the same.
-    """
-    xp = device.xp
-    called, het_called, called_het, het_het, signs = counts
-    ibs0 = (called - het_called - called_het + het_het - signs) // 2
-    fewer = xp.minimum(het_called, called_het)
-    kinship = 0.5 - (4 * ibs0 + het_called + called_het - 2 * het_het) / (4.0 * xp.maximum(fewer, 1))
-    pairs = (first[:, None] < second[None, :]) & (first[:, None] >= 0)
-    defined = pairs & (fewer > 0)
-    # Undefined ones get a bin behind the last, so that the array is not empty, which CuPy does not count.
-    bins = xp.where(defined, xp.clip(xp.floor(kinship * BINS) + BINS // 2, 0, BINS - 1), BINS).astype(xp.int64)
-    rows, columns = xp.nonzero(defined & (kinship >= threshold))
-    described = (called[rows, columns], het_het[rows, columns], ibs0[rows, columns])
-    return Pairs(
-        device.to_host(xp.stack([first[rows], second[columns], *described], axis=1)),
-        device.to_host(kinship[rows, columns]),
-        device.to_host(xp.bincount(bins.ravel(), minlength=BINS + 1)[:BINS]),
-        int(pairs.sum() - defined.sum()),
-    )
 
 
 def _plane(tile: Genotypes, device: Device, values: Values) -> Array:

@@ -9,7 +9,6 @@ windows, as PLINK does, or by distance.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,29 +99,20 @@ def _powers(codes: Array, xp: ModuleType) -> list[Array]:
     return [called, dosages, dosages * dosages]
 
 
-class Windows(NamedTuple):
-    """Windows over a contig, in order, from ``starts`` to before ``stops``, int64 (windows,).
+def window_ends(variants: int, *, size: int, step: int) -> npt.NDArray[np.int32]:
+    """Return the end of the last window that each variant of a contig is in, int32 (variants,).
 
-    ``reach``, int32 (variants,), is the end of the last window that a variant is in.
+    Windows of ``size`` variants begin ``step`` apart, up to the first that reaches the end of the contig.
     """
-
-    starts: npt.NDArray[np.int64]
-    stops: npt.NDArray[np.int64]
-    reach: npt.NDArray[np.int32]
-
-
-def windows(variants: int, *, size: int, step: int) -> Windows:
-    """Lay windows of ``size`` variants over a contig, ``step`` apart, up to the first that reaches its end."""
-    starts = step * np.arange(1 + max(0, -(-(variants - size) // step)))
-    stops = np.minimum(starts + size, variants)
-    last = np.minimum(np.arange(variants) // step, len(starts) - 1)
-    return Windows(starts, stops, stops[last].astype(np.int32))
+    last = max(0, -(-(variants - size) // step))
+    starts = step * np.minimum(np.arange(variants) // step, last)
+    return np.minimum(starts + size, variants).astype(np.int32)
 
 
 def prune(
-    pairs: npt.NDArray[np.int32], windows: Windows, *, rarer: Array, called: Array
+    pairs: npt.NDArray[np.int32], *, size: int, step: int, rarer: Array, called: Array
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Choose among the variants of a contig.
+    """Choose among the variants of a contig, in windows as of `window_ends`.
 
     In each window all variants left are gone through in order, again and again until no linked pair is left. In each
     round a variant meets the first linked one behind it that is left and that it has not met yet, and the one whose
@@ -140,7 +130,7 @@ def prune(
     variants = len(rarer)
     lost_to, first_kept = np.full(variants, NONE, np.int32), np.full(variants, variants, np.int32)
     links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(variants + 1, dtype=np.int32))
-    _prune_windows((windows.starts, windows.stops), links, (rarer, called), lost_to)
+    _prune_windows(size, step, links, (rarer, called), lost_to)
     kept = lost_to == NONE
     for one, other in (pairs.T, pairs.T[::-1]):
         to_kept = ~kept[one] & kept[other]
@@ -151,24 +141,23 @@ def prune(
 
 @kernel
 def _prune_windows(
-    windows: tuple[Array, Array], links: tuple[Array, Array], alleles: tuple[Array, Array], lost_to: Array
+    size: int, step: int, links: tuple[Array, Array], alleles: tuple[Array, Array], lost_to: Array
 ) -> None:
     """Fill ``lost_to``; variant ``i`` is linked with ``seconds[offsets[i] : offsets[i + 1]]``."""
-    starts, stops = windows
     seconds, offsets = links
     rarer, called = alleles
     met = offsets[:-1].copy()
-    for window in range(len(starts)):
-        found = True
+    for start in range(0, max(1, len(lost_to) - size + step), step):
+        stop, found = min(start + size, len(lost_to)), True
         while found:
             found = False
-            for first in range(starts[window], stops[window]):
+            for first in range(start, stop):
                 if lost_to[first] >= 0:
                     continue
                 at, end = met[first], offsets[first + 1]
-                while at < end and seconds[at] < stops[window] and lost_to[seconds[at]] >= 0:
+                while at < end and seconds[at] < stop and lost_to[seconds[at]] >= 0:
                     at += 1
-                if at < end and seconds[at] < stops[window]:
+                if at < end and seconds[at] < stop:
                     found = True
                     second = seconds[at]
                     if rarer[first] * called[second] < rarer[second] * called[first]:

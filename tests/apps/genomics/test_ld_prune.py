@@ -19,7 +19,7 @@ from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.linkage import prune as prune_contig
-from whitewater.genotypes.linkage import thin, windows
+from whitewater.genotypes.linkage import thin, window_ends
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune, VariantQc
 from whitewater_apps.genomics.steps import ld_prune as module
@@ -47,6 +47,12 @@ def prune(folder: Path, decisions: Path, *, threads: int = 2, **values: Any) -> 
     assert run.facts["kept"] + run.facts["pruned"] == run.facts["candidates"]
     assert run.facts["kept"] == table["kept"].sum()
     return table
+
+
+def windows(variants: int, *, size: int, step: int) -> list[tuple[int, int]]:
+    """Return the windows over a contig, up to the first that reaches its end."""
+    starts = range(0, max(1, variants - size + step), step)
+    return [(start, min(start + size, variants)) for start in starts]
 
 
 def squared_correlations(dosages: Dosages) -> npt.NDArray[np.float64]:
@@ -107,9 +113,8 @@ def test_no_two_kept_variants_of_a_window_are_linked_and_partners_are_linked(tmp
     passed = np.flatnonzero(pd.read_parquet(decisions)["kept"])
     table = prune(folder.path, decisions, window=40, step=10, r2=0.15)
     linked = squared_correlations(dosages) > 0.15
-    laid = windows(len(passed), size=40, step=10)
     together = np.zeros((400, 400), bool)
-    for start, stop in zip(laid.starts, laid.stops, strict=True):
+    for start, stop in windows(len(passed), size=40, step=10):
         together[np.ix_(passed[start:stop], passed[start:stop])] = True
     np.fill_diagonal(linked, val=False)
     kept, partner = table["kept"].to_numpy(), table["ld_partner"].to_numpy()
@@ -182,11 +187,11 @@ def test_pruning_equals_the_rounds_of_its_description(data: st.DataObject) -> No
     rarer, called = generator.integers(1, 8, variants), generator.integers(16, 18, variants)
 
     expected = np.ones(variants, bool)
-    laid = windows(variants, size=size, step=step)
-    pairs = [(row, col) for row, col in np.argwhere(linked).tolist() if col < laid.reach[row]]
-    kept, partners = prune_contig(np.array(pairs, np.int32).reshape(-1, 2), laid, rarer=rarer, called=called)
+    ends = window_ends(variants, size=size, step=step)
+    pairs = np.array([(row, col) for row, col in np.argwhere(linked).tolist() if col < ends[row]], np.int32)
+    kept, partners = prune_contig(pairs.reshape(-1, 2), size=size, step=step, rarer=rarer, called=called)
     met, winner = linked.copy(), np.full(variants, -1)
-    for start, stop in zip(laid.starts.tolist(), laid.stops.tolist(), strict=True):
+    for start, stop in windows(variants, size=size, step=step):
         while any(expected[row] and (met[row, :stop] & expected[:stop]).any() for row in range(start, stop)):
             for row in range(start, stop):
                 left = np.flatnonzero(met[row, :stop] & expected[:stop] & expected[row])
@@ -197,7 +202,7 @@ def test_pruning_equals_the_rounds_of_its_description(data: st.DataObject) -> No
                     expected[loser], winner[loser] = False, won
     assert kept.tolist() == expected.tolist()
     assert (partners[kept] == -1).all()
-    compared = linked & (np.arange(variants) < laid.reach[:, None])
+    compared = linked & (np.arange(variants) < ends[:, None])
     for row in np.flatnonzero(~kept).tolist():
         others = np.flatnonzero((compared | compared.T)[row] & kept)
         first = others[0] if len(others) else -1

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError, IntegrityError
-from whitewater.genotypes.genotypes import PIECE_BYTES, SLAB, GenotypeFolder, create_genotypes, open_genotypes
+from whitewater.genotypes.genotypes import SLAB, GenotypeFolder, create_genotypes, open_genotypes
 
 VARIANTS, SAMPLES = 7, 10
 ROW_BYTES = {"two_bit": 3, "int8": SAMPLES}
@@ -68,20 +68,6 @@ def test_ranges_are_whole_slabs_that_cover_all_variants_once(variants: int, samp
     assert ranges[-1][1] == variants
     assert all(start % SLAB == 0 and start < stop for start, stop in ranges)
     assert len(ranges) <= at_most
-
-
-@given(start=st.integers(0, 10**6), variants=st.integers(1, 10**6), samples=st.integers(1, 600_000),
-       rows=st.integers(1, 5_000))  # fmt: skip
-def test_pieces_are_whole_rows_of_bounded_size_that_cover_a_range_once(
-    start: int, variants: int, samples: int, rows: int
-) -> None:
-    folder = GenotypeFolder(Path(), "two_bit", 2, 2 * 10**6, samples)
-    pieces = list(folder.pieces(start, start + variants, rows=rows))
-    assert [first for first, _ in pieces] == [start, *(stop for _, stop in pieces[:-1])]
-    assert pieces[-1][1] == start + variants
-    assert all((stop - first) % rows == 0 for first, stop in pieces[:-1])
-    largest = max(stop - first for first, stop in pieces)
-    assert largest * folder.row_bytes <= max(PIECE_BYTES, rows * folder.row_bytes)
 
 
 def test_tables_of_other_lengths_are_refused(tmp_path: Path) -> None:

@@ -11,23 +11,21 @@ the edge of the bulk belongs to it: eigenvectors there have next to nothing in c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.genotypes.codes import SLAB_CELLS, count_genotypes
+from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS, count_genotypes, slab_rows
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.genotypes import PIECE_BYTES
 from whitewater.genotypes.pca.passes import (
-    LEAST_ROWS,
     MOST_RANGES,
     ScaledGenotypes,
     Share,
@@ -74,33 +72,32 @@ ROUNDING = 3e-7
 ABOVE_EDGE = 1.05
 
 
-@dataclass(frozen=True)
-class Spectrum:
+class Spectrum(NamedTuple):
     """The leading eigenpairs of the covariance of n samples, and what is known of the others.
 
-    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns; ``total`` and ``total_of_squares`` of all
-    eigenvalues, the second an estimate unless the solver is exact; ``residuals`` |K v - lambda v| / lambda (k,), or
-    None where the solver is exact; ``converged`` (k,): whether they are within the tolerance; ``passes`` over the
-    genotypes.
+    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns, with the signs of `oriented`;
+    ``total_of_squares`` of all eigenvalues, an estimate unless the solver is exact; ``residuals``
+    |K v - lambda v| / lambda (k,), or None where the solver is exact; ``converged`` (k,): whether they are within the
+    tolerance; ``passes`` over the genotypes.
     """
 
     eigenvalues: Floats
     vectors: Floats
-    total: float
     total_of_squares: float
     residuals: Floats | None
     converged: npt.NDArray[np.bool_]
     passes: int
-    solver: Solver
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Components, with the operator that they are of and the numbers that its dosages are scaled by."""
+    """Components, with the operator that they are of, the numbers that its dosages are scaled by, and its trace."""
 
     genotypes: ScaledGenotypes
     scaling: VariantScaling
+    solver: Solver
     spectrum: Spectrum
+    total: float
     significance: TracyWidomTest
 
     @property
@@ -143,32 +140,26 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
     total = total_variance(counts, table, varying=scaled.varying)
     del counts
     test = partial(tracy_widom_test, total=total, samples=samples, variants=scaled.varying)
-    decompose = _exact if solver == "gram" else _randomized
-    spectrum = decompose(genotypes, settings, total=total, test=test)
+    if solver == "gram":
+        spectrum = _exact(genotypes, wanted)
+    else:
+        spectrum = _randomized(genotypes, settings, total=total, test=test)
     rank = int((spectrum.eigenvalues > NO_VARIANCE * total / samples).sum())
     if rank < len(spectrum.eigenvalues):
         raise InputError(
             f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
             f"variants are copies of each other. Set pca.components to {rank} or fewer."
         )
-    spectrum = replace(spectrum, vectors=oriented(spectrum.vectors))
     significance = test(spectrum.eigenvalues, total_of_squares=spectrum.total_of_squares)
-    return PrincipalComponents(genotypes, scaled, spectrum, significance)
+    return PrincipalComponents(genotypes, scaled, solver, spectrum, total, significance)
 
 
-def _exact(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
-    device, size = genotypes.shared.local_device, settings.components
+def _exact(genotypes: ScaledGenotypes, size: int) -> Spectrum:
+    device = genotypes.shared.local_device
     values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(genotypes.covariance()))
-    return Spectrum(
-        eigenvalues=values[::-1][:size].copy(),
-        vectors=vectors[:, ::-1][:, :size],
-        total=total,
-        total_of_squares=float((values**2).sum()),
-        residuals=None,
-        converged=np.ones(size, bool),
-        passes=1,
-        solver="gram",
-    )
+    squares = float((values**2).sum())
+    vectors = oriented(vectors[:, ::-1][:, :size])
+    return Spectrum(values[::-1][:size].copy(), vectors, squares, None, np.ones(size, bool), passes=1)
 
 
 def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
@@ -201,21 +192,13 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
             ", ".join(f"PC{at + 1} ({relative[at]:.1e})" for at in lacking),
             settings.tolerance,
         )
-    return Spectrum(
-        eigenvalues=pairs.values,
-        vectors=device.to_host(pairs.vectors),
-        total=total,
-        total_of_squares=squares,
-        residuals=relative,
-        converged=converged,
-        passes=len(history),
-        solver="randomized",
-    )
+    vectors = oriented(device.to_host(pairs.vectors))
+    return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
 
 
 def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
-    chosen = share.device.to_device(used)
-    parts = [count_genotypes(share.device, genotypes, chosen) for _, genotypes in share.pieces()]
+    chosen, rows = share.device.to_device(used), slab_rows(share.device, share.folder.samples)
+    parts = [count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)]
     counts: Array = share.device.xp.concatenate(parts)
     return counts
 
@@ -367,19 +350,20 @@ def block_width(settings: Pca, samples: int) -> int:
     return min(-(-wanted // COLUMNS) * COLUMNS, samples - 1)
 
 
-def core_seconds(settings: Pca, *, samples: int, columns: int, variants: int) -> dict[Solver, float]:
-    """Return the seconds of a core that the solvers take; ``columns`` are those of a slab, of all samples."""
-    passed = columns * variants * (LOOK_UP + COLUMN * block_width(settings, samples))
-    exact = columns * variants * (LOOK_UP + PRODUCT * columns) + EIGENPROBLEM * samples**3
-    return {"gram": exact, "randomized": EXPECTED_PASSES * passed}
+def choose_solver(settings: Pca, *, samples: int, columns: int, variants: int) -> tuple[Solver, float]:
+    """Return the solver, and the seconds of a core that it takes; ``columns`` are those of a slab, of all samples.
 
-
-def choose_solver(settings: Pca, seconds: Mapping[Solver, float]) -> Solver:
-    """Return the solver: that of the settings, or the cheaper one; the shape of the data alone decides."""
-    if settings.solver != "auto":
-        return settings.solver
-    passes = min(EXPECTED_PASSES, settings.maximum_passes) / EXPECTED_PASSES
-    return "gram" if seconds["gram"] <= max(passes * seconds["randomized"], EXACT_SECONDS) else "randomized"
+    The solver is that of the settings, or the cheaper one: the shape of the data alone decides.
+    """
+    passes, width = min(EXPECTED_PASSES, settings.maximum_passes), block_width(settings, samples)
+    seconds: dict[Solver, float] = {
+        "gram": columns * variants * (LOOK_UP + PRODUCT * columns) + EIGENPROBLEM * samples**3,
+        "randomized": columns * variants * (LOOK_UP + COLUMN * width) * passes,
+    }
+    solver = settings.solver
+    if solver == "auto":
+        solver = "gram" if seconds["gram"] <= max(seconds["randomized"], EXACT_SECONDS) else "randomized"
+    return solver, seconds[solver]
 
 
 def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
@@ -391,26 +375,24 @@ def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[S
     """
     folder, workers, device = shared.folder, shared.workers, shared.device
     columns, variants, width = folder.samples, folder.variants, block_width(settings, samples)
-    seconds = core_seconds(settings, samples=samples, columns=columns, variants=variants)
-    solver = choose_solver(settings, seconds)
+    solver, seconds = choose_solver(settings, samples=samples, columns=columns, variants=variants)
     # Each task holds a sum and a product of float32; up to two results a task wait to be added up. Between passes the
     # exact solver holds matrices of that size, the other one its blocks and their products.
-    at_once = min(MOST_RANGES, sum(workers.threads))
     if solver == "gram":
-        method, result = "the exact covariance", 8 * columns**2
-        work = f"1 pass and an eigenproblem, about {seconds['gram']:.2g} s of a core"
-        remedy, sums = "Set pca.solver to randomized.", 3 * result
+        method, remedy = "the exact covariance", "Set pca.solver to randomized."
+        result = 8 * columns**2
+        sums = 3 * result
     else:
-        method, result = "block Krylov iteration", 8 * columns * width
-        work = f"about {EXPECTED_PASSES} passes, each about {seconds['randomized'] / EXPECTED_PASSES:.2g} s of a core"
+        method = "block Krylov iteration"
         remedy = "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads."
+        result = 8 * columns * width
         sums = 2 * 8 * samples * width * settings.maximum_passes
-    sums += (2 * at_once + 1) * result
+    sums += (2 * min(MOST_RANGES, sum(workers.threads)) + 1) * result
     what = f"PCA of {samples:,} samples x {variants:,} variants by {method}"
-    logger.info("%s: %s", what, work)
+    logger.info("%s takes about %.2g s of a core", what, seconds)
     slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * columns)
-    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
-    a_task = min(variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab + 2 * result
+    # The codes that a slab is looked up from take at most one byte for four of its own.
+    a_task = min(variants * folder.row_bytes, slab // 4) + slab + 2 * result
     # Where this process computes between passes on the device of the tasks, results wait there, too.
     on_device = sums if shared.local_device.name == "gpu" else 0
     here = variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2)) + sums - on_device

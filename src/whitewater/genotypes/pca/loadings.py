@@ -63,8 +63,10 @@ def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict
     rows, size = genotypes.shared.folder.variants, len(spectrum.eigenvalues)
     values = _array(group, "loadings", shape=(rows, size), dtype=np.dtype(np.float32))
     weights = spectrum.vectors / np.sqrt(genotypes.varying * spectrum.eigenvalues)
-    for (start, stop), part in genotypes.transpose_times(genotypes.shared.local_device.to_device(weights)):
-        values[start:stop] = part
+    start = 0
+    for part in genotypes.transpose_times(genotypes.shared.local_device.to_device(weights)):
+        values[start : start + len(part)] = part
+        start += len(part)
     table = genotypes.shared.folder.variants_table([*VARIANTS, *ALLELES])
     for name, numbers in {**asdict(components.scaling), "variant_position": table["position"].to_numpy()}.items():
         _write(group, name, numbers, numbers.dtype)

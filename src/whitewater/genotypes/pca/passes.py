@@ -12,32 +12,28 @@ and Reich 2006, PLoS Genetics 2:e190). A missing call becomes 0, the mean.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import iadd
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.codes import expand_genotypes, slab_rows
 from whitewater.genotypes.config import Scaling
-from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes, rows_in_column_order, rows_in_sample_order
+from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 
 if TYPE_CHECKING:
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
-Range = tuple[int, int]
 # Shares that GPUs keep: so many for any number of GPUs, as sums over them differ in their last bits with the cuts.
 KEPT_SHARES = 16
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int32]
-# Rows of a slab at least: with fewer, adding its product to the total would take longer than the product.
-LEAST_ROWS = 128
-# With more, float32 would add up too many numbers.
-MOST_ROWS = 4096
 # A task multiplies so many genotypes at least, some 15 ms of a core, or what Dask spends on it would show; and all
 # tasks of a pass send back so much at most. LEAST_RANGES go before both.
 TASK_GENOTYPES = 16 << 20
@@ -58,19 +54,15 @@ class Share:
     # What genotypes are looked up in, float32 (variants, ploidy + 2), on the device.
     table: Array | None = None
 
-    @property
-    def variants(self) -> int:
-        """The number of variants."""
-        return self.stop - self.start
-
-    def pieces(self, *, rows: int = 1) -> Iterator[tuple[int, Genotypes]]:
-        """Yield genotypes on the device, of a multiple of ``rows`` variants, each with the place of its first one."""
-        pieces: Iterable[Range] = [(self.start, self.stop)]
-        if self.codes is None:
-            pieces = self.folder.pieces(self.start, self.stop, rows=rows)
-        for first, last in pieces:
-            codes = codes_on_device(self.folder, first, last, self.device) if self.codes is None else self.codes
-            yield first - self.start, Genotypes(codes, self.folder.samples, self.folder.ploidy)
+    def slabs(self, rows: int) -> Iterator[tuple[int, Genotypes]]:
+        """Yield genotypes on the device, so many variants at a time, with the place of the first of them."""
+        for start in range(self.start, self.stop, rows):
+            at, stop = start - self.start, min(start + rows, self.stop)
+            if self.codes is None:
+                codes = codes_on_device(self.folder, start, stop, self.device)
+            else:
+                codes = self.codes[at : at + rows]
+            yield at, Genotypes(codes, self.folder.samples, self.folder.ploidy)
 
 
 @dataclass
@@ -99,17 +91,15 @@ class SharedGenotypes:
             logger.info("the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB "
                         "more", size / 1e9, room / 1e9, beside / 1e9)  # fmt: skip
             return
-        self._kept = self.workers.hold(
-            _kept_share, [(self.folder, *bounds, self.device) for bounds in self.ranges(at_most=KEPT_SHARES)]
-        )
-
-    def ranges(self, *, at_most: int) -> list[Range]:
-        """Return the ranges of the shares: at most so many, where they are not kept."""
-        return self.folder.ranges(at_most=KEPT_SHARES if self._kept else at_most)
+        ranges = self.folder.ranges(at_most=KEPT_SHARES)
+        self._kept = self.workers.hold(_kept_share, [(self.folder, *bounds, self.device) for bounds in ranges])
 
     def shares(self, *, at_most: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
-        """Return the shares as tasks, with their rows of a table; those that workers keep as references to them."""
-        ranges = self.ranges(at_most=at_most)
+        """Return the shares as tasks, with their rows of a table.
+
+        Those that workers keep are references to them; of others there are at most so many.
+        """
+        ranges = self.folder.ranges(at_most=KEPT_SHARES if self._kept else at_most)
         shares = self._kept or [Share(self.folder, *bounds, self.device) for bounds in ranges]
         if table is None:
             return shares
@@ -224,56 +214,48 @@ class ScaledGenotypes:
     def covariance_times(self, block: Array) -> Array:
         """Return X X' / m times a block, float64 (samples used, k), on the local device: a pass over the genotypes."""
         total = self._sum(_covariance_times, width=block.shape[1], block=self._columns(block))
-        return self._used_rows(total.T) / self.varying
+        return self._used_rows(total) / self.varying
 
     def covariance(self) -> Array:
         """Return X X' / m, float64 (samples used, samples used), on the local device: one pass over the genotypes."""
         total = self._sum(_cross_products, width=self.shared.folder.no_variants.columns)
-        return self._used_rows(self._used_rows(total).T) / self.varying
+        return self._used_rows(self._used_rows(total)) / self.varying
 
-    def transpose_times(self, block: Array) -> Iterator[tuple[Range, npt.NDArray[np.float32]]]:
-        """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (stop - start, k)."""
-        at_most = self._most_shares(4 * block.shape[1])
-        parts = self.shared.map(_transpose_times, self._shares(at_most), label="loadings", block=self._columns(block))
-        for bounds, part in zip(self.shared.ranges(at_most=at_most), parts, strict=True):
-            yield bounds, self.shared.local_device.to_host(part)
+    def transpose_times(self, block: Array) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (variants, k)."""
+        parts = self._map(_transpose_times, at_most=MOST_RANGES, label="loadings", block=self._columns(block))
+        return map(self.shared.local_device.to_host, parts)
 
     @cached_property
-    def _rows(self) -> Array:
-        """The rows of the samples used, on the local device."""
-        return self.shared.local_device.to_device(np.flatnonzero(self.used))
+    def _places(self) -> Array:
+        """The columns of a slab that are the samples used, on the local device."""
+        return self.shared.local_device.to_device(self.shared.folder.no_variants.columns_of_samples(np)[self.used])
 
-    def _shares(self, at_most: int) -> list[Any]:
-        if at_most not in self._cut:
-            self._cut[at_most] = self.shared.shares(at_most=at_most, table=self.table)
-        return self._cut[at_most]
-
-    def _columns(self, block: Array) -> Array:
-        """Bring rows of the samples used into the order of the columns of a slab, the others 0, for the workers."""
-        xp = self.shared.local_device.xp
-        rows = xp.zeros((self.shared.folder.samples, block.shape[1]), xp.float32)
-        rows[self._rows] = block
-        columns = rows_in_column_order(rows, self.shared.folder.no_variants, xp)
-        return columns if self.shared.in_process else self.shared.local_device.to_host(columns)
-
-    def _used_rows(self, columns: Array) -> Array:
-        """Undo `_columns`, for an array of the local device."""
-        xp = self.shared.local_device.xp
-        rows: Array = rows_in_sample_order(columns, self.shared.folder.no_variants, xp)[self._rows]
-        return rows
-
-    def _most_shares(self, result_bytes: int) -> int:
+    def _map(self, function: Callable[..., Array], *, at_most: int, label: str, **shared: Any) -> Iterator[Array]:
+        """Yield what ``function`` returns for each share, of which there are at most so many, or `LEAST_RANGES`."""
         by_work = self.shared.folder.no_variants.columns * self.shared.folder.variants // TASK_GENOTYPES
-        return max(min(by_work, RESULT_BYTES // result_bytes, MOST_RANGES), LEAST_RANGES)
+        number = max(min(by_work, at_most, MOST_RANGES), LEAST_RANGES)
+        if number not in self._cut:
+            self._cut[number] = self.shared.shares(at_most=number, table=self.table)
+        return self.shared.map(function, self._cut[number], label=label, **shared)
 
     def _sum(self, function: Callable[..., Array], *, width: int, **shared: Any) -> Array:
-        """Add up what ``function`` returns for each share, (width, columns), as it comes."""
-        shares = self._shares(self._most_shares(8 * width * self.shared.folder.no_variants.columns))
-        parts = self.shared.map(function, shares, label="genotypes", **shared)
-        total = next(parts)
-        for part in parts:
-            total += part
-        return self.shared.local_device.to_device(total)
+        """Add up what ``function`` returns for each share, float64 (width, columns), as it comes."""
+        at_most = RESULT_BYTES // (8 * width * self.shared.folder.no_variants.columns)
+        parts = self._map(function, at_most=at_most, label="genotypes", **shared)
+        return self.shared.local_device.to_device(reduce(iadd, parts))
+
+    def _columns(self, block: Array) -> Array:
+        """Bring rows of the samples used to the columns of a slab, the others 0, for the workers."""
+        local = self.shared.local_device
+        rows: Array = local.xp.zeros((self.shared.folder.no_variants.columns, block.shape[1]), np.float32)
+        rows[self._places] = block
+        return rows if self.shared.in_process else local.to_host(rows)
+
+    def _used_rows(self, product: Array) -> Array:
+        """Return the columns of a product, which are those of a slab, as rows of the samples used."""
+        rows: Array = self.shared.local_device.xp.ascontiguousarray(product.T[self._places])
+        return rows
 
 
 def _covariance_times(share: Share, *, block: Array) -> Array:
@@ -304,7 +286,7 @@ def _transpose_times(share: Share, *, block: Array) -> Array:
     """Return X_r' block of the variants of a share: float32 (variants, k)."""
     xp = share.device.xp
     placed = share.device.to_device(block)
-    product: Array = xp.empty((share.variants, placed.shape[1]), xp.float32)
+    product: Array = xp.empty((share.stop - share.start, placed.shape[1]), xp.float32)
     for start, slab in _slabs(share):
         product[start : start + len(slab)] = slab @ placed
     return product
@@ -316,9 +298,8 @@ def _slabs(share: Share) -> Iterator[tuple[int, Array]]:
     All are views of one buffer, so each is gone when the next one is there.
     """
     device, columns, table = share.device, share.folder.no_variants.columns, cast(Array, share.table)
-    rows = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // columns), MOST_ROWS)
-    buffer = device.xp.empty((min(rows, share.variants), columns), np.float32)
-    for first, genotypes in share.pieces(rows=rows):
-        for start in range(0, genotypes.variants, rows):
-            part, at = genotypes.between(start, start + rows), first + start
-            yield at, expand_genotypes(device, part, table[at : at + rows], buffer[: part.variants])
+    rows = min(slab_rows(device, columns), len(table))
+    buffer = device.xp.empty((rows, columns), np.float32)
+    for start, genotypes in share.slabs(rows):
+        of_slab = table[start : start + genotypes.variants]
+        yield start, expand_genotypes(device, genotypes, of_slab, buffer[: genotypes.variants])

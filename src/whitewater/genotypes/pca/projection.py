@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.codes import expand_genotypes, slab_rows
 from whitewater.genotypes.genotypes import Genotypes, dosages_of
-from whitewater.genotypes.pca.passes import LEAST_ROWS, MOST_ROWS, scaled_dosages
+from whitewater.genotypes.pca.passes import scaled_dosages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,7 +121,7 @@ def sums(
     xp, components = device.xp, loadings.weights.shape[1]
     first, second = (device.to_device(each) for each in np.triu_indices(components))
     totals: Array = xp.zeros((len(chosen), components + len(first) + 2))
-    size = min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, len(chosen))), MOST_ROWS)
+    size = slab_rows(device, len(chosen))
     for start in range(0, len(rows), size):
         slab, at = genotypes.between(start, start + size), rows[start : start + size]
         dosages = Genotypes(xp.ascontiguousarray(dosages_of(slab, chosen)), len(chosen), loadings.ploidy)

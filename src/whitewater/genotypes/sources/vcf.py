@@ -81,13 +81,12 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     tasks: list[tuple[Path, str]] = []
     for file, (_, contigs, count) in headers.items():
         tasks += [(file, contig) for contig in ([""] if count is None else contigs)]
-    folders = [scratch / str(number) for number in range(len(tasks))]
     with _workers(threads) as apply:
-        regions = [region for region in apply(_read, tasks, folders) if region]
+        regions = [region for region in apply(partial(_read, scratch=scratch), tasks) if region]
     order = [*dict.fromkeys(chain.from_iterable(contigs for _, contigs, _ in headers.values()))]
     regions.sort(key=lambda region: (order.index(region[0].contig), region[0].first))
     blocks = [*chain.from_iterable(regions)]
-    _check({file: count for file, (_, _, count) in headers.items() if count is not None}, regions)
+    _check({file: count for file, (_, _, count) in headers.items()}, regions)
     widest = max((block.shape[2] for block in blocks), default=1)
     parts = [
         part_of_calls(
@@ -147,11 +146,11 @@ def _begins_with(file: Path, magic: bytes) -> bool:
         return opened.read(len(magic)) == magic
 
 
-def _check(counted: dict[Path, int], regions: Sequence[Sequence[Block]]) -> None:
+def _check(counted: dict[Path, int | None], regions: Sequence[Sequence[Block]]) -> None:
     """Refuse files whose index counts other records than they hold, and files that overlap."""
     for file, count in counted.items():
         read = sum(block.shape[0] for region in regions for block in region if block.place == str(file))
-        if read != count:
+        if count not in (None, read):
             raise InputError(f"{file}: an index counts other records than its file holds, {count:,} and not {read:,}, "
                              "so it is of another version, or of contigs that the header does not declare. Make it "
                              "again with `bcftools index --force`.")  # fmt: skip
@@ -164,12 +163,11 @@ def _check(counted: dict[Path, int], regions: Sequence[Sequence[Block]]) -> None
 # ---- reading
 
 
-def _read(task: tuple[Path, str], folder: Path) -> list[Block]:
+def _read(task: tuple[Path, str], *, scratch: Path) -> list[Block]:
     """Write the calls and the tables of a file, or of a contig of one that is indexed."""
     import cyvcf2
 
-    folder.mkdir()
-    blocks: list[Block] = []
+    folder, blocks = Path(tempfile.mkdtemp(dir=scratch)), list[Block]()
     with _htslib_errors() as errors:
         opened = cyvcf2.VCF(task[0])
         size = min(max(1, BLOCK_BYTES // (2 * len(opened.samples))), BLOCK_ROWS)

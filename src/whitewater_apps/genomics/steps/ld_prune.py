@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
-from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin, windows
+from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin, window_ends
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune
@@ -85,9 +85,9 @@ def _prune(
     rarer = np.minimum(alternate, called - alternate)
     # The pairs of a contig are in memory at once.
     bounds = list(pairwise(np.flatnonzero(np.diff(contigs, prepend=NONE, append=NONE)).tolist()))
-    laid = [windows(stop - start, size=settings.window, step=settings.step) for start, stop in bounds]
-    reach = [each.reach + np.int32(start) for each, (start, _) in zip(laid, bounds, strict=True)]
-    shared = {"rows": rows, "stops": np.concatenate(reach)}
+    windows = {"size": settings.window, "step": settings.step}
+    stops = [window_ends(stop - start, **windows) + np.int32(start) for start, stop in bounds]
+    shared = {"rows": rows, "stops": np.concatenate(stops)}
     work = partial(linked, folder=folder, threshold=settings.r2, device=device)
     kept, partners, linked_pairs = np.ones(len(rows), bool), np.full(len(rows), NONE, np.int32), 0
     with run.workers() as workers:
@@ -96,10 +96,10 @@ def _prune(
         size = max(TASK_WINDOWS * settings.window, most)
         tasks = [(first, min(first + size, stop)) for start, stop in bounds for first in range(start, stop, size)]
         blocks = workers.map(work, tasks, label="ld_prune", ordered=True, shared=shared)
-        for each, (start, stop) in zip(laid, bounds, strict=True):
+        for start, stop in bounds:
             pairs = np.concatenate([next(blocks) for _ in range(start, stop, size)]) - np.int32(start)
             contig = slice(start, stop)
-            kept[contig], chosen = prune(pairs, each, rarer=rarer[contig], called=called[contig])
+            kept[contig], chosen = prune(pairs, rarer=rarer[contig], called=called[contig], **windows)
             partners[contig] = np.where(chosen == NONE, NONE, chosen + start)
             linked_pairs += len(pairs)
     run.note(linked_pairs=linked_pairs)

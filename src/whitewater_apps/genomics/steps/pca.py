@@ -45,16 +45,16 @@ def pca(
 
 
 def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
-    spectrum, test = components.spectrum, components.significance
+    spectrum, test, total = components.spectrum, components.significance, components.total
     thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
     tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)
     return {
         "eigenvalues": spectrum.eigenvalues.tolist(),
-        "explained_variance_ratio": (spectrum.eigenvalues / spectrum.total).tolist(),
-        "total_variance": spectrum.total,
+        "explained_variance_ratio": (spectrum.eigenvalues / total).tolist(),
+        "total_variance": total,
         "samples": components.genotypes.samples,
         "variants": components.genotypes.varying,
-        "solver": spectrum.solver,
+        "solver": components.solver,
         "passes": spectrum.passes,
         "residuals": None if spectrum.residuals is None else spectrum.residuals.tolist(),
         "converged": spectrum.converged.tolist(),

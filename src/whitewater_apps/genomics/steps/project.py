@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError, redact
-from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes, open_genotypes
+from whitewater.genotypes.codes import slab_rows
+from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.passes import Share, SharedGenotypes
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match, scores, sums
@@ -74,9 +75,10 @@ def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadi
     """Sum over the variants of a share for the samples at ``chosen``; see `sums`."""
     columns = share.device.to_device(chosen)
     rows = np.arange(share.start, share.stop)
+    size = min(slab_rows(share.device, len(chosen)), max(1, PIECE_BYTES // share.folder.row_bytes))
     parts = (
-        sums(part, columns, rows[first : first + part.variants], loadings=loadings, device=share.device)
-        for first, part in share.pieces()
+        sums(slab, columns, rows[first : first + slab.variants], loadings=loadings, device=share.device)
+        for first, slab in share.slabs(size)
     )
     return reduce(add, parts)
 
