@@ -56,47 +56,22 @@ _NO_WEIGHTS = np.frombuffer(b"")
 _SPOOLED = Files(remedy="Something changed it while the step ran: run it again.")
 
 
-@dataclass(frozen=True)
 class Sizes:
-    """How much is worked on at once: of ``entries`` edges, in ``budget`` bytes, by so many threads."""
+    """How much is worked on at once: of ``entries`` edges, opposite ones included, in ``budget`` bytes."""
 
-    entries: int  # with the opposite ones that are added, at most
-    weighted: bool
-    budget: int
-    threads: int
-
-    @property
-    def edge_bytes(self) -> int:
-        """Bytes of a key, and its weight."""
-        return 16 if self.weighted else 8
-
-    @property
-    def merged_bytes(self) -> int:
-        """Bytes of an edge while it is merged: its key, and weight, twice, and the result."""
-        return 3 * self.edge_bytes
-
-    @property
-    def in_memory_bytes(self) -> int:
-        """Bytes of the edges under way if all are in memory: the keys, and what they are made from or become."""
-        return 2 * self.entries * self.edge_bytes
-
-    @property
-    def spills(self) -> bool:
-        """Whether edges under way go to disk."""
-        return self.in_memory_bytes > self.budget
-
-    @property
-    def piece_rows(self) -> int:
-        """Rows that are encoded and bucketed at once."""
-        return min(LARGEST_PIECE, max(SMALLEST_PIECE, self.budget // (self.threads * WORK_BYTES)))
-
-    @property
-    def range_edges(self) -> int:
-        """Edges that are merged in a task."""
-        shared = -(-self.entries // (TASKS_A_THREAD * self.threads))
-        # As many results wait to be written.
-        fitting = self.budget // (2 * self.threads * self.merged_bytes)
-        return min(LARGEST_PIECE, max(SMALLEST_PIECE, min(shared, fitting)))
+    def __init__(self, entries: int, weighted: bool, budget: int, threads: int) -> None:
+        self.entries, self.weighted, self.budget, self.threads = entries, weighted, budget, threads
+        edge_bytes = 16 if weighted else 8
+        # Bytes of an edge while it is merged: its key, and weight, twice, and the result.
+        self.merged_bytes = 3 * edge_bytes
+        # Of all edges under way: the keys, and what they are made from or become. If it is too much, they go to disk.
+        self.in_memory_bytes = 2 * entries * edge_bytes
+        self.spills = self.in_memory_bytes > budget
+        # Rows that are encoded and bucketed at once.
+        self.piece_rows = _of_a_task(budget // (threads * WORK_BYTES))
+        # Edges that are merged in a task; as many results wait to be written.
+        shared = -(-entries // (TASKS_A_THREAD * threads))
+        self.range_edges = _of_a_task(min(shared, budget // (2 * threads * self.merged_bytes)))
 
     def bucket_bits(self, codes: int) -> tuple[int, int]:
         """Return the bits of a target's code that its bucket has in common, and those that number the buckets."""
@@ -107,6 +82,10 @@ class Sizes:
         bits = (codes - 1).bit_length()
         width = min(bits, (wanted - 1).bit_length())
         return bits - width, width
+
+
+def _of_a_task(edges: int) -> int:
+    return min(LARGEST_PIECE, max(SMALLEST_PIECE, edges))
 
 
 @dataclass(frozen=True)
