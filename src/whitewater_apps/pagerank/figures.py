@@ -59,9 +59,8 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     ``values`` are the ranks, float64 (vertices,), in any order; ``convergence`` is the content of `convergence.json`.
     """
     title = "PageRank by position"
-    if len(values) < 2:
-        reason = "The graph has one vertex, which has all rank." if len(values) else "The graph has no vertex."
-        return style.explained(title, reason)
+    if len(values) == 1:
+        return style.explained(title, "The graph has one vertex, which has all rank.")
     ordered = np.sort(values)[::-1]
     total = float(ordered.sum())
     subtitle = (
@@ -179,8 +178,7 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
     """
     title, log = "How the ranks converged", summary["log"]
     if not log:
-        reason = "none was asked for" if summary["vertices"] else "the graph has no vertex"
-        return style.explained(title, f"There was no iteration: {reason}.")
+        return style.explained(title, "There was no iteration: none was asked for.")
     change, bound = (np.array([step[name] for step in log], dtype=float) for name in ("l1_change", "error_bound"))
     fixed_count, count = summary["definition"] == _FIXED_COUNT, style.counted(len(log), "iteration")
     outcome = (
@@ -222,8 +220,6 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
     ``summary`` is the content of `communities.json`.
     """
     title, components, groups = "Components and communities", summary["components"], summary["communities"]
-    if not vertices:
-        return style.explained(title, "The graph has no vertex.")
     subtitle = (
         f"{style.count(vertices)} vertices; the largest weakly connected component has "
         f"{style.count(components['largest'])} of them ({style.percent(components['largest'] / vertices)})."
@@ -243,24 +239,21 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
 def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: str, color: str) -> None:
     axes.set_title(style.counted(groups["count"], what))
     if groups["count"] <= _MAXIMUM_BARS:
-        _draw_bars(axes, groups["sizes"], color)
+        sizes = groups["sizes"]
+        tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
+        bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)
+        axes.bar_label(bars, list(map(style.short_count, sizes)), padding=2, size=7.5, rotation=rotation)
+        axes.set(xticks=range(0, len(sizes), tick_step), xlim=(-1, max(4, len(sizes))), ylim=(0, max(sizes) * 1.18))
         axes.set(xlabel=what.capitalize(), ylabel="Vertices")
+        axes.xaxis.set_major_formatter("{x:.0f}")
+        shapes.limit_ticks(axes.yaxis, 6, integer=True, min_n_ticks=1)
+        axes.grid(visible=False, axis="x")
         return
     sizes, counts = np.array(sorted(map(tuple, groups["size_counts"])), dtype=float).reshape(-1, 2).T
     axes.plot(sizes, counts, "o", color=color, markeredgecolor="white", markeredgewidth=0.4, markersize=6)
     plural = style.counted(2, what).removeprefix("2 ").capitalize()
     axes.set(xscale="log", yscale="log", xlim=(0.7, vertices * 1.4), ylim=(0.7, counts.max() * 1.6))
     axes.set(xlabel=f"Vertices of a {what}", ylabel=f"{plural} of that size")
-
-
-def _draw_bars(axes: Axes, sizes: Sequence[int], color: str) -> None:
-    tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
-    bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)
-    axes.bar_label(bars, list(map(style.short_count, sizes)), padding=2, size=7.5, rotation=rotation)
-    axes.set(xticks=range(0, len(sizes), tick_step), xlim=(-1, max(4, len(sizes))), ylim=(0, max(sizes) * 1.18))
-    axes.xaxis.set_major_formatter("{x:.0f}")
-    shapes.limit_ticks(axes.yaxis, 6, integer=True, min_n_ticks=1)
-    axes.grid(visible=False, axis="x")
 
 
 @dataclass(frozen=True)
@@ -326,7 +319,7 @@ def place_vertices(found: Neighborhood, *, width: float, height: float) -> tuple
     directions in which the vertices are that they link to. Equal neighborhoods give equal places.
     """
     others = len(found.vertices) - found.top
-    turns = np.concatenate([np.arange(found.top) / max(found.top, 1), np.zeros(others)])
+    turns = np.concatenate([np.arange(found.top) / found.top, np.zeros(others)])
     toward = np.zeros(len(turns), complex)
     np.add.at(toward, found.source, np.exp(2j * np.pi * turns[found.target]))
     # Rounded, so that directions that are equal but for the last bit keep the order of the ranks.
@@ -353,8 +346,6 @@ def neighborhood(
     (drawn vertices,); ``total`` is the sum of all ranks of the graph.
     """
     title, top = "The top of the ranking and links to it", subgraph.top
-    if not top:
-        return style.explained(title, "The graph has no vertex.")
     labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
     # The communities of the first vertices have colors of their own; -1 alone is no communities.
     numbers = list(dict.fromkeys(community.tolist()))
@@ -372,7 +363,10 @@ def neighborhood(
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
     left.set(xlim=(-width / 2, width / 2), ylim=(-depth / 2, depth / 2), aspect="equal", anchor="N")
     places, room = place_vertices(subgraph, width=width - 2 * _LARGEST, height=depth - 2 * _LARGEST)
-    _draw_graph(left, subgraph, places, _radii(ranks, room, top=top), colors)
+    # Areas grow with ranks, but all are visible and none overlap.
+    smallest = np.where(np.arange(len(ranks)) < top, _SMALLEST_TOP, _SMALLEST)
+    radius = np.minimum(np.maximum(_LARGEST * np.sqrt(ranks / ranks.max()), smallest), room)
+    _draw_graph(left, subgraph, places, radius, colors)
     right.set(xlim=(0, _LIST - 0.2), ylim=(height / _LINE - 0.5, -0.8))
     _write_list(right, labels, [style.percent(rank / total) for rank in ranks[:top].tolist()], colors, legend)
     for axes in (left, right):
@@ -392,13 +386,6 @@ def _describe(subgraph: Neighborhood, share: str) -> str:
         f"{top}An arrow is a link. To each of them at most {subgraph.links} are drawn, from the highest vertices that "
         f"link to it: {' and '.join(parts)}. The larger, the higher the rank."
     )
-
-
-def _radii(ranks: Floats, room: Floats, *, top: int) -> Floats:
-    """Return the radius of each vertex in points: areas grow with ranks, but all are visible and none overlap."""
-    relative = ranks / max(float(ranks.max()), np.finfo(float).tiny)
-    smallest = np.where(np.arange(len(ranks)) < top, _SMALLEST_TOP, _SMALLEST)
-    return np.minimum(np.maximum(_LARGEST * np.sqrt(relative), smallest), room)
 
 
 def _draw_graph(axes: Axes, subgraph: Neighborhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:

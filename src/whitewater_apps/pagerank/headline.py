@@ -41,8 +41,6 @@ def headline(results: Path) -> list[str]:
 
 def _ranks(vertices: Path, convergence: Path) -> list[str]:
     ranks, found = read_column(vertices, "rank"), read_json(convergence)
-    if not len(ranks):
-        return ["The graph has no vertex."]
     (name,) = read_names(vertices, [int(ranks.argmax())])
     is_web = name.startswith(("http://", "https://"))
     one, several, edge = ("page", "pages", "link") if is_web else ("vertex", "vertices", "edge")
@@ -81,8 +79,6 @@ def _convergence(path: Path) -> list[str]:
 def _groups(communities: Path, convergence: Path) -> list[str]:
     found, vertices = read_json(communities), read_json(convergence)["vertices"]
     components, groups = found["components"], found["communities"]
-    if not vertices:
-        return []
     said = "One weakly connected component"
     if components["count"] != 1:
         share = percent(components["largest"] / vertices)

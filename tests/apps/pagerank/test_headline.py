@@ -79,12 +79,6 @@ def test_ties_are_not_told_as_a_first(tmp_path: Path, ranks: list[float], said: 
     assert headline(tmp_path)[0].endswith(said)
 
 
-def test_an_empty_graph_is_told_as_such(tmp_path: Path) -> None:
-    write_ranks(tmp_path, [])
-    write_groups(tmp_path, components=[0], communities=None)
-    assert headline(tmp_path) == ["The graph has no vertex."]
-
-
 def test_the_bound_is_told_where_the_definition_converges_and_iterations_where_it_does_not(tmp_path: Path) -> None:
     log: dict[str, Any] = {"log": [{}], "iterations": 55, "error_bound": 8.04e-11}
     write_ranks(tmp_path, [0.5, 0.5], **log)

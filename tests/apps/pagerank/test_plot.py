@@ -52,7 +52,7 @@ def networkx_graph(graph: Graph) -> nx.DiGraph[int]:
 
 
 def ranked(graph: Graph) -> npt.NDArray[np.float64]:
-    ranks = nx.pagerank(networkx_graph(graph)) if graph.vertices else {}
+    ranks = nx.pagerank(networkx_graph(graph))
     return np.array([ranks[vertex] for vertex in range(graph.vertices)])
 
 
@@ -92,7 +92,7 @@ def write_results(place: Path, graph: Graph, *, communities: bool = True) -> Non
     table = pd.DataFrame({name: column for name, column in columns.items() if column is not None})
     table.astype({"in_degree": "int64", "out_degree": "int64"}).to_parquet(place / "vertices.parquet", index=False)
     contents = {
-        "convergence": convergence(graph, iterations=9 if graph.vertices else 0),
+        "convergence": convergence(graph),
         "communities": grouped(components, components if communities else None),
         "edges": {"duplicates": 3, "self_loops": 0},
     }
@@ -277,11 +277,11 @@ def test_the_top_vertices_are_numbered_and_listed_and_each_link_is_an_arrow(tmp_
     ("graph", "communities"),
     [
         (random_graph(80, 0.05), True), (random_graph(80, 0.9, dangling=0), True), (random_graph(7, 0), False),
-        (Graph(1, np.zeros((0, 2), int)), True), (Graph(0, np.zeros((0, 2), int)), False),
+        (Graph(1, np.zeros((0, 2), int)), True),
         (Graph(30, np.array([(i, (i + 1) % 30) for i in range(30)])), False),
         (replace(random_graph(9, 0.3), names=[f"https://例え.example/{i}" for i in range(9)]), True),
     ],
-    ids=["a graph", "dense", "no edges", "one vertex", "no vertex", "equal ranks", "names"],
+    ids=["a graph", "dense", "no edges", "one vertex", "equal ranks", "names"],
 )  # fmt: skip
 def test_every_graph_has_every_picture_and_no_text_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graph: Graph, communities: bool

@@ -58,20 +58,20 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     Raises InputError if a folder cannot be read, or there is no document, and IntegrityError if two documents have the
     same id, or the source of a link is not a document.
     """
-    vertices = _vertices(documents)
-    if not vertices.num_rows:
+    parts = DOCUMENTS.tables(documents, ["vertex", "url"])
+    vertices = merged(part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in parts)
+    if vertices is None or not vertices.num_rows:
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
     shared = {"documents": ids, "aliases": _aliases(documents, ids), "rules": run.settings, "folder": folder}
     groups = LINKS.parts(links)
-    parts = [groups[start : start + _GROUPS_PER_PART] for start in range(0, len(groups), _GROUPS_PER_PART)]
+    tasks = list(enumerate(groups[at : at + _GROUPS_PER_PART] for at in range(0, len(groups), _GROUPS_PER_PART)))
     counts = Counter[str]()
     with run.workers() as workers:
 
         def named() -> Iterator[pa.Table]:
             yield vertices
-            tasks = list(enumerate(parts))
             for of_part, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
                 counts.update(of_part)
                 yield from [] if targets is None else [targets]
@@ -112,26 +112,10 @@ def read_links(
     return write_part(folder, number, batches(), rules=rules, known=documents)
 
 
-def _vertices(documents: Path) -> pa.Table:
-    """Return id and URL of all documents as vertex and name, ascending by vertex."""
-    parts = DOCUMENTS.tables(documents, ["vertex", "url"])
-    tables = [part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in parts]
-    table = pa.concat_tables([SCHEMA.empty_table(), *tables]).sort_by("vertex")
-    ids = table["vertex"].to_numpy()
-    duplicates = np.flatnonzero(ids[1:] == ids[:-1])
-    if len(duplicates):
-        urls = " and ".join(table["name"][int(duplicates[0]) : int(duplicates[0]) + 2].to_pylist())
-        raise IntegrityError(f"{documents}: the documents {urls} have the same id, {ids[duplicates[0]]}. If the "
-                             "addresses differ, leave one of them out; else run the step parse again.")  # fmt: skip
-    return table
-
-
 def _aliases(folder: Path, documents: Ids) -> tuple[Ids, Ids]:
     """Return the aliases that lead to a document, and the document of each."""
     table = read_aliases(folder)
     alias, vertex = table["alias"].to_numpy(), table["vertex"].to_numpy()
-    if (alias[1:] <= alias[:-1]).any():
-        raise IntegrityError(f"{folder}: the aliases are not in ascending order, each once. {_REMEDY}")
     leads_to_document = places_of(vertex, documents) >= 0
     return alias[leads_to_document], vertex[leads_to_document]
 

@@ -29,8 +29,7 @@ VERTICES = Files(remedy="Run the step communities again.")
 def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) -> None:
     """Make an index of the documents.
 
-    Raises InputError if there are no documents, or they cannot be read, and IntegrityError if a document has no rank,
-    or two are of one vertex.
+    Raises InputError if they cannot be read, and IntegrityError if a document has no rank.
     """
     groups, ranks = _read_ranks(documents, vertices)
     sizes = DOCUMENTS.stored_bytes(groups)
@@ -55,16 +54,8 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
 
 def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.NDArray[np.float64]]:
     """Return the row groups of the documents, and the ranks of these; see `index`."""
-    groups = [group for group in DOCUMENTS.parts(documents) if group.rows]
-    if not groups:
-        raise InputError(f"{documents} holds no documents, so there is nothing to index. See parse.json for what "
-                         "became of the pages.")  # fmt: skip
+    groups = DOCUMENTS.parts(documents)
     ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
-    ordered = np.sort(ids)
-    repeated = ordered[1:][np.diff(ordered) == 0]
-    if len(repeated):
-        raise IntegrityError(f"{documents}: {len(repeated)} documents are of the vertex of another, the first of "
-                             f"vertex {repeated[0]}. Run the step parse again.")  # fmt: skip
     table = VERTICES.table(vertices, ["vertex", "rank"])
     places = places_of(ids, table["vertex"].to_numpy())
     without = ids[places < 0]
