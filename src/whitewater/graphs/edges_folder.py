@@ -41,7 +41,6 @@ _COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float6
 GROUP_ROWS = 1 << 20
 # A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
 LARGEST_WEIGHT = 1e302
-_REPORT = "Report this as a bug."
 _BUFFER_BYTES = 1 << 20
 
 
@@ -147,16 +146,13 @@ def finish_edges(
 ) -> EdgesFolder:
     """Write the table of the vertices, if they are known, and last what makes the folder one of edges; open it.
 
-    Raises IntegrityError if the vertices are not in ascending order, or the counts do not reconcile.
+    ``vertices`` ascend, each once. Raises IntegrityError if the counts do not reconcile.
     """
     folder.mkdir(parents=True, exist_ok=True)
     dropped = sum(count for name, count in counts.items() if name.startswith("dropped_"))
     if counts["read"] != counts["edges"] + dropped:
-        raise IntegrityError(f"{folder}: the counts do not add up: {dict(counts)}. {_REPORT}")
+        raise IntegrityError(f"{folder}: the counts do not add up: {dict(counts)}. Report this as a bug.")
     if vertices is not None:
-        ids = vertices["vertex"].to_numpy()
-        if (ids[1:] <= ids[:-1]).any():
-            raise IntegrityError(f"{folder}: the vertices are not in ascending order. {_REPORT}")
         pq.write_table(vertices, folder / "vertices.parquet", compression="zstd", use_dictionary=False)
     described = {"edges": counts["edges"], "weighted": weighted, "directed": directed, "counts": dict(counts)}
     named, known = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)

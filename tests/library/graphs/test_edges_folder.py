@@ -64,12 +64,6 @@ def test_counts_that_do_not_reconcile_are_refused(tmp_path: Path) -> None:
         finish_edges(tmp_path, weighted=False, directed=True, vertices=None, counts={"read": 3, "edges": 2})
 
 
-@pytest.mark.parametrize("vertices", [[2, 1], [1, 1]])
-def test_vertices_out_of_order_are_refused(tmp_path: Path, vertices: list[int]) -> None:
-    with pytest.raises(IntegrityError, match="not in ascending order"):
-        write_edges(tmp_path, [1], [2], vertices=pa.table({"vertex": vertices}))
-
-
 def test_what_was_lost_or_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"edges\.json"):
         open_edges(tmp_path)

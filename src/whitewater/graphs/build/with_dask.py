@@ -62,7 +62,10 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
                             "Leave some out, or set engine to local.")  # fmt: skip
     number = partial(_keys, device=run.device)
     keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
-    first = _first_vertices(in_edges, run.device.partition_rows)
+    # Where ranges of targets of about as many edges as the device likes begin, and where the last one ends.
+    ends = np.cumsum(in_edges)
+    inner = np.searchsorted(ends, np.arange(run.device.partition_rows, ends[-1], run.device.partition_rows))
+    first = sorted({0, *inner.tolist(), len(in_edges)})
     ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
     merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     parts = zip(ordered.to_delayed(), pairwise(first), strict=True)
@@ -95,22 +98,11 @@ def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, A
     sources, targets = (edges[[end]].rename(columns={end: "id"}) for end in ("source", "target"))
     ends = dd.concat([sources.assign(in_edges=0), targets.assign(in_edges=1)])
     [counts] = ends.groupby("id")["in_edges"].sum(split_out=1).to_delayed()
-    [(found, in_edges)] = workers.compute(delayed(_on_host)(counts))
+    [(found, in_edges)] = workers.compute(delayed(lambda counts: (counts.index.to_numpy(), counts.to_numpy()))(counts))
     ids = np.union1d(found, known)
     of_all = np.zeros(len(ids), np.int64)
     of_all[np.searchsorted(ids, found)] = in_edges
     return ids, of_all
-
-
-def _on_host(counts: Any) -> tuple[Array, Array]:
-    return counts.index.to_numpy(), counts.to_numpy()
-
-
-def _first_vertices(in_edges: Array, rows: int) -> list[int]:
-    """Return where ranges of targets of about ``rows`` edges begin, and where the last one ends."""
-    ends = np.cumsum(in_edges)
-    inner = np.searchsorted(ends, np.arange(rows, ends[-1], rows))
-    return sorted({0, *inner.tolist(), len(in_edges)})
 
 
 def _keys(edges: Frame, ids: Ids, *, device: Device) -> Frame:

@@ -152,15 +152,9 @@ def number_edges(
     By ``rule`` edges with the same ends get the sum of their weights, added up in ascending order, or else the
     maximum; edges without any count 1 each. `whitewater.graphs.build.with_dask` gives equal bits.
 
-    Parameters
-    ----------
-    folder
-        The edges; where they have no direction, the opposite of each that is not a self-loop is added.
-    known
-        Ids of vertices that may have no edges, int64, ascending.
-    memory_gb
-        Memory of the host for edges under way, in GB, 0: half of what is available; what is more goes through files in
-        the folder ``spool``.
+    Where edges have no direction, the opposite of each that is not a self-loop is added. ``known`` are ids of vertices
+    that may have no edges, int64, ascending. ``memory_gb`` is the host's memory for edges under way, 0: half of what is
+    available; what is more goes through files in the folder ``spool``.
 
     Raises ResourceError if there is not enough memory for the vertices, or for the edges of a few targets, or the
     vertices are more than 2**32.
@@ -278,8 +272,7 @@ def encode(
 ) -> tuple[list[Piece], Array]:  # fmt: skip
     """Encode the edges of row groups, ``rows`` at once, ordered by bucket; return the marks of their codes, too.
 
-    ``bucket_bits`` are the bits of a target's code that its bucket has in common, and those that number the buckets.
-    Pieces go to files in ``spool``, if that is given.
+    Pieces go to files in ``spool``, if that is given; ``bucket_bits`` are as `Sizes` has them.
     """
     number, groups = task
     pieces, marks = list[Piece](), codes.empty_marks()
@@ -326,9 +319,8 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
           weighted: bool) -> MergedEdges:  # fmt: skip
     """Sort the edges of a range by target, then source, bucket by bucket, and make one of those with the same ends.
 
-    ``numbers`` are those of the codes. By ``rule`` edges with the same ends get the sum of their weights (in ascending
-    order), or else the maximum; edges without any count 1 each. ``index`` is the dtype of the sources, and ``weighted``
-    says whether the result has weights.
+    ``numbers`` are those of the codes, ``index`` is the dtype of the sources, and ``weighted`` says whether the result
+    has weights; for ``rule`` see `number_edges`.
     """
     vertices = task.vertices
     counts = np.zeros(len(vertices), np.int64)
