@@ -122,8 +122,9 @@ class PagesWriter:
     def flush(self) -> None:
         """Write what is waiting to a file."""
         if self._waiting:
-            # `status` and `body` need no repair, and pass through.
-            columns = {name: [_storable(getattr(page, name)) for page in self._waiting] for name in SCHEMA.names}
+            columns = {name: [getattr(page, name) for page in self._waiting] for name in SCHEMA.names}
+            for name in ("url", "content_type", "location"):
+                columns[name] = [text and text.encode("utf-8", "replace").decode() for text in columns[name]]
             FORMAT.write_part(self.path, self._files, pa.table(columns, SCHEMA))
             self._files += 1
             self._waiting, self._bytes = [], 0
@@ -148,7 +149,3 @@ class PagesWriter:
         self.flush()
         FORMAT.finish(self.path, self.pages, source=source, **described)
         return open_pages(self.path)
-
-
-def _storable(value: str | int | bytes | None) -> str | int | bytes | None:
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -39,7 +39,14 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     rank = _read_ranks(ranks, folder)
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
-        groups = _find_on_workers(folder, run.settings, run.device, workers)
+        groups = None
+        if run.device.name == "gpu" and len(workers.threads) > 1 and run.settings.method != "none":
+            from whitewater.graphs.library_gpu import groups_beyond_one_gpu
+
+            groups = groups_beyond_one_gpu(folder, workers, run.device, **run.settings.model_dump())
+        if groups is None:
+            find = partial(find_groups, settings=run.settings, device=run.device)
+            groups = next(workers.map(find, [folder], label="components and communities"))
     content = _summary(groups, run.settings)
     _write_vertices(vertices, folder, rank, groups)
     write_json(summary, content)
@@ -68,17 +75,6 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
             )
         return cugraph_groups(edges, **settings.model_dump())
     return on_cpu.find_groups(edges, **settings.model_dump())
-
-
-def _find_on_workers(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> Groups:
-    """Find groups on one worker, or on the GPUs of all workers if cuGraph cannot hold the graph on one."""
-    if device.name == "gpu" and len(workers.threads) > 1 and settings.method != "none":
-        from whitewater.graphs.library_gpu import groups_beyond_one_gpu
-
-        if groups := groups_beyond_one_gpu(folder, workers, device, **settings.model_dump()):
-            return groups
-    find = partial(find_groups, settings=settings, device=device)
-    return next(workers.map(find, [folder], label="components and communities"))
 
 
 def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
