@@ -33,7 +33,7 @@ from whitewater.io.folder import Format, RowGroup, RowGroupWriter
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.text.config import Index
 from whitewater.text.documents import DOCUMENTS
-from whitewater.text.tokens import UNICODE
+from whitewater.text.tokens import UNICODE, Terms
 
 if TYPE_CHECKING:
     from whitewater.text.postings import Postings
@@ -69,6 +69,11 @@ class IndexFolder:
         self._terms, self._postings, self._documents = (
             _Rows(path / f"{name}.parquet", described[name]) for name in ("terms", "postings", "documents")
         )
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What its words became, and those of queries do."""
+        return Terms(self.described.settings)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:

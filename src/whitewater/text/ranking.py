@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ from whitewater.errors import InputError
 from whitewater.tables.arrow_arrays import one_array, to_numpy
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder
-from whitewater.text.tokens import GAP, Terms, words
+from whitewater.text.tokens import GAP, words
 
 QUOTE = '"'
 Floats = npt.NDArray[np.float64]
@@ -35,28 +34,15 @@ _POSITION_BITS = 32
 
 
 @dataclass(frozen=True)
-class Query:
-    """What is asked for: terms, each as often as it is asked for, and phrases in quotes.
-
-    ``words`` are the first word of each term. A phrase is its terms with their places in it: where a stop word stands,
-    any word may.
-    """
-
-    terms: tuple[str, ...]
-    words: dict[str, str]
-    phrases: tuple[Phrase, ...]
-
-
-@dataclass(frozen=True)
 class Ranking:
     """Documents with a term of the query, and with all its phrases; arrays (documents,), by ascending number.
 
-    Better ones have a higher score; if equal, a higher rank; if equal, the URL that comes first. ``unknown`` are the
-    words that no document has.
+    Better ones have a higher score; if equal, a higher rank; if equal, the URL that comes first. ``terms`` are those of
+    the query, ``unknown`` its words that no document has.
     """
 
     index: IndexFolder
-    query: Query
+    terms: frozenset[str]
     numbers: npt.NDArray[np.int64]
     text_scores: Floats
     priors: Floats
@@ -98,40 +84,18 @@ class Ranking:
         return {place: row["url"] for place, row in zip(places.tolist(), rows, strict=True)}
 
 
-def parse_query(text: str, terms: Terms, *, positions: bool) -> Query:
-    """Cut a query into terms, as the index was.
+def rank(index: IndexFolder, text: str, settings: Search) -> Ranking:
+    """Score every document that has a term of a query, and has its phrases, which are in quotes.
 
     Raises InputError if nothing is asked for, a quote is not closed, or phrases are asked of an index without
     positions.
     """
-    # The places, words and terms of what is not in quotes and what is, in turn.
-    parts = [
-        [(place, word.text, term) for place, word in enumerate(words(part)) if (term := terms.of(word.text))]
-        for part in text.split(QUOTE)
-    ]
-    if len(parts) % 2 == 0:
-        raise InputError(f"the query {text!r} has a quote that is not closed. Close it, or leave it out.")
-    phrases = [tuple((place, term) for place, _, term in part) for part in parts[1::2] if part]
-    if phrases and not positions:
-        raise InputError(f"the query {text!r} has a phrase in quotes, but the index has no positions. Leave out the "
-                         "quotes, or set pagerank.index.positions to true and run the step index again.")  # fmt: skip
-    if any(phrase[-1][0] - phrase[0][0] >= GAP for phrase in phrases):
-        raise InputError(f"the query {text!r} has a phrase of more than {GAP} words. Quote less of it.")
-    asked = list(chain.from_iterable(parts))
-    if not asked:
-        raise InputError(f"the query {text!r} asks for nothing: it has no words, or only stop words. "
-                         "Name another word.")  # fmt: skip
-    first: dict[str, str] = {}
-    for _, word, term in asked:
-        first.setdefault(term, word)
-    return Query(tuple(term for _, _, term in asked), first, tuple(phrases))
-
-
-def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
-    """Score every document that has a term of the query."""
-    found = {term: index.postings(term, positions=bool(query.phrases)) for term in query.words}
+    asked, phrases = _parse(text, index)
+    # A word that is asked for twice counts twice.
+    times = Counter(term for _, term in asked)
+    found = {term: index.postings(term, positions=bool(phrases)) for term in times}
     postings = {term: table for term, table in found.items() if table is not None}
-    times, documents, mean_length = Counter(query.terms), index.described.documents, index.described.mean_length
+    documents, mean_length = index.described.documents, index.described.mean_length
     k1, b = settings.k1, settings.b
     scores, matched = np.zeros(documents), np.zeros(documents, bool)
     for term, table in postings.items():
@@ -141,15 +105,41 @@ def rank(index: IndexFolder, query: Query, settings: Search) -> Ranking:
         saturated = frequencies * (k1 + 1) / (frequencies + damping)
         scores[numbers] += times[term] * idf * saturated
         matched[numbers] = True
-    for phrase in query.phrases:
+    for phrase in phrases:
         matched &= _with_phrase(phrase, postings, documents)
     numbers = np.flatnonzero(matched)
     ranks = index.ranks[numbers]
     # The rank as a multiple of the mean rank.
     relative = ranks * index.described.vertices
     priors = settings.prior * relative / (settings.half + relative)
-    unknown = tuple(word for term, word in query.words.items() if term not in postings)
-    return Ranking(index, query, numbers, scores[numbers], priors, ranks, unknown)
+    first_words = {term: word for word, term in reversed(asked)}
+    unknown = tuple(first_words[term] for term in times if term not in postings)
+    return Ranking(index, frozenset(times), numbers, scores[numbers], priors, ranks, unknown)
+
+
+def _parse(text: str, index: IndexFolder) -> tuple[list[tuple[str, str]], list[Phrase]]:
+    """Cut a query as the index was: return its words with their terms, and the phrases.
+
+    Where a stop word stands in a phrase, any word may.
+    """
+    # The places, words and terms of what is not in quotes and what is, in turn.
+    parts = [
+        [(place, word.text, term) for place, word in enumerate(words(part)) if (term := index.terms.of(word.text))]
+        for part in text.split(QUOTE)
+    ]
+    if len(parts) % 2 == 0:
+        raise InputError(f"the query {text!r} has a quote that is not closed. Close it, or leave it out.")
+    phrases = [tuple((place, term) for place, _, term in part) for part in parts[1::2] if part]
+    if phrases and not index.described.settings.positions:
+        raise InputError(f"the query {text!r} has a phrase in quotes, but the index has no positions. Leave out the "
+                         "quotes, or set pagerank.index.positions to true and run the step index again.")  # fmt: skip
+    if any(phrase[-1][0] - phrase[0][0] >= GAP for phrase in phrases):
+        raise InputError(f"the query {text!r} has a phrase of more than {GAP} words. Quote less of it.")
+    asked = [(word, term) for part in parts for _, word, term in part]
+    if not asked:
+        raise InputError(f"the query {text!r} asks for nothing: it has no words, or only stop words. "
+                         "Name another word.")  # fmt: skip
+    return asked, phrases
 
 
 def _with_phrase(phrase: Phrase, postings: Mapping[str, pa.Table], documents: int) -> Mask:

@@ -18,7 +18,7 @@ from whitewater.io.terminal_text import fold_text, printable
 from whitewater.manifest import is_of_last_run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import open_index
-from whitewater_apps.pagerank.steps.search import Searcher
+from whitewater_apps.pagerank.steps.search import answer
 
 PLACES = tuple(Path(f"results/pagerank/{device}/index") for device in ("cpu", "gpu"))
 SNIPPET_LINES = 3
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = _parser().parse_args(list(arguments))
     settings = _settings(given)
-    answer = Searcher(open_index(_place(given.index))).answer(" ".join(given.words), settings)
+    found = answer(open_index(_place(given.index)), " ".join(given.words), settings)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
     columns = shutil.get_terminal_size().columns
-    print(json.dumps(answer, ensure_ascii=False, indent=2) if given.json else _as_text(answer, columns))
+    print(json.dumps(found, ensure_ascii=False, indent=2) if given.json else _as_text(found, columns))
     return 0
 
 

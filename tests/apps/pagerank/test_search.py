@@ -18,10 +18,11 @@ from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.io.terminal_text import fold_text, printable
 from whitewater.step import Inputs, Output, Run
+from whitewater.text import ranking
 from whitewater.text.config import Index, Search
 from whitewater.text.index_folder import IndexFolder
 from whitewater.text.tokens import Terms
-from whitewater_apps.pagerank.steps.search import SCANNED, WINDOW, Searcher, measures, read_judgments, search, snippet
+from whitewater_apps.pagerank.steps.search import SCANNED, WINDOW, answer, measures, read_judgments, search, snippet
 
 CPU = resolve("cpu")
 PLAIN = Terms(Index(stop_words="none"))
@@ -38,7 +39,7 @@ NUMBERS = st.fixed_dictionaries({
 
 
 def search_all(index: IndexFolder, query: str, **values: Any) -> dict[str, Any]:
-    return Searcher(index).answer(query, Search(**{"limit": 1000, **values}))
+    return answer(index, query, Search(**{"limit": 1000, **values}))
 
 
 def run_search(index: IndexFolder, path: Path, judgments: dict[str, Path] | None = None, **values: Any) -> Any:
@@ -88,8 +89,7 @@ def test_the_best_are_the_first_of_all_and_each_has_its_position(
     tmp_path_factory: pytest.TempPathFactory, pages: list[Page], asked: list[str], limit: int
 ) -> None:
     index = make_index(tmp_path_factory.mktemp("index"), pages, stop_words="none")
-    searcher, query = Searcher(index), " ".join(asked)
-    everything = searcher.ranking(query, Search())
+    everything = ranking.rank(index, " ".join(asked), Search())
     order = everything.best(1000)
     assert everything.best(limit) == order[:limit]
     numbers = everything.numbers[order].tolist()

@@ -19,7 +19,7 @@ from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder, open_index
-from whitewater.text.ranking import Ranking, parse_query, rank
+from whitewater.text.ranking import rank
 from whitewater.text.tokens import Terms, words
 from whitewater.web.urls import normalize
 
@@ -39,48 +39,35 @@ def search(run: Run[Search], *, index: Path, judgments: Inputs, queries: Output)
     Raises InputError if there is no index, a query asks for nothing, or the table of judgments cannot be read.
     """
     folder = open_index(index)
-    searcher = Searcher(folder)
     judged = {query: urls for path in judgments.values() for query, urls in read_judgments(path).items()}
     asked = list(dict.fromkeys([*run.settings.queries, *judged]))
-    answers = [searcher.answer(query, run.settings) for query in asked]
-    evaluation = evaluate(searcher, judged, run.settings) if judged else None
+    answers = [answer(folder, query, run.settings) for query in asked]
+    evaluation = evaluate(folder, judged, run.settings) if judged else None
     write_json(queries, {"queries": answers, "evaluation": evaluation})
     run.note(queries=len(asked), judged=len(judged))
     if evaluation:
         logger.info("mean reciprocal rank %(mrr).3f, %(mrr_without_prior).3f without PageRank", evaluation)
 
 
-class Searcher:
-    """Answers queries from an index."""
-
-    def __init__(self, index: IndexFolder) -> None:
-        self.index = index
-        self._terms = Terms(index.described.settings)
-
-    def ranking(self, text: str, settings: Search) -> Ranking:
-        """Return all documents that match a query."""
-        query = parse_query(text, self._terms, positions=self.index.described.settings.positions)
-        return rank(self.index, query, settings)
-
-    def answer(self, text: str, settings: Search) -> dict[str, Any]:
-        """Return a query, its words that no document has, the number of documents found and the best of them."""
-        ranking = self.ranking(text, settings)
-        best = ranking.best(settings.limit)
-        rows = self.index.read(ranking.numbers[best].tolist(), ["url", "title", "text"])
-        results = [
-            {
-                "position": position,
-                "url": row["url"],
-                "title": printable(row["title"] or ""),
-                "score": float(ranking.scores[place]),
-                "bm25": float(ranking.text_scores[place]),
-                "prior": float(ranking.priors[place]),
-                "rank": float(ranking.ranks[place]),
-                "snippet": snippet(row["text"] or "", ranking.query.words, self._terms),
-            }
-            for position, (place, row) in enumerate(zip(best, rows, strict=True), start=1)
-        ]
-        return {"query": text, "unknown": list(ranking.unknown), "found": len(ranking.numbers), "results": results}
+def answer(index: IndexFolder, query: str, settings: Search) -> dict[str, Any]:
+    """Return a query, its words that no document has, the number of documents found and the best of them."""
+    ranking = rank(index, query, settings)
+    best = ranking.best(settings.limit)
+    rows = index.read(ranking.numbers[best].tolist(), ["url", "title", "text"])
+    results = [
+        {
+            "position": position,
+            "url": row["url"],
+            "title": printable(row["title"] or ""),
+            "score": float(ranking.scores[place]),
+            "bm25": float(ranking.text_scores[place]),
+            "prior": float(ranking.priors[place]),
+            "rank": float(ranking.ranks[place]),
+            "snippet": snippet(row["text"] or "", ranking.terms, index.terms),
+        }
+        for position, (place, row) in enumerate(zip(best, rows, strict=True), start=1)
+    ]
+    return {"query": query, "unknown": list(ranking.unknown), "found": len(ranking.numbers), "results": results}
 
 
 def snippet(text: str, asked: Collection[str], terms: Terms) -> str:
@@ -113,15 +100,15 @@ def _best_window(hits: Sequence[str | None]) -> int:
     return max(0, min(best_start - min(LEAD, room), len(hits) - WINDOW))
 
 
-def evaluate(searcher: Searcher, judged: Mapping[str, Sequence[str]], settings: Search) -> dict[str, Any]:
+def evaluate(index: IndexFolder, judged: Mapping[str, Sequence[str]], settings: Search) -> dict[str, Any]:
     """Measure the answers to judged queries; a right URL that the index has not counts as not found."""
     right = [url for urls in judged.values() for url in urls]
-    numbers = searcher.index.numbers(right)
+    numbers = index.numbers(right)
     positions = {
         suffix: [
             [ranking.position(numbers[url]) if url in numbers else None for url in urls]
             for query, urls in judged.items()
-            for ranking in [searcher.ranking(query, chosen)]
+            for ranking in [rank(index, query, chosen)]
         ]
         for suffix, chosen in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0})))
     }
