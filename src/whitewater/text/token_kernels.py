@@ -30,14 +30,9 @@ def tokenize(
 ) -> tuple[Array, Array, Array, Array]:
     """Find the words of titles and texts, and number the distinct ones as they come.
 
-    Returns
-    -------
-    tokens : int32 (words,)
-        The number of each word, title before text, or `TOO_LONG`.
-    counts : int32 (documents, 2)
-        Words of the title and of the text.
-    starts, chunks : int64 (distinct words + 1,), uint64 (chunks,)
-        The distinct words: eight bytes in a chunk, the first one highest, fewer in the last of a word.
+    Returned are the number of each word, title before text, or `TOO_LONG`, int32 (words,); the words of each title and
+    text, int32 (documents, 2); and the distinct words: where the chunks of each start, int64 (distinct words + 1,), and
+    the chunks, uint64.
     """
     (titles, title_offsets), (bodies, body_offsets), (kinds, lower) = title_texts, body_texts, characters
     documents = len(title_offsets) - 1
@@ -72,15 +67,10 @@ def tokenize(
 def count(tokens: Array, begins: Array, low: int, weight: int, written: tuple[Array, Array]) -> None:
     """Count the postings of documents ``low`` and following ones.
 
-    Parameters
-    ----------
-    tokens
-        int32 (words,): terms, negative for words without one.
-    begins
-        int64 (2 documents + 1,): where the words of each title and of each text begin, and where the last ones end.
-    written
-        Zeros before. int32 (documents,): words that are terms, those of titles ``weight`` times. int64 (terms, 4): of
-        each term the last document, counted from 1, the postings, the sum of their frequencies, and the words.
+    ``tokens``, int32 (words,), are terms, negative for words without one; ``begins``, int64 (2 documents + 1,), is
+    where the words of each title and of each text begin, and where the last ones end. ``written`` is zeros before:
+    int32 (documents,), words that are terms, those of titles ``weight`` times; and int64 (terms, 4), of each term the
+    last document, counted from 1, the postings, the sum of their frequencies, and the words.
     """
     lengths, counted = written
     for field in range(len(begins) - 1):
@@ -99,14 +89,9 @@ def count(tokens: Array, begins: Array, low: int, weight: int, written: tuple[Ar
 def scatter(tokens: Array, begins: Array, low: int, weight: int, written: tuple[Array, Array, Array, Array]) -> None:
     """Write the postings of documents ``low`` and following ones, and positions where their arrays are not empty.
 
-    Parameters
-    ----------
-    tokens, begins
-        As `count` has them.
-    written
-        Cursors, int64 (terms, 2 or 3): where the next posting of each term goes, 0, and where its next position goes.
-        Postings, int32 (postings, 2): document and frequency, side by side, for they are written at random. Positions,
-        int32 (words,), and where those of each posting begin, int64 (postings + 1,).
+    ``written`` is cursors, int64 (terms, 2 or 3): where the next posting of each term goes, 0, and where its next
+    position goes; postings, int32 (postings, 2): document and frequency, side by side, for they are written at random;
+    positions, int32 (words,), and where those of each posting begin, int64 (postings + 1,). See `count`.
     """
     cursors, postings, positions, first_positions = written
     for field in range(len(begins) - 1):

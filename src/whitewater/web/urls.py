@@ -32,21 +32,10 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 
 
 def normalize(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
-    """Return a URL in normal form, or None where it is not the address of a page.
+    """Return a URL in normal form, or None where it is not the address of a page; `normal_or_refusal` tells why.
 
-    Parameters
-    ----------
-    url
-        An absolute URL or, where there is a base, a reference to another page as in ``href``. Any text at all.
-    base
-        URL of the page that refers, itself in normal form.
-    drop_parameters
-        Names of query parameters that are removed; the others stay, in their order.
-
-    Returns
-    -------
-    str or None
-        ASCII only, and its own normal form; `normal_or_refusal` tells why it is None.
+    ``url`` is any text: an absolute URL or, relative to ``base``, in normal form, a reference as in ``href``. The query
+    parameters of the names ``drop_parameters`` are removed. The normal form is ASCII only, and its own normal form.
 
     Examples
     --------

@@ -218,10 +218,7 @@ def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
 def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
     """Return counts of the ``rows`` and lines of a unit, and its vertices as tables of vertex and, if any, name.
 
-    Raises
-    ------
-    InputError
-        See `read_edges`; or if only some vertices have a name, or ids of text have one besides.
+    Raises InputError as `read_edges`, and if only some vertices have a name, or ids of text have one besides.
     """
     counts, tables = Counter[str](), []
     for block in _blocks(unit, settings):

@@ -176,22 +176,14 @@ def power_iteration(
 ) -> tuple[Array, list[dict[str, Any]]]:
     """Iterate to the tolerance, or a number of times, as the definition says.
 
-    Parameters
-    ----------
-    strength
-        The sum of the weights of the out-edges, float64 (vertices,), infinite where there are none, so that dangling
-        vertices give a share of 0; on the device, as all vectors.
-    restart
-        *p*, float64 (vertices,), or (1,) if it is uniform.
-    start
-        The initial ranks, else *p*; the array is overwritten.
+    All vectors are on the device. ``strength`` is as `Problem.strength` has it, so that dangling vertices give a share
+    of 0; ``restart`` is *p*, float64 (vertices,), or (1,) if it is uniform; ``start``, which is overwritten, the
+    initial ranks, else *p*.
 
-    Returns
-    -------
-    tuple
-        The ranks, float64 (vertices,), and of each iteration its number, by how much it changed the ranks, in L1, the
-        bound on their L1 distance to the fixed point, and the rank of dangling vertices before it. By every definition
-        the recurrence is a contraction by *d* (Banach's fixed-point theorem); each iteration adds a rounding error.
+    Returned are the ranks, float64 (vertices,), and of each iteration its number, by how much it changed the ranks, in
+    L1, the bound on their L1 distance to the fixed point, and the rank of dangling vertices before it. By every
+    definition the recurrence is a contraction by *d* (Banach's fixed-point theorem); each iteration adds a rounding
+    error.
     """
     fixed_count, damping, xp, size = settings.definition == "graphalytics", settings.damping, device.xp, len(strength)
     # Of a size that suits the device. Totals are added up slice by slice, so that they do not depend on the workers.
