@@ -17,14 +17,7 @@ if TYPE_CHECKING:
 
 
 def plot(
-    run: Run[Plot],
-    *,
-    graph: Path,
-    vertices: Path,
-    convergence: Path,
-    communities: Path,
-    edges: Path,
-    plots: Outputs,
+    run: Run[Plot], *, graph: Path, vertices: Path, convergence: Path, communities: Path, edges: Path, plots: Outputs
 ) -> None:
     """Draw the ranks, the degrees, the convergence, the sizes of communities, and the top vertices with links to them.
 
