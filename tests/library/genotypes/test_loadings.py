@@ -27,8 +27,9 @@ def test_loadings_give_the_scores_back(tmp_path: Path, device: Device) -> None:
     found = written(tmp_path, device)
     loadings = read_loadings(tmp_path / "loadings.zarr")
     dosages = np.where(DOSAGES >= 0, DOSAGES, np.nan)
-    matrix = np.nan_to_num((dosages - loadings.scaling.mean[:, None]) * loadings.scaling.scale[:, None])
-    varying = loadings.scaling.scale > 0
+    mean, scale = loadings.scaling[["mean", "scale"]].to_numpy().T
+    matrix = np.nan_to_num((dosages - mean[:, None]) * scale[:, None])
+    varying = scale > 0
     np.testing.assert_allclose(matrix[varying].T, scaled(DOSAGES), atol=1e-12)
     np.testing.assert_allclose(matrix.T @ loadings.weights / np.sqrt(varying.sum()), found.scores, atol=1e-5)
     np.testing.assert_allclose(loadings.weights.T @ loadings.weights, np.eye(4), atol=1e-5)
@@ -42,7 +43,7 @@ def test_loadings_name_their_variants(tmp_path: Path, device: Device) -> None:
     pd.testing.assert_frame_equal(loadings.variants, expected)
     np.testing.assert_array_equal(loadings.eigenvalues, found.spectrum.eigenvalues)
     calls = DOSAGES[7][DOSAGES[7] >= 0]
-    assert loadings.scaling.allele_frequency[7] == pytest.approx(calls.mean() / 2)
+    assert loadings.scaling["allele_frequency"][7] == pytest.approx(calls.mean() / 2)
 
 
 def test_a_chunk_that_is_lost_is_named(tmp_path: Path, device: Device) -> None:

@@ -11,7 +11,6 @@ from scipy.linalg import orthogonal_procrustes
 from whitewater.engines import Device
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.loadings import Loadings
-from whitewater.genotypes.pca.passes import VariantScaling
 from whitewater.genotypes.pca.projection import Method, augmented, scores, sums
 
 Dosages = npt.NDArray[np.int8]
@@ -37,7 +36,7 @@ def fit(dosages: Dosages, components: int = COMPONENTS) -> tuple[Loadings, Float
     variants = int((scale > 0).sum())
     loadings = Loadings(
         left[:, :components].astype(np.float32),
-        VariantScaling(mean, scale, mean / 2),
+        pd.DataFrame({"mean": mean, "scale": scale, "allele_frequency": mean / 2}),
         pd.DataFrame(),
         values[:components] ** 2 / variants,
         2,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,13 @@ from whitewater.genotypes.pca.passes import (
     ScaledGenotypes,
     Share,
     SharedGenotypes,
-    VariantScaling,
     scaled_dosages,
     scaling,
-    total_variance,
 )
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
@@ -94,7 +95,7 @@ class PrincipalComponents:
     """Components, with the operator that they are of, the numbers that its dosages are scaled by, and its trace."""
 
     genotypes: ScaledGenotypes
-    scaling: VariantScaling
+    scaling: pd.DataFrame
     solver: Solver
     spectrum: Spectrum
     total: float
@@ -130,16 +131,18 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
     parts = shared.map(_count, shared.shares(), label="counts", used=used)
     counts = np.concatenate([shared.local_device.to_host(part) for part in parts])
     scaled = scaling(counts, settings.scaling)
-    if scaled.varying < wanted:
+    varying = int((scaled["scale"] > 0).sum())
+    if varying < wanted:
         raise InputError(
-            f"{scaled.varying} variants of {path} vary among the samples used, fewer than the {wanted} components "
+            f"{varying} variants of {path} vary among the samples used, fewer than the {wanted} components "
             "asked for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
         )
     table = scaled_dosages(scaled, ploidy=shared.folder.ploidy)
-    genotypes = ScaledGenotypes(shared, table, used, scaled.varying)
-    total = total_variance(counts, table, varying=scaled.varying)
+    genotypes = ScaledGenotypes(shared, table, used, varying)
+    # The trace of the covariance, which is the sum of all its eigenvalues, without reading a genotype.
+    total = float(np.einsum("ij,ij,ij->", counts, table, table, dtype=np.float64)) / varying
     del counts
-    test = partial(tracy_widom_test, total=total, samples=samples, variants=scaled.varying)
+    test = partial(tracy_widom_test, total=total, samples=samples, variants=varying)
     if solver == "gram":
         spectrum = _exact(genotypes, wanted)
     else:

@@ -12,7 +12,7 @@ array                                                 what it holds
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.genotypes.pca.components import PrincipalComponents
-from whitewater.genotypes.pca.passes import VariantScaling
 from whitewater.io.folder import Format
 
 if TYPE_CHECKING:
@@ -29,18 +28,19 @@ if TYPE_CHECKING:
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
 VARIANTS, ALLELES = ["contig", "position", "id"], ["reference", "alternate"]
+SCALING = ("mean", "scale", "allele_frequency")
 
 
 @dataclass(frozen=True)
 class Loadings:
     """What `write_loadings` wrote, with a row for each variant.
 
-    ``weights`` float32 (variants, k); ``variants``: contig, position, id, reference, alternate; ``eigenvalues`` float64
-    (k,).
+    ``weights`` float32 (variants, k); ``scaling`` as `whitewater.genotypes.pca.passes.scaling` returns it;
+    ``variants``: contig, position, id, reference, alternate; ``eigenvalues`` float64 (k,).
     """
 
     weights: npt.NDArray[np.float32]
-    scaling: VariantScaling
+    scaling: pd.DataFrame
     variants: pd.DataFrame
     eigenvalues: npt.NDArray[np.float64]
     ploidy: int
@@ -68,7 +68,7 @@ def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict
         values[start : start + len(part)] = part
         start += len(part)
     table = genotypes.shared.folder.variants_table([*VARIANTS, *ALLELES])
-    for name, numbers in {**asdict(components.scaling), "variant_position": table["position"].to_numpy()}.items():
+    for name, numbers in components.scaling.assign(variant_position=table["position"]).items():
         _write(group, name, numbers, numbers.dtype)
     for name, text in (("contig", table["contig"]), ("id", table["id"]), ("allele", table[ALLELES])):
         _write(group, f"variant_{name}", text, str)
@@ -95,7 +95,7 @@ def read_loadings(path: Path) -> Loadings:
     variants[ALLELES] = whole("variant_allele")
     return Loadings(
         whole("loadings"),
-        VariantScaling(whole("mean"), whole("scale"), whole("allele_frequency")),
+        pd.DataFrame({name: whole(name) for name in SCALING}),
         variants,
         np.array(attributes["eigenvalues"], np.float64),
         int(attributes["ploidy"]),

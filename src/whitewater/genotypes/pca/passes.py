@@ -27,12 +27,13 @@ from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 # Shares that GPUs keep: so many for any number of GPUs, as sums over them differ in their last bits with the cuts.
 KEPT_SHARES = 16
-Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int32]
 # A task multiplies so many genotypes at least, some 15 ms of a core, or what Dask spends on it would show; and all
 # tasks of a pass send back so much at most. LEAST_RANGES go before both.
@@ -137,33 +138,15 @@ def _result(share: Share, *, function: Callable[..., Array], stay: bool, **share
 # ---- the matrix of scaled genotypes
 
 
-@dataclass(frozen=True)
-class VariantScaling:
-    """The numbers that dosages are scaled by, each float64 (variants,).
+def scaling(counts: Counts, settings: Scaling) -> pd.DataFrame:
+    """Derive what dosages are scaled by from counts, (variants, ploidy + 2): of dosages 0 to ploidy, and missing calls.
 
-    ``mean`` is the observed one, 0 without calls; ``scale`` is what is multiplied with, 0 where the variant is
-    constant; ``allele_frequency`` is the observed one, NaN without calls.
+    The columns are float64: mean, 0 without calls; scale, which is multiplied with, 0 where the variant is constant;
+    and allele_frequency, NaN without calls. The mean is always the observed one, whatever the convention of p in the
+    scale, so that scaled dosages sum to 0.
     """
+    import pandas as pd
 
-    mean: Floats
-    scale: Floats
-    allele_frequency: Floats
-
-    @property
-    def varying(self) -> int:
-        """The number of variants that are not constant."""
-        return int((self.scale > 0).sum())
-
-    def at(self, rows: npt.NDArray[np.intp]) -> VariantScaling:
-        """Return those of some variants."""
-        return VariantScaling(self.mean[rows], self.scale[rows], self.allele_frequency[rows])
-
-
-def scaling(counts: Counts, settings: Scaling) -> VariantScaling:
-    """Derive mean and scale of each variant from its ``counts``, (variants, ploidy + 2): dosages 0 to ploidy, missing.
-
-    The mean is always the observed one, whatever the convention of p in the scale, so that scaled dosages sum to 0.
-    """
     dosages = counts[:, :-1].astype(np.float64)
     ploidy = dosages.shape[1] - 1
     alleles = dosages @ np.arange(ploidy + 1)
@@ -174,19 +157,15 @@ def scaling(counts: Counts, settings: Scaling) -> VariantScaling:
     variance = ploidy * p * (1 - p) if settings.variance == "binomial" else np.ones(len(counts))
     scale = np.zeros(len(counts))
     scale[varying] = 1 / np.sqrt(variance[varying])
-    return VariantScaling(np.nan_to_num(ploidy * observed), scale, observed)
+    return pd.DataFrame({"mean": np.nan_to_num(ploidy * observed), "scale": scale, "allele_frequency": observed})
 
 
-def scaled_dosages(numbers: VariantScaling, *, ploidy: int) -> npt.NDArray[np.float32]:
+def scaled_dosages(scaling: pd.DataFrame, *, ploidy: int) -> npt.NDArray[np.float32]:
     """Return the table that genotypes are looked up in: float32 (variants, ploidy + 2), a missing call 0."""
-    table = np.zeros((len(numbers.mean), ploidy + 2), np.float32)
-    table[:, :-1] = (np.arange(ploidy + 1) - numbers.mean[:, None]) * numbers.scale[:, None]
+    mean, scale = (scaling[name].to_numpy()[:, None] for name in ("mean", "scale"))
+    table = np.zeros((len(scaling), ploidy + 2), np.float32)
+    table[:, :-1] = (np.arange(ploidy + 1) - mean) * scale
     return table
-
-
-def total_variance(counts: Counts, table: npt.NDArray[np.float32], *, varying: int) -> float:
-    """Return the trace of the covariance of the samples: the sum of all its eigenvalues, without reading a genotype."""
-    return float(np.einsum("ij,ij,ij->", counts, table, table, dtype=np.float64)) / varying
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def sums(
         slab, at = genotypes.between(start, start + size), rows[start : start + size]
         dosages = Genotypes(xp.ascontiguousarray(dosages_of(slab, chosen)), len(chosen), loadings.ploidy)
         weights = device.to_device(loadings.weights[at])
-        table = device.to_device(scaled_dosages(loadings.scaling.at(at), ploidy=loadings.ploidy))
+        table = device.to_device(scaled_dosages(loadings.scaling.iloc[at], ploidy=loadings.ploidy))
         calls = xp.zeros_like(table)
         # A variant has a scale if its dosages have not all the same value.
         calls[:, :-1] = (table != 0).any(axis=1)[:, None]
@@ -147,7 +147,7 @@ def scores(totals: Floats, *, loadings: Loadings, method: Method) -> Floats:
     NaN for samples with fewer than `VARIANTS_A_COMPONENT` called variants for each component, or whose called variants
     do not tell the components apart, such as those of one region in linkage disequilibrium.
     """
-    variants, size = loadings.scaling.varying, len(loadings.eigenvalues)
+    variants, size = int((loadings.scaling["scale"] > 0).sum()), len(loadings.eigenvalues)
     product, squares, called = totals[:, :size], totals[:, -2], totals[:, -1]
     result, (first, second) = np.full(product.shape, np.nan), np.triu_indices(size)
     enough = np.flatnonzero(called >= VARIANTS_A_COMPONENT * size)
