@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.errors import InputError
 from whitewater_apps.genomics.config import Labels
-from whitewater_apps.genomics.steps.ingest import local_table, read_labels, sample_labels
+from whitewater_apps.genomics.steps.ingest import read_labels, sample_labels
 
 EXPECTED = {"S1": "Yoruba in Ibadan", "S2": "NA", "S3": "CEU"}
 COLUMNS = Labels(sample_column="sample", label_column="population")
@@ -119,14 +119,15 @@ def test_a_table_of_other_names_is_refused_and_shows_both_sides(labels: Labels) 
 
 def test_a_missing_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"labels\.csv does not exist"):
-        local_table(str(tmp_path / "labels.csv"))
+        sample_labels(["S1"], COLUMNS.model_copy(update={"table": str(tmp_path / "labels.csv")}))
 
 
 def test_a_table_of_a_web_server_is_downloaded_once(folder: Path, served: tuple[str, Path]) -> None:
     table = write(folder / "labels.csv", "sample,population\nS1,A\n")
-    assert read_labels(local_table(f"{served[0]}/labels.csv"), COLUMNS) == {"S1": "A"}
+    labels = COLUMNS.model_copy(update={"table": f"{served[0]}/labels.csv"})
+    assert sample_labels(["S1"], labels) == ["A"]
     table.unlink()
-    assert read_labels(local_table(f"{served[0]}/labels.csv"), COLUMNS) == {"S1": "A"}
+    assert sample_labels(["S1"], labels) == ["A"]
 
 
 @needs_real_data

@@ -188,13 +188,10 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
             break
     relative = pairs.residuals / np.abs(pairs.values)
     if len(lacking):
-        logger.warning(
-            "After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
-            "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
-            len(history),
-            ", ".join(f"PC{at + 1} ({relative[at]:.1e})" for at in lacking),
-            settings.tolerance,
-        )
+        names = ", ".join(f"PC{at + 1} ({relative[at]:.1e})" for at in lacking)
+        logger.warning("After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
+                       "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
+                       len(history), names, settings.tolerance)  # fmt: skip
     vectors = oriented(device.to_host(pairs.vectors))
     return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
 

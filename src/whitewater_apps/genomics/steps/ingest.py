@@ -4,7 +4,6 @@ import csv
 import logging
 import shutil
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -126,22 +125,21 @@ def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolde
     size = -(-len(ranges) // TASKS)
     tasks = [ranges[first : first + size] for first in range(0, len(ranges), size)]
     with run.workers() as workers:
-        tallies = workers.map(encode_ranges, tasks, label="ingest", shared=shared)
         tally = source.tally(0, variants)
-        for part in chain.from_iterable(tallies):
+        for part in workers.map(encode_ranges, tasks, label="ingest", shared=shared):
             tally.add(part)
     check_counts(tally, samples=samples)
     return folder, tally
 
 
-def encode_ranges(ranges: Sequence[tuple[int, int]], *, source: Source, folder: GenotypeFolder) -> list[Tally]:
-    """Write the codes of ranges of variants at their places; run twice, it leaves the same bytes."""
-    tallies = []
+def encode_ranges(ranges: Sequence[tuple[int, int]], *, source: Source, folder: GenotypeFolder) -> Tally:
+    """Write the codes of consecutive ranges at their places; run twice, it leaves the same bytes."""
+    tally = source.tally(ranges[0][0], ranges[-1][1])
     for start, stop in ranges:
-        codes, tally = source.encode(start, stop)
+        codes, counted = source.encode(start, stop)
         folder.write(start, codes)
-        tallies.append(tally)
-    return tallies
+        tally.add(counted)
+    return tally
 
 
 def check_counts(tally: Tally, *, samples: int) -> None:
@@ -173,10 +171,13 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
 def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = False) -> list[str | None]:
     """Return the label of each sample, None of one that has none; how many these are is logged.
 
+    A table of a URL is downloaded, unless it was before, or to ``refresh`` it.
+
     Raises InputError if the table is missing, cannot be downloaded or read, or labels no sample: its names are of
     another kind.
     """
-    labels, table = read_labels(local_table(settings.table, refresh=refresh), settings), redact(settings.table)
+    path = local_path(settings.table) or Path(Downloads(DATA, refresh=refresh).get([settings.table])[0].path)
+    labels, table = read_labels(path, settings), redact(settings.table)
     unlabeled = [sample for sample in samples if sample not in labels]
     if len(unlabeled) == len(samples):
         raise InputError(
@@ -189,29 +190,18 @@ def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = F
     return [labels.get(sample) for sample in samples]
 
 
-def local_table(table: str, *, refresh: bool = False) -> Path:
-    """Return where a table is on this machine; one of a URL is downloaded, unless it was before, or to ``refresh`` it.
-
-    Raises InputError if it is missing or cannot be downloaded.
-    """
-    path = local_path(table)
-    if path is None:
-        return Path(Downloads(DATA, refresh=refresh).get([table])[0].path)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
-    return path
-
-
 def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     """Read a table of labels: Parquet, or text with a header, separated by commas, tabs, semicolons or spaces.
 
     Returns the label of each sample that has one; blanks around names and labels are cut off.
 
-    Raises InputError if the table is unreadable, lacks a column, or gives a sample two labels.
+    Raises InputError if the table is missing or unreadable, lacks a column, or gives a sample two labels.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if not path.is_file():
+        raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
     columns = [settings.sample_column, settings.label_column]
     try:
         if path.suffix.lower() in PARQUET:
