@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from whitewater.figures.style import counted
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.decisions import FALSE_PAIRS
 from whitewater_apps.genomics.figures import MOST_LABELS
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
@@ -21,9 +25,7 @@ def headline(results: Path) -> list[str]:
     tellers = (
         (_data, ("variants.parquet", "samples.parquet")),
         (_weak, ("relatedness.json",)),
-        (_significance, ("eigenvalues.json",)),
         (_components, ("eigenvalues.json", "pcs.parquet")),
-        (_labels, ("pcs.parquet",)),
         (_projected, ("projected.parquet",)),
         (_no_map, ("umap.json",)),
     )
@@ -52,35 +54,30 @@ def _weak(path: Path) -> list[str]:
     return [f"Few variants tell relatives from strangers. Pairs that are relatives by chance: up to {pairs:,.0f}."]
 
 
-def _significance(path: Path) -> list[str]:
-    eigenvalues = read_json(path)
-    tests, significant = eigenvalues["tracy_widom"], eigenvalues["significant_components"]
+def _components(eigenvalues: Path, pcs: Path) -> list[str]:
+    """Say how many components are significant, what the first explain, and which labels are at the ends of these.
+
+    The ends are left out where labels are too many.
+    """
+    import pandas as pd
+
+    described, table = read_json(eigenvalues), pd.read_parquet(pcs).dropna(subset=["label"])
+    tests, significant = described["tracy_widom"], described["significant_components"]
     verb = "is" if significant == 1 else "are"
     largest = max((test["p_value"] for test in tests[:significant]), default=None)
     p_value = ": none is more than noise" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
-    return [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
-
-
-def _components(eigenvalues: Path, pcs: Path) -> list[str]:
-    """Say what the first components explain, and which labels are at their ends; not where those are too many."""
-    import pandas as pd
-
-    described, table = read_json(eigenvalues), pd.read_parquet(pcs)
-    by_label, shares = table.dropna(subset=["label"]).groupby("label"), described["explained_variance_ratio"]
-    sentences = []
-    for number in range(min(_MOST_PCS, described["significant_components"])):
-        means = by_label[f"PC{number + 1}"].mean().sort_values()
+    sentences = [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
+    for number, share in enumerate(described["explained_variance_ratio"][: min(_MOST_PCS, significant)], start=1):
+        means = table.groupby("label")[f"PC{number}"].mean().sort_values()
         ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
-        sentences.append(f"PC{number + 1} explains {100 * shares[number]:.3g} % of the variance{ends}.")
-    return sentences
+        sentences.append(f"PC{number} explains {100 * share:.3g} % of the variance{ends}.")
+    return sentences + _labels(table)
 
 
-def _labels(path: Path) -> list[str]:
+def _labels(table: pd.DataFrame) -> list[str]:
     """Say which components separate labels: by the test of Kruskal and Wallis, its level divided by their number."""
-    import pandas as pd
     from scipy.stats import kruskal
 
-    table = pd.read_parquet(path).dropna(subset=["label"])
     groups, names = table.groupby("label"), [name for name in map(str, table) if name.startswith("PC")]
     if len(groups) < 2 or not names:
         return []

@@ -69,7 +69,7 @@ def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict
         start += len(part)
     table = genotypes.shared.folder.variants_table([*VARIANTS, *ALLELES])
     for name, numbers in components.scaling.assign(variant_position=table["position"]).items():
-        _write(group, name, numbers, numbers.dtype)
+        _write(group, str(name), numbers, numbers.dtype)
     for name, text in (("contig", table["contig"]), ("id", table["id"]), ("allele", table[ALLELES])):
         _write(group, f"variant_{name}", text, str)
 

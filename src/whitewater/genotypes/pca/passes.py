@@ -65,6 +65,14 @@ class Share:
                 codes = self.codes[at : at + rows]
             yield at, Genotypes(codes, self.folder.samples, self.folder.ploidy)
 
+    def with_codes(self) -> Share:
+        """Return the share with its codes."""
+        return replace(self, codes=codes_on_device(self.folder, self.start, self.stop, self.device))
+
+    def with_table(self, table: npt.NDArray[np.float32]) -> Share:
+        """Return the share with its rows of a table."""
+        return replace(self, table=self.device.to_device(table))
+
 
 @dataclass
 class SharedGenotypes:
@@ -92,8 +100,7 @@ class SharedGenotypes:
             logger.info("the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB "
                         "more", size / 1e9, room / 1e9, beside / 1e9)  # fmt: skip
             return
-        ranges = self.folder.ranges(at_most=KEPT_SHARES)
-        self._kept = self.workers.hold(_kept_share, [(self.folder, *bounds, self.device) for bounds in ranges])
+        self._kept = self.workers.hold(Share.with_codes, [(share,) for share in self.shares(at_most=KEPT_SHARES)])
 
     def shares(self, *, at_most: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
         """Return the shares as tasks, with their rows of a table.
@@ -105,7 +112,7 @@ class SharedGenotypes:
         if table is None:
             return shares
         rows = [table[start:stop] for start, stop in ranges]
-        return self.workers.hold(_with_table, list(zip(shares, rows, strict=True)))
+        return self.workers.hold(Share.with_table, list(zip(shares, rows, strict=True)))
 
     def map(self, function: Callable[..., Array], shares: list[Any], *, label: str, **shared: Any) -> Iterator[Array]:
         """Yield what a function returns for each share, in order: on the device if `in_process`, else on the host."""
@@ -120,14 +127,6 @@ def codes_on_device(folder: GenotypeFolder, start: int, stop: int, device: Devic
 
         return gpu_read_codes(folder, start, stop)
     return folder.read(start, stop).codes
-
-
-def _kept_share(folder: GenotypeFolder, start: int, stop: int, device: Device) -> Share:
-    return Share(folder, start, stop, device, codes_on_device(folder, start, stop, device))
-
-
-def _with_table(share: Share, table: npt.NDArray[np.float32]) -> Share:
-    return replace(share, table=share.device.to_device(table))
 
 
 def _result(share: Share, *, function: Callable[..., Array], stay: bool, **shared: Any) -> Array:

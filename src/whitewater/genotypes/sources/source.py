@@ -197,10 +197,10 @@ class Source:
 # ---- the table of the variants, from arrays of text and numbers, and names of samples
 
 
-def row_blocks(rows: int, *, chunk: int) -> Iterator[tuple[int, int]]:
+def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
     """Cut rows into blocks of whole chunks."""
     size = chunk * max(1, -(-BLOCK_ROWS // chunk))
-    return ((start, min(start + size, rows)) for start in range(0, rows, size))
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def sites(
@@ -248,11 +248,9 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     import pandas as pd
 
     alternates = []
-    for start, stop in row_blocks(len(table), chunk=1):
-        listed = table["alternate"].iloc[start:stop].str.split(",")
-        kept = [
-            ",".join(compress(names, row)) for names, row in zip(listed, seen[start:stop, 1:].tolist(), strict=True)
-        ]
+    for rows in row_blocks(len(table), chunk=1):
+        listed = table["alternate"].iloc[rows].str.split(",")
+        kept = [",".join(compress(names, row)) for names, row in zip(listed, seen[rows, 1:].tolist(), strict=True)]
         alternates.append(pd.Series(kept, dtype="str"))
     alternate = pd.concat(alternates, ignore_index=True)
     numbers = np.where(alternate == "", 1, alternate.str.count(",") + 2)
@@ -298,7 +296,7 @@ class Block:
 
 
 def part_of_calls(
-    array: Array | Block, sites: Callable[[slice], pd.DataFrame], *, alleles: int, site_chunk: int, ploidy: int = 0
+    array: Array | Block, tables: Sequence[Callable[[], pd.DataFrame]], *, alleles: int, ploidy: int
 ) -> Part:
     """Return the variants of an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
 
@@ -306,8 +304,7 @@ def part_of_calls(
     allele, and -2 pads a call of a lower ploidy. Calls of another ploidy are missing: than ``ploidy``, or, where that
     is 0, than the largest that the array has room for.
 
-    ``sites`` returns rows of the table of the variants, which are read in blocks of whole chunks of ``site_chunk``
-    rows; a variant has at most so many ``alleles``.
+    ``tables`` and ``alleles`` are those of the `Part`.
 
     Raises InputError if the elements of the array are not signed integers, or its shape is not that of calls.
     """
@@ -322,7 +319,6 @@ def part_of_calls(
                          f"Set it to {width} or less.")  # fmt: skip
     rows, samples = block_shape(array.shape[:2], array.chunks[:2], width=width)
     ploidy, block_bytes = ploidy or width, rows * samples * width * array.dtype.itemsize
-    tables = [partial(sites, slice(*block)) for block in row_blocks(variants, chunk=site_chunk)]
     encode = partial(_encode, array=array, alleles=alleles, ploidy=ploidy, width=samples)
     return Part(variants, ploidy, alleles, rows, block_bytes, tables, encode)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from whitewater.errors import InputError, shorten_list
-from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, part_of_calls, sites
+from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, part_of_calls, row_blocks, sites
 from whitewater.io.remote import local_path
 
 if TYPE_CHECKING:
@@ -60,8 +60,9 @@ def open_vcz(settings: Vcz) -> Source:
     if flags is not None and flags.shape[1:] != filters.shape:
         raise InputError(f"{flags.place} has the shape {flags.shape}, but there are {len(filters)} filters.")
     rows = partial(_vcz_rows, arrays=arrays, contigs=_names(group, "contig_id", "contigs"), filters=filters)
+    tables = [partial(rows, block) for block in row_blocks(alleles.shape[0], chunk=alleles.chunks[0])]
     calls = group.array(CALLS)
-    part = part_of_calls(calls, rows, alleles=alleles.shape[1], site_chunk=alleles.chunks[0], ploidy=settings.ploidy)
+    part = part_of_calls(calls, tables, alleles=alleles.shape[1], ploidy=settings.ploidy)
     _require_rows(arrays.values(), part.variants, of="variants")
     _require_rows([group.array(SAMPLES)], calls.shape[1], of="samples")
     return Source((part,), _samples(group, SAMPLES), _origins(settings.store, (CALLS, SAMPLES, *arrays)))
@@ -138,13 +139,10 @@ def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Part:
     groups = [calls] if listed is calls else [calls, listed]
     passed = [group.array(f"{name}/{FILTER_PASS}") for group in groups if f"{name}/{FILTER_PASS}" in group]
     alternates = arrays[ALTERNATE]
-    part = part_of_calls(
-        calls.array(f"{name}/{GENOTYPES}"),
-        partial(_rows, contig=name, arrays=arrays, passed=passed),
-        alleles=1 + (alternates.shape[1] if len(alternates.shape) == 2 else 1),
-        site_chunk=alternates.chunks[0],
-        ploidy=ploidy,
-    )
+    rows = partial(_rows, contig=name, arrays=arrays, passed=passed)
+    tables = [partial(rows, block) for block in row_blocks(alternates.shape[0], chunk=alternates.chunks[0])]
+    alleles = 1 + (alternates.shape[1] if len(alternates.shape) == 2 else 1)
+    part = part_of_calls(calls.array(f"{name}/{GENOTYPES}"), tables, alleles=alleles, ploidy=ploidy)
     _require_rows([*arrays.values(), *passed], part.variants, of=f"variants in {name}/{GENOTYPES}")
     return part
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,9 +42,6 @@ from whitewater.genotypes.sources.source import (
 )
 from whitewater.io.text_files import GZIP, open_text
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 # How a file of bgzip begins, and the empty block that it ends with (SAM specification, section 4.1.2).
 BGZIP = b"\x1f\x8b\x08\x04"
 BGZIP_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
@@ -65,6 +62,8 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     Raises InputError if a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be,
     naming it and, where it is one, the record.
     """
+    import pandas as pd
+
     scratch.mkdir(parents=True, exist_ok=True)
     files = [Path(path).expanduser() for path in settings.paths]
     headers = {file: _header(file) for file in files}
@@ -90,18 +89,14 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     widest = max((block.shape[2] for block in blocks), default=1)
     parts = [
         part_of_calls(
-            replace(block, shape=(*block.shape[:2], widest)), partial(_sites, block.path.with_suffix(".parquet")),
-            alleles=block.alleles, site_chunk=block.shape[0], ploidy=settings.ploidy,
+            replace(block, shape=(*block.shape[:2], widest)),
+            [partial(pd.read_parquet, block.path.with_suffix(".parquet"))],
+            alleles=block.alleles,
+            ploidy=settings.ploidy,
         )
         for block in blocks
-    ]  # fmt: skip
+    ]
     return Source(tuple(parts), samples, tuple(map(str, files)))
-
-
-def _sites(path: Path, rows: slice) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.read_parquet(path).iloc[rows]
 
 
 def _header(file: Path) -> tuple[tuple[str, ...], list[str], int | None]:
