@@ -23,16 +23,9 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS, count_genotypes, slab_rows
+from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
-from whitewater.genotypes.pca.passes import (
-    MOST_RANGES,
-    ScaledGenotypes,
-    Share,
-    SharedGenotypes,
-    scaled_dosages,
-    scaling,
-)
+from whitewater.genotypes.pca.passes import MOST_RANGES, ScaledGenotypes, SharedGenotypes, scaled_dosages, scaling
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
 
 if TYPE_CHECKING:
@@ -127,9 +120,7 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
         )
     solver, beside = forecast(shared, settings, samples=samples)
     shared.keep(beside=beside)
-    # Of each variant among the samples used: dosages 0 to ploidy, then missing calls.
-    parts = shared.map(_count, shared.shares(), label="counts", used=used)
-    counts = np.concatenate([shared.local_device.to_host(part) for part in parts])
+    counts = shared.counts(used)
     scaled = scaling(counts, settings.scaling)
     varying = int((scaled["scale"] > 0).sum())
     if varying < wanted:
@@ -194,13 +185,6 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
                        len(history), names, settings.tolerance)  # fmt: skip
     vectors = oriented(device.to_host(pairs.vectors))
     return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
-
-
-def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
-    chosen, rows = share.device.to_device(used), slab_rows(share.device, share.folder.samples)
-    parts = [count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)]
-    counts: Array = share.device.xp.concatenate(parts)
-    return counts
 
 
 def total_of_squares(

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
-from whitewater.genotypes.codes import expand_genotypes, slab_rows
+from whitewater.genotypes.codes import count_genotypes, expand_genotypes, slab_rows
 from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 
@@ -102,6 +102,11 @@ class SharedGenotypes:
             return
         self._kept = self.workers.hold(Share.with_codes, [(share,) for share in self.shares(at_most=KEPT_SHARES)])
 
+    def counts(self, used: npt.NDArray[np.bool_]) -> Counts:
+        """Count dosages 0 to ploidy, then missing calls, of each variant among the samples used, bool (samples,)."""
+        parts = self.map(_count, self.shares(), label="counts", used=used)
+        return np.concatenate([self.local_device.to_host(part) for part in parts])
+
     def shares(self, *, at_most: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
         """Return the shares as tasks, with their rows of a table.
 
@@ -132,6 +137,14 @@ def codes_on_device(folder: GenotypeFolder, start: int, stop: int, device: Devic
 def _result(share: Share, *, function: Callable[..., Array], stay: bool, **shared: Any) -> Array:
     result = function(share, **shared)
     return result if stay else share.device.to_host(result)
+
+
+def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
+    chosen, rows = share.device.to_device(used), slab_rows(share.device, share.folder.samples)
+    counts: Array = share.device.xp.concatenate(
+        [count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)]
+    )
+    return counts
 
 
 # ---- the matrix of scaled genotypes
