@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines import Array, Device
 from whitewater.features.schema import plain_type
-from whitewater.tables.arrow_arrays import one_array
+from whitewater.tables.arrow_arrays import one_array, to_arrow
 
 Frame = Any
 Series = Any
@@ -120,14 +120,10 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
 
 def categories_of(values: pa.DictionaryArray) -> Categories:
     """Return a dictionary of text or int64, and its indices, as categories."""
-    codes = _filled(values.indices.cast(pa.int32()), _NULL)
-    dictionary = values.dictionary.cast(plain_type(values.type))
-    if dictionary.null_count == 0:
-        return Categories(codes, dictionary)
-    # A dictionary may name null as a value.
-    present = _present(dictionary)
-    table = np.append(np.where(present, np.cumsum(present) - 1, _NULL), _NULL).astype(np.int32)
-    return Categories(table[codes], dictionary.drop_null())
+    if values.dictionary.null_count:
+        # A dictionary may name null as a value, which one that is made anew does not.
+        values = values.dictionary_decode().dictionary_encode()
+    return Categories(_filled(values.indices.cast(pa.int32()), _NULL), values.dictionary.cast(plain_type(values.type)))
 
 
 def _numbers(values: pa.Array) -> Numbers:
@@ -136,7 +132,7 @@ def _numbers(values: pa.Array) -> Numbers:
         return Numbers(np.full(len(values), np.nan))
     if pa.types.is_floating(type_):
         return Numbers(_filled(values.cast(pa.float32()) if pa.types.is_float16(type_) else values, np.nan))
-    valid = _present(values) if values.null_count else None
+    valid = _numbers(values.is_valid()).values if values.null_count else None
     if pa.types.is_boolean(type_):
         return Numbers(_filled(values.cast(pa.int8()), 0).view(bool), valid)
     return Numbers(_filled(values, 0), valid)
@@ -144,16 +140,9 @@ def _numbers(values: pa.Array) -> Numbers:
 
 def _filled(values: pa.Array, null: float) -> Array:
     """Return numbers as NumPy's; Arrow's own `fill_null` would import pandas."""
-    if values.null_count == 0:
-        return np.from_dlpack(values)
-    _, data = values.buffers()
-    plain = pa.Array.from_buffers(values.type, len(values), [None, data], offset=values.offset)
-    numbers = np.from_dlpack(plain)
-    return np.where(_present(values), numbers, np.array(null).astype(numbers.dtype))
-
-
-def _present(values: pa.Array) -> Array:
-    return np.from_dlpack(values.is_valid().cast(pa.int8())).view(bool)
+    if values.null_count:
+        values = pc.coalesce(values, to_arrow(np.array([null], values.type.to_pandas_dtype()))[0])
+    return np.from_dlpack(values)
 
 
 def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
@@ -165,10 +154,9 @@ def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
         if int(column.offsets[-1]) > _MOST_VALUES:
             raise ValueError(f"lists of more than {_MOST_VALUES} values in all do not fit one block")
         items = arrow_of(column.values, type_.value_type)
-        offsets = _plain(column.offsets.astype(np.int32), None)
-        return pa.ListArray.from_arrays(offsets, items, type=type_)
+        return pa.ListArray.from_arrays(to_arrow(column.offsets.astype(np.int32)), items, type=type_)
     if isinstance(column, Categories):
-        made = column.dictionary.take(_plain(np.ascontiguousarray(column.codes), column.codes >= 0))
+        made = column.dictionary.take(_with_nulls(column.codes, column.codes >= 0))
     else:
         made = _arrow_numbers(column, type_)
     if not pa.types.is_null(type_):
@@ -182,22 +170,18 @@ def _arrow_numbers(column: Numbers, type_: pa.DataType) -> pa.Array:
     values, valid = column.values, column.valid
     if pa.types.is_floating(type_):
         floats = values.astype(type_.to_pandas_dtype(), copy=False)
-        return _plain(floats if valid is None else np.where(valid, floats, floats.dtype.type(np.nan)), None)
+        return to_arrow(floats if valid is None else np.where(valid, floats, floats.dtype.type(np.nan)))
     if values.dtype.kind == "f":
         present = ~np.isnan(values)
         valid = present if valid is None else valid & present
-    if valid is not None:
-        values = np.where(valid, values, values.dtype.type(0))
-    return _plain(values, valid)
+    return _with_nulls(values, valid)
 
 
-def _plain(values: Array, valid: Array | None) -> pa.Array:
-    nulls = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    if values.dtype == np.bool_:
-        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(values), [nulls, bits])
-    data = pa.py_buffer(np.ascontiguousarray(values))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [nulls, data])
+def _with_nulls(values: Array, valid: Array | None) -> pa.Array:
+    numbers = to_arrow(values.view(np.int8)).cast(pa.bool_()) if values.dtype == np.bool_ else to_arrow(values)
+    if valid is None or valid.all():
+        return numbers
+    return pc.if_else(_with_nulls(valid, None), numbers, pa.nulls(1, numbers.type)[0])
 
 
 def frame_class(device: Device) -> type:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from io import SEEK_END, FileIO
 from pathlib import Path
@@ -29,7 +28,6 @@ from whitewater.tables.arrow_arrays import empty
 
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
-_FAULTS = (OSError, ValueError, pa.ArrowException)
 _TEXT = "BYTE_ARRAY"
 # How types are stored, and the types of their rows; those of text are codes.
 _STORED_AS: dict[pa.DataType, tuple[str, str]] = {
@@ -47,13 +45,13 @@ _UNCOMPRESSED = "UNCOMPRESSED"
 _CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+# A dictionary page calls its own plain encoding by either of the first two.
 _PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
-# A dictionary page calls its own plain encoding by either name.
-_VALUES = (_PLAIN, _PLAIN_DICTIONARY)
 _MOST_BYTES = 2**31 - 1
 # Fields of the header of a page are numbered up to 8; those that are not there have a value that none can have.
 _NUMBERS, _MISSING = 9, -(2**62)
 _OTHER_ROWS = "has other rows than its row group"
+_OTHER_SIZE = "has a page of another size than its header says"
 
 
 def read_columns(
@@ -75,14 +73,17 @@ def read_columns(
         footer, schema = _footer(path, data)
         wanted = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
         for name in names:
-            with faults_of(path, row_group, name):
-                position = _position_of(schema, name)
-                column = read_chunk(data, footer, row_group, position, schema.field(position))
+            try:
+                column = _read_chunk(data, footer, schema, row_group, name)
                 if column is None:
                     columns[name] = _read_by_arrow(path, row_group, name, wanted)
                 else:
                     is_all = len(wanted) == len(column)
                     columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
+            except (OSError, ValueError, pa.ArrowException) as error:
+                raise InputError(
+                    f"{path}, row group {row_group}: column {name!r} {error}. Get the file again, or leave it out."
+                ) from error
     return columns
 
 
@@ -110,30 +111,6 @@ def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Colu
     return column_of(column.slice(wanted.start, len(wanted)))
 
 
-@contextmanager
-def faults_of(path: Path, row_group: int, column: str) -> Iterator[None]:
-    """Raise what goes wrong with a column as InputError that names it."""
-    try:
-        yield
-    except _FAULTS as error:
-        raise InputError(
-            f"{path}, row group {row_group}: column {column!r} {error}. Get the file again, or leave it out."
-        ) from error
-
-
-def _position_of(schema: pa.Schema, name: str) -> int:
-    """Return the index of a column by its name; raises ValueError unless there is exactly one."""
-    names = schema.names
-    if names.count(name) != 1:
-        problem = "is there more than once" if name in names else "is not there"
-        raise ValueError(f"{problem}; the columns are {', '.join(names)}")
-    return int(names.index(name))
-
-
-class ChunkError(ValueError):
-    """The bytes of a column chunk are not what a writer writes; the message completes a sentence about the column."""
-
-
 class Page(NamedTuple):
     """A page, uncompressed. ``levels`` is the size of its definition levels in bytes, or `ABSENT`."""
 
@@ -144,19 +121,18 @@ class Page(NamedTuple):
     body: Array
 
 
-def read_chunk(
-    data: FileIO, footer: pq.FileMetaData, row_group: int, column: int, field: pa.Field
+def _read_chunk(
+    data: FileIO, footer: pq.FileMetaData, schema: pa.Schema, row_group: int, name: str
 ) -> Numbers | Categories | None:
     """Return the rows of a column chunk, or None where it is of a form that is left to pyarrow.
 
-    ``column`` is the index of the column in Arrow's schema, and ``field`` what it has there. Raises ChunkError if the
-    chunk is cut off or malformed; OSError or ValueError if the file cannot be read, its bytes cannot be decompressed,
-    or a text is not UTF-8.
+    Raises OSError or ValueError, whose messages complete a sentence about the column, if there is not one of that name,
+    the chunk is cut off or malformed, its bytes cannot be decompressed, or a text is not UTF-8.
     """
-    type_ = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    leaf = _covered_leaf(footer, row_group, column, field.name, type_)
-    if leaf is None:
+    covered = _covered_leaf(footer, schema, row_group, name)
+    if covered is None:
         return None
+    leaf, type_ = covered
     declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
     is_text, dtype = declared.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
     # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
@@ -168,16 +144,16 @@ def read_chunk(
         if page.is_dictionary:
             table = np.append(_plain_values(page.body, page.rows, null.dtype, texts), null)
             continue
-        if page.rows > len(values) - first:
-            raise ChunkError(_OTHER_ROWS)
         rows = slice(first, first + page.rows)
+        if rows.stop > len(values):
+            raise ValueError(_OTHER_ROWS)
         present = np.empty(page.rows if declared.max_definition_level else 0, np.uint32)
         if _fill(values[rows], page, present, table, texts):
             valid = np.ones(len(values), np.bool_) if valid is None else valid
             valid[rows] = present
         first = rows.stop
     if first != len(values):
-        raise ChunkError(_OTHER_ROWS)
+        raise ValueError(_OTHER_ROWS)
     if texts is not None:
         dictionary = texts[0] if len(texts) == 1 else pa.concat_arrays([pa.nulls(0, pa.string()), *texts])
         return Categories(values.view(np.int32), dictionary)
@@ -185,17 +161,23 @@ def read_chunk(
     return Numbers(numbers, None if dtype.kind == "f" else valid)
 
 
-def _covered_leaf(footer: pq.FileMetaData, row_group: int, column: int, name: str, type_: pa.DataType) -> int | None:
-    """Return the index of a column among the leaves of the schema, or None where its form is not covered."""
-    schema = footer.schema
+def _covered_leaf(
+    footer: pq.FileMetaData, schema: pa.Schema, row_group: int, name: str
+) -> tuple[int, pa.DataType] | None:
+    """Return the index of a column among the leaves of the file, and its type, or None if its form is not covered."""
+    names, leaves = schema.names, range(len(footer.schema))
+    if names.count(name) != 1:
+        problem = "is there more than once" if name in names else "is not there"
+        raise ValueError(f"{problem}; the columns are {', '.join(names)}")
+    type_ = schema.field(name).type
+    type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     # A struct before it has several leaves, or none.
-    places = [column, *range(len(schema))] if column < len(schema) else range(len(schema))
-    for leaf in places:
-        if (declared := schema.column(leaf)).path == name:
+    for leaf in (*leaves[names.index(name) :], *leaves):
+        if (declared := footer.schema.column(leaf)).path == name:
             chunk = footer.row_group(row_group).column(leaf)
             is_flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
             is_read = declared.physical_type == _STORED_AS.get(type_, ("", ""))[0] and chunk.compression in _CODECS
-            return leaf if is_flat and is_read and set(chunk.encodings) <= _ENCODINGS else None
+            return (leaf, type_) if is_flat and is_read and set(chunk.encodings) <= _ENCODINGS else None
     return None
 
 
@@ -205,22 +187,22 @@ def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
     stored = empty(chunk.total_compressed_size, np.dtype(np.uint8))
     data.seek(min(starts, default=0))
     if data.readinto(stored.data) != len(stored):
-        raise ChunkError("is cut off")
+        raise ValueError("is cut off")
     fields = np.empty((pages.DEPTHS, _NUMBERS), np.int64)
     position = 0
     while position < len(stored):
         fields.fill(_MISSING)
         position = pages.read_header(stored, position, fields)
         header, of_kind = fields[:2].tolist()
-        size, compressed, checksum = header[2:5]
+        kind, size, compressed, checksum = header[1:5]
         if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(stored) - position):
-            raise ChunkError("has a malformed page header, or is cut off")
+            raise ValueError("has a malformed page header, or is cut off")
         body = stored[position : position + compressed]
         position += compressed
         if checksum != _MISSING and zlib.crc32(body.data) != checksum & 0xFFFFFFFF:
-            raise ChunkError("has a page whose checksum is wrong")
-        if header[1] in (_DATA, _DICTIONARY, _DATA_V2):
-            yield _page(header[1], of_kind, body, size, chunk.compression)
+            raise ValueError("has a page whose checksum is wrong")
+        if kind in (_DATA, _DICTIONARY, _DATA_V2):
+            yield _page(kind, of_kind, body, size, chunk.compression)
 
 
 def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) -> Page:
@@ -228,20 +210,19 @@ def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) 
     is_second = kind == _DATA_V2
     rows, encoding, levels = header[1], header[4 if is_second else 2], header[5] if is_second else ABSENT
     has_indices = kind != _DICTIONARY and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY)
-    if not has_indices and encoding not in _VALUES:
-        raise ChunkError(f"has a page of encoding {encoding}, which its footer does not name")
+    if not has_indices and encoding not in (_PLAIN, _PLAIN_DICTIONARY):
+        raise ValueError(f"has a page of encoding {encoding}, which its footer does not name")
     if rows < 0 or levels < ABSENT or levels > min(len(body), size):
-        raise ChunkError("has a malformed page header")
-    if codec == _UNCOMPRESSED or (is_second and not header[7]):
-        if len(body) != size:
-            raise ChunkError("has a page of another size than its header says")
-        return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
-    # Definition levels of version 2 are not compressed.
-    page, start = np.empty(size, np.uint8), max(levels, 0)
-    page[:start] = body[:start]
-    if size > start:
-        _decompress(body[start:], codec, page[start:])
-    return Page(kind == _DICTIONARY, rows, levels, has_indices, page)
+        raise ValueError("has a malformed page header")
+    if codec != _UNCOMPRESSED and (not is_second or header[7]):
+        # Definition levels of version 2 are not compressed.
+        stored, body, start = body, np.empty(size, np.uint8), max(levels, 0)
+        body[:start] = stored[:start]
+        if size > start:
+            _decompress(stored[start:], codec, body[start:])
+    if len(body) != size:
+        raise ValueError(_OTHER_SIZE)
+    return Page(kind == _DICTIONARY, rows, levels, has_indices, body)
 
 
 def _decompress(body: Array, codec: str, target: Array) -> None:
@@ -255,35 +236,27 @@ def _decompress(body: Array, codec: str, target: Array) -> None:
     try:
         size = cramjam.snappy.decompress_raw_into(body.data, target.data)
     except cramjam.DecompressionError as error:
-        raise ChunkError(f"has a page that Snappy cannot decompress ({error})") from error
+        raise ValueError(f"has a page that Snappy cannot decompress ({error})") from error
     if size != len(target):
-        raise ChunkError("has a page of another size than its header says")
-
-
-def _texts_of(data: Array, count: int) -> pa.Array:
-    """Return plainly encoded texts of a page as an Arrow array of string; raises ValueError if they are malformed."""
-    if count > len(data):
-        raise ChunkError("has a page that is too short for its texts")
-    offsets, text = np.empty(count + 1, np.int32), np.empty(len(data), np.uint8)
-    if not pages.split_byte_arrays(data, offsets, text):
-        raise ChunkError("has a malformed page of texts")
-    values = pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))
-    values.validate(full=True)
-    return values
+        raise ValueError(_OTHER_SIZE)
 
 
 def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.Array] | None) -> Array:
     """Return the values that begin a page, with the bits of their type as unsigned integers.
 
-    Those of text are added to ``texts``, and become codes of all of these.
+    Those of text are added to ``texts``, and become codes of all of these; raises ValueError if they are malformed.
     """
-    if texts is not None:
-        first = sum(map(len, texts))
-        texts.append(_texts_of(body, count))
-        return np.arange(first, first + count, dtype=dtype)
-    if len(body) < count * dtype.itemsize:
-        raise ChunkError("has a page that is too short for its values")
-    return np.frombuffer(body, dtype, count)
+    if len(body) < count * (1 if texts is not None else dtype.itemsize):
+        raise ValueError("has a page that is too short for its values")
+    if texts is None:
+        return np.frombuffer(body, dtype, count)
+    offsets, text = np.empty(count + 1, np.int32), np.empty(len(body), np.uint8)
+    if not pages.split_byte_arrays(body, offsets, text):
+        raise ValueError("has a malformed page of texts")
+    first = sum(map(len, texts))
+    texts.append(pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text)))
+    texts[-1].validate(full=True)
+    return np.arange(first, first + count, dtype=dtype)
 
 
 def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[pa.Array] | None) -> int:
@@ -291,13 +264,13 @@ def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[p
     if page.has_indices:
         nulls = pages.look_up(page.body, page.levels, present, table, values)
         if nulls < 0:
-            raise ChunkError("has a malformed page of dictionary indices")
+            raise ValueError("has a malformed page of dictionary indices")
         return nulls
     count, start = page.rows, 0
     if len(present):
         count, start = pages.definition_levels(page.body, page.levels, present)
     if start < 0:
-        raise ChunkError("has malformed definition levels")
+        raise ValueError("has malformed definition levels")
     nulls = page.rows - count
     values[nulls:] = _plain_values(page.body[start:], count, values.dtype, texts)
     if nulls:
