@@ -12,7 +12,7 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,12 +21,10 @@ from pydantic import ValidationError
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError, WhitewaterError
 from whitewater.features import operators
+from whitewater.features.operator import Fitted, Operator
 from whitewater.features.plan import Plan, Stage
 from whitewater.features.schema import Schema, column_from_json, column_json
 from whitewater.io.folder import Format, write_file
-
-if TYPE_CHECKING:
-    from whitewater.features.operator import Fitted, Operator
 
 _REMEDY = "Fit the workflow and save it again, or copy the folder again."
 FORMAT = Format("workflow.json", 1, "fitted workflow", remedy=_REMEDY)

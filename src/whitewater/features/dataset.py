@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +20,6 @@ from whitewater.features.columns.column import Block, Column, Lists, Numbers, ar
 from whitewater.features.log_folder import SINCE, UNTIL, Log, is_log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
 from whitewater.io.folder import RowGroup, open_parquet
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 # Rows processed at once: a whole row group, or this many rows of a larger one or of a table in memory.
 PART_ROWS = 524_288

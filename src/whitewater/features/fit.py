@@ -12,19 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from whitewater.engines import Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import ConfigError, InputError
+from whitewater.features.columns.column import Block
+from whitewater.features.config import Fit
 from whitewater.features.dataset import Dataset, Span, spans
-from whitewater.features.operator import Fitted, Mode, Node, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Node, Statistic
 from whitewater.features.plan import FitState, Lesson, Plan, bind
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Block
-    from whitewater.features.config import Fit
-    from whitewater.step import Run
+from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
 # Rows of a span: enough that observing them takes far longer than combining their summary with the next one.
@@ -110,20 +108,15 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> A
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     """Raise ResourceError if row groups do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts)
-    results = {
-        (number, inputs): name for number, stage in enumerate(plan.stages) for name, inputs in stage.made_of.items()
-    }
-    columns_read = [
-        {
-            *plan.data_columns({name: number}, training=True),
-            *plan.stages[number].operator.dependencies(fitting=True, training=True),
-        }
-        for (number, _), name in results.items()
-    ]
+    columns: dict[tuple[int, Inputs], int] = {}  # that are read for the results of a stage from the same inputs
+    for number, stage in enumerate(plan.stages):
+        dependencies = stage.operator.dependencies(fitting=True, training=True)
+        for name, inputs in stage.made_of.items():
+            columns[number, inputs] = len({*plan.data_columns({name: number}, training=True), *dependencies})
     workers.forecast(
         device,
-        a_task=rows * max(map(len, columns_read), default=0) * ROW_BYTES,
-        tasks=len(columns_read),
+        a_task=rows * max(columns.values(), default=0) * ROW_BYTES,
+        tasks=len(columns),
         what=f"fitting on row groups of up to {rows:,} rows",
         remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
     )

@@ -24,21 +24,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import islice, product
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 
 from whitewater.engines import Device, memory
+from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, IntegrityError
-from whitewater.features.feature_folder import FORMAT, KEY, matrices, number_type
+from whitewater.features.feature_folder import FORMAT, KEY, FeatureFolder, matrices, number_type
 from whitewater.features.schema import Field, Schema
 from whitewater.tables.arrow_arrays import empty
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from whitewater.engines.device import Array
-    from whitewater.features.feature_folder import FeatureFolder
 
 _BLOCK_ROWS = 16_384
 # Arrays mapped at a time: each holds a descriptor, of which processes have about a thousand.

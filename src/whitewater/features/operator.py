@@ -19,18 +19,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pyarrow as pa
 
 from whitewater.config.base import Section
+from whitewater.engines.config import Engine
+from whitewater.engines.device import Device
 from whitewater.errors import ConfigError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from whitewater.engines.config import Engine
-    from whitewater.engines.device import Device
-    from whitewater.features.columns.column import Block
-    from whitewater.features.schema import Field
+from whitewater.features.columns.column import Block
+from whitewater.features.schema import Field
 
 Value = str | int | float | None | list[Any]
 """A value of one row: None or NaN is null."""

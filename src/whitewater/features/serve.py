@@ -18,11 +18,11 @@ from whitewater.errors import InputError
 from whitewater.features.artifact import load
 from whitewater.features.dataset import seconds_fault
 from whitewater.features.log_folder import SINCE, UNTIL
+from whitewater.features.operator import Inputs, Row, RowFunction, Value
+from whitewater.features.plan import Origin, Plan, Stage
 from whitewater.features.schema import kind
 
 if TYPE_CHECKING:
-    from whitewater.features.operator import Inputs, Row, RowFunction, Value
-    from whitewater.features.plan import Origin, Plan, Stage
     from whitewater.features.workflow import Workflow
 
 # Up to it a float of 64 bits is every integer.

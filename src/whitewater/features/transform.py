@@ -7,26 +7,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from whitewater.engines.device import Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError
 from whitewater.features.columns.categories import row_hash
+from whitewater.features.columns.column import Block
 from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID
 from whitewater.features.operator import Mode
-from whitewater.features.plan import Plan
+from whitewater.features.plan import FitState, Plan
 from whitewater.features.schema import Schema
+from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Block
-    from whitewater.step import Run
 
 # Bytes per row and column of a block: as read, as computed, and as written.
 ROW_BYTES = 16
@@ -38,12 +36,9 @@ _HASH = "hash"
 
 
 @dataclass(frozen=True)
-class _Results:
+class _Results(FitState):
     """What a fitted plan makes of a dataset: columns of this schema."""
 
-    plan: Plan
-    dataset: Dataset
-    mode: Mode
     schema: Schema
 
 

@@ -11,16 +11,20 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dask.dataframe as dd
 import pyarrow as pa
 from dask.delayed import delayed
 
 from whitewater.engines.device import Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import (
+    Block,
+    Column,
+    Frame,
     Numbers,
     Text,
     column_of,
@@ -33,15 +37,9 @@ from whitewater.features.columns.column import (
 )
 from whitewater.features.columns.groups import sum_by_keys
 from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
-from whitewater.features.operator import Fitted, Statistic
+from whitewater.features.operator import Fitted, Mode, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
-from whitewater.features.plan import FitState, Lesson
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.features.columns.column import Block, Column, Frame
-    from whitewater.features.operator import Mode
-    from whitewater.features.plan import Read
+from whitewater.features.plan import FitState, Lesson, Read
 
 HOST = Device()
 # Number of frames of sums that are merged at a time.

@@ -16,10 +16,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import pyarrow as pa
 
 from whitewater.engines import Device
-from whitewater.engines.config import choose
+from whitewater.engines.config import Engine, choose
 from whitewater.errors import ConfigError
 from whitewater.features import artifact, feature_folder
 from whitewater.features.config import Fit
@@ -29,14 +31,9 @@ from whitewater.features.operator import Node, Selection, as_node
 from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
 from whitewater.features.transform import tables, write_results
+from whitewater.io.folder import Format
 from whitewater.io.store import check_replaceable, staged
 from whitewater.step import Run
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from whitewater.engines.config import Engine
-    from whitewater.io.folder import Format
 
 
 class Workflow:
@@ -109,8 +106,6 @@ class Workflow:
         Set ``training`` to train a model on the rows fitted on: statistics of the target then exclude each row's own
         fold. Raises InputError if a column is missing, or of another kind than in the data fitted on.
         """
-        import pyarrow as pa
-
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
             found = list(tables(self.plan, dataset, run=run, workers=workers, training=training))

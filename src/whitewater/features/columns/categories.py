@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from types import ModuleType
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,19 +21,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
 from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, categories_of, table_of
+from whitewater.features.operator import Value
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.hashing import hash_int64
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.operator import Value
 
 TAG = "categorical"
 _LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12

@@ -9,14 +9,17 @@ Group 0 is that of null, which is a category of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from threading import Lock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whitewater.engines.device import Array, Device
 from whitewater.features.columns.byte_strings import ByteStrings
 from whitewater.features.columns.categories import (
     CategoryCounter,
@@ -28,8 +31,12 @@ from whitewater.features.columns.categories import (
     value_hashes,
 )
 from whitewater.features.columns.column import (
+    Block,
     Categories,
+    Column,
+    Frame,
     Numbers,
+    Series,
     Text,
     column_of,
     column_of_series,
@@ -39,12 +46,8 @@ from whitewater.features.columns.column import (
     series_of,
     table_of,
 )
+from whitewater.features.operator import Mode, Row
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block, Column, Frame, Series
-    from whitewater.features.operator import Mode, Row
 
 Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
@@ -155,14 +158,6 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
     return frames({f"key_{place}": series_of(each, frames()) for place, each in enumerate(keys)})
 
 
-def any_valid(keys: Frame) -> Series:
-    """Return a series that tells for each row whether any of its keys is not null."""
-    first, *others = (keys[name].notna() for name in list(keys.columns))
-    for other in others:
-        first = first | other
-    return first
-
-
 def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
     """Return the ``number`` of the table's row that has the same keys, null if none has: a left join."""
     left = keys.assign(order=device.xp.arange(len(keys)))
@@ -253,7 +248,8 @@ class CategoryNumbers:
             hashes = _hashes_of_keys(keys, mode.device)
             unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
         numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
-        of_rows: Array = numbers.where(any_valid(keys), self.null).values.astype(dtype)
+        has_key = reduce(or_, [keys[name].notna() for name in list(keys.columns)])
+        of_rows: Array = numbers.where(has_key, self.null).values.astype(dtype)
         return of_rows
 
     def of_value(self) -> Callable[[str | int | bytes | None], int]:

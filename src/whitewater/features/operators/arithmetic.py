@@ -18,24 +18,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import AfterValidator, model_validator
 from pydantic import Field as Parameter
 
+from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Numbers
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widened
+from whitewater.features.schema import Field
 
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.schema import Field
-
-    Compute = Callable[[Array, ModuleType], Array]
+Compute = Callable[[Array, ModuleType], Array]
 
 _HOUR, _DAY = 3600, 86_400
 _THURSDAY = 3

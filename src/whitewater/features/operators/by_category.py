@@ -9,13 +9,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from whitewater.engines.device import Device
+from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.columns.categories import (
     CategoryCounter,
@@ -25,10 +25,11 @@ from whitewater.features.columns.categories import (
     count_codes,
     hash_values,
 )
-from whitewater.features.columns.column import Categories, Lists, Numbers
+from whitewater.features.columns.column import Block, Categories, Frame, Lists, Numbers
 from whitewater.features.columns.groups import (
     NULL_GROUP,
     CategoryNumbers,
+    Input,
     categories_of,
     categories_of_keys,
     columns_of,
@@ -37,16 +38,10 @@ from whitewater.features.columns.groups import (
     name_of,
     sums_of_halves,
 )
-from whitewater.features.operator import Fitted, Operator, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, Value
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array
-    from whitewater.features.columns.column import Block, Frame
-    from whitewater.features.columns.groups import Input
-    from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

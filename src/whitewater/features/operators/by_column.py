@@ -9,23 +9,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import Field as Parameter
 from pydantic import FiniteFloat, model_validator
 
-from whitewater.errors import ConfigError, InputError
+from whitewater.engines.device import Array, Device
+from whitewater.errors import ConfigError
 from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Lists, Numbers, take_rows
-from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction
+from whitewater.features.columns.column import Block, Column, Lists, Numbers, take_rows
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction
 from whitewater.features.schema import Field, kind
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block, Column
-    from whitewater.features.operator import Inputs
 
 
 class ByColumn(Operator):
@@ -276,9 +272,7 @@ class ListSlice(ByColumn):
             properties={**field.properties, "length": self._length},
         )
 
-    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Lists:
-        if not isinstance(column, Lists):
-            raise InputError(f"ListSlice takes lists, but the column {name!r} has none. Give it the fitted column.")
+    def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:
         lengths = np.diff(column.offsets)
         first, last = (_places(bound, lengths) for bound in self._bounds)
         kept = np.maximum(last - first, 0)

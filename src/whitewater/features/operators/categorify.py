@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +32,9 @@ from whitewater.features.columns.categories import (
     value_hashes,
     with_cardinality,
 )
-from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers
-from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, columns_of, name_of
-from whitewater.features.operator import Fitted, Operator
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text
+from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, Input, columns_of, name_of
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Value
 from whitewater.features.operators.by_category import (
     ROWS,
     CategoryStatistic,
@@ -47,11 +47,6 @@ from whitewater.features.operators.by_category import (
 from whitewater.features.operators.by_column import ByColumn, column_names
 from whitewater.features.schema import Field, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.features.columns.column import Text
-    from whitewater.features.columns.groups import Input
-    from whitewater.features.operator import Inputs, Mode, Row, RowFunction, Value
 
 NULL, OUT_OF_VOCABULARY = 1, 2
 TABLE = "vocabulary"

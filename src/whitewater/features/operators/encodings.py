@@ -10,18 +10,20 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pydantic import Field as Setting
 
+from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.categories import row_hash
-from whitewater.features.columns.column import Numbers
-from whitewater.features.columns.groups import columns_of
+from whitewater.features.columns.column import Block, Numbers
+from whitewater.features.columns.groups import Input, columns_of
+from whitewater.features.operator import Inputs, Mode, Row, Value
 from whitewater.features.operators.by_category import (
     NULLS,
     ROWS,
@@ -34,14 +36,8 @@ from whitewater.features.operators.by_category import (
     smoothed_means,
     take_numbers,
 )
+from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block
-    from whitewater.features.columns.groups import Input
-    from whitewater.features.operator import Inputs, Mode, Row, Value
-    from whitewater.features.schema import Field
 
 # Seed of the hash that assigns rows to folds.
 FOLD_SEED = 42

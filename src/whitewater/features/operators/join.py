@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from pydantic import model_validator
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.categories import category_type
 from whitewater.features.columns.column import (
+    Block,
     Categories,
     Numbers,
     column_of,
@@ -25,17 +26,12 @@ from whitewater.features.columns.column import (
     frame_of,
     take_rows,
 )
-from whitewater.features.columns.groups import CategoryNumbers, categories_of, columns_of
+from whitewater.features.columns.groups import CategoryNumbers, Input, categories_of, columns_of
 from whitewater.features.dataset import Dataset
-from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction, Statistic
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import column_names
 from whitewater.features.schema import Field, kind, type_from_name
 from whitewater.io.folder import open_parquet
-
-if TYPE_CHECKING:
-    from whitewater.features.columns.column import Block
-    from whitewater.features.columns.groups import Input
-    from whitewater.features.operator import Inputs
 
 TABLE = "table"
 Names = tuple[str, ...]

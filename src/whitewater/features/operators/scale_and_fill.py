@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -28,12 +28,13 @@ from pydantic import ConfigDict
 from pydantic import Field as Parameter
 from pydantic.dataclasses import dataclass as checked
 
+from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.byte_strings import read_only
 from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Numbers
-from whitewater.features.operator import Fitted, Mode, Operator, Row, RowFunction, Statistic
+from whitewater.features.columns.column import Block, Numbers
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import (
     OnFloats,
     column_names,
@@ -42,11 +43,6 @@ from whitewater.features.operators.by_column import (
     type_holding,
 )
 from whitewater.features.schema import Field
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Array, Device
-    from whitewater.features.columns.column import Block
-    from whitewater.features.operator import Inputs
 
 # What is read from an artifact is numbers, and finite.
 FINITE = ConfigDict(strict=True, allow_inf_nan=False)
@@ -87,7 +83,7 @@ class _Fill(Operator):
         for each in number_fields(self, inputs, fields):
             made.append(replace(each, type=self.filled_type(each.type)))
             if self.add_binary_cols:
-                made.append(Field(_marker(each.name), pa.bool_(), each.tags))
+                made.append(Field(f"{each.name}_filled", pa.bool_(), each.tags))
         return made
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
@@ -102,23 +98,23 @@ class _Fill(Operator):
             value = dtype.type(self.filling(fitted.get(name)))
             made[name] = Numbers(xp.where(missing, value, values.astype(dtype, copy=False)))
             if self.add_binary_cols:
-                made[_marker(name)] = Numbers(missing)
+                made[f"{name}_filled"] = Numbers(missing)
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        values = [(name, plain_number(self.filling(fitted.get(name)))) for name in column_names(inputs)]
+        values = {name: plain_number(self.filling(fitted.get(name))) for name in column_names(inputs)}
         # A column of floats does not hold each integer of 64 bits.
         makes_floats = pa.types.is_floating(self.filled_type(pa.int64()))
 
         def compute(row: Row) -> dict[str, Any]:
             made: dict[str, Any] = {}
-            for name, instead in values:
+            for name, instead in values.items():
                 value: Any = row[name]
                 # NaN alone is not equal to itself.
                 missing = value is None or value != value  # noqa: PLR0124
                 made[name] = instead if missing else float(value) if makes_floats else value
                 if self.add_binary_cols:
-                    made[_marker(name)] = missing
+                    made[f"{name}_filled"] = missing
             return made
 
         return compute
@@ -228,10 +224,8 @@ class MedianOf(Statistic):
         if self.shift:
             return replace(self, shift=self.shift - COUNTED_BITS, middle=(lower, upper), count=total)
         low, high = value_of(lower.leading), value_of(upper.leading)
-        median = (low + high) / 2
-        if math.isinf(median):
-            # The sum of two large values may be too large.
-            median = low / 2 + high / 2
+        # The sum of two large values may be too large.
+        median = low / 2 + high / 2 if math.isinf(low + high) else (low + high) / 2
         if not math.isfinite(median):
             raise InputError(
                 f"FillMedian: the median of the column {self.name!r} is not finite, it has too many infinite values. "
@@ -249,10 +243,6 @@ class MedianOf(Statistic):
         digit = int(np.searchsorted(ends, middle.rank, "right"))
         below = int(ends[digit] - counts[digit])
         return Middle(middle.leading << COUNTED_BITS | digit, middle.rank - below, int(counts[digit]))
-
-
-def _marker(name: str) -> str:
-    return f"{name}_filled"
 
 
 def keys_of(values: Array, xp: Any = np) -> Array:
