@@ -10,20 +10,17 @@ import reprlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pyarrow as pa
 
 from whitewater.errors import InputError
-from whitewater.features.artifact import load
 from whitewater.features.dataset import seconds_fault
 from whitewater.features.log_folder import SINCE, UNTIL
 from whitewater.features.operator import Inputs, Row, RowFunction, Value
-from whitewater.features.plan import Origin, Plan, Stage
+from whitewater.features.plan import Origin, Stage
 from whitewater.features.schema import kind
-
-if TYPE_CHECKING:
-    from whitewater.features.workflow import Workflow
+from whitewater.features.workflow import Workflow
 
 # Up to it a float of 64 bits is every integer.
 _WHOLE = 2**53
@@ -42,14 +39,23 @@ class Transformer:
     """
 
     def __init__(self, workflow: Workflow) -> None:
-        self._compile(workflow.plan)
+        plan, inputs = workflow.plan, dict[int, Inputs]()
+        for number, needed in plan.evaluation_order(plan.outputs):
+            inputs[number] = (*inputs.get(number, ()), *needed)
+        self._checks = [
+            (name, _check(name, plan.schema[name].type, is_time=name in plan.seconds))
+            for name in plan.data_columns(training=False)
+        ]
+        self._steps = [
+            (number, _rounding(plan.stages[number], of), [*plan.taken(number, of, training=False).items()])
+            for number, of in sorted(inputs.items())
+        ]
+        self._outputs, self._carried = [*plan.outputs.items()], plan.carried
 
     @classmethod
     def load(cls, directory: str | Path) -> Self:
         """Read a stored workflow; raises as `Workflow.load` does."""
-        transformer = cls.__new__(cls)
-        transformer._compile(load(Path(directory)))
-        return transformer
+        return cls(Workflow.load(directory))
 
     def __call__(self, row: Row) -> dict[str, Value]:
         """Return the features of a row; a null is None, or NaN where an operator computes floats.
@@ -63,20 +69,6 @@ class Transformer:
             made[number] = function({name: made[origin][name] for name, origin in columns})
         results = {name: made[origin][name] for name, origin in self._outputs}
         return results | {name: row[name] for name in self._carried if name in row}
-
-    def _compile(self, plan: Plan) -> None:
-        inputs: dict[int, Inputs] = {}
-        for number, needed in plan.evaluation_order(plan.outputs):
-            inputs[number] = (*inputs.get(number, ()), *needed)
-        self._checks = [
-            (name, _check(name, plan.schema[name].type, is_time=name in plan.seconds))
-            for name in plan.data_columns(training=False)
-        ]
-        self._steps = [
-            (number, _rounding(plan.stages[number], of), [*plan.taken(number, of, training=False).items()])
-            for number, of in sorted(inputs.items())
-        ]
-        self._outputs, self._carried = [*plan.outputs.items()], plan.carried
 
 
 def _rounding(stage: Stage, inputs: Inputs) -> RowFunction:

@@ -141,11 +141,6 @@ class _Unchanged(ByColumn):
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         return lambda value: value
 
-    def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        # Each group of features ends with one of these: no function is called for each of its columns.
-        names = [(self.output_name(name), name) for name in column_names(inputs)]
-        return lambda row: {made: row[name] for made, name in names}
-
 
 class AddMetadata(_Unchanged):
     """Adds tags and properties."""
@@ -274,7 +269,9 @@ class ListSlice(ByColumn):
 
     def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:
         lengths = np.diff(column.offsets)
-        first, last = (_places(bound, lengths) for bound in self._bounds)
+        start, stop = self._bounds
+        first = np.clip(start + lengths if start < 0 else start, 0, lengths)
+        last = lengths if stop is None else np.clip(stop + lengths if stop < 0 else stop, 0, lengths)
         kept = np.maximum(last - first, 0)
         new = np.full(len(column), self._length, np.int64) if self.pad else kept
         offsets = np.append(0, np.cumsum(new))
@@ -285,12 +282,9 @@ class ListSlice(ByColumn):
             return Lists(offsets, take_rows(column.values, source))
         # A place behind the last item is padded, and there may be no item at all: one more stands for it.
         source = np.where(item < kept[row], source, len(column.values))
-        return Lists(offsets, take_rows(self._with_padding(column.values), source))
-
-    def _with_padding(self, column: Numbers) -> Numbers:
-        values = widened(column.values, self.pad_value)
+        values, valid = widened(column.values.values, self.pad_value), column.values.valid
         padded = np.append(values, values.dtype.type(self.pad_value))
-        return Numbers(padded, None if column.valid is None else np.append(column.valid, True))
+        return Lists(offsets, take_rows(Numbers(padded, None if valid is None else np.append(valid, True)), source))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
         chosen = slice(*self._bounds)
@@ -301,11 +295,3 @@ class ListSlice(ByColumn):
             return kept + [missing] * (length - len(kept))
 
         return cut
-
-
-def _places(bound: int | None, lengths: Array) -> Array:
-    """Return where a bound of a slice is in lists of these lengths."""
-    if bound is None:
-        return lengths
-    places: Array = np.clip(bound + lengths if bound < 0 else bound, 0, lengths)
-    return places

@@ -181,12 +181,9 @@ class LearnedPast(LearnedByCategory):
         starts = np.append(0, np.cumsum(cells))
         keys = np.repeat(np.arange(len(cells)), cells) * self._ends + np.searchsorted(self.periods, self.cells[PERIODS])
         self._keys = np.insert(keys, starts[1:], np.arange(1, len(starts)) * self._ends - 1)
-        self._before = {name: self._sums_before(self.cells[name], starts) for name in operator.list_columns}
-
-    def _sums_before(self, numbers: npt.NDArray[Any], starts: Integers) -> Floats:
-        before = np.empty(len(self._keys))
-        add_up_runs(numbers.astype(np.float64), starts, before)
-        return before
+        self._before = {name: np.empty(len(self._keys)) for name in operator.list_columns}
+        for name, before in self._before.items():
+            add_up_runs(self.cells[name].astype(np.float64), starts, before)
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
