@@ -100,26 +100,23 @@ class LogOp(OnFloats):
     """
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
-        refused = values <= -1
-        if bool(refused.any()):
-            raise _without_logarithm(name, int(refused.sum()), float(values[refused].min()))
+        refused = values[values <= -1]
+        if len(refused):
+            raise InputError(
+                f"LogOp: the column {name!r} has values of -1 or less, {len(refused)} in one part of the data, the "
+                f"least of them {float(refused.min()):g}; log(1 + x) has no value there. Put Clip(min_value=0) before "
+                "LogOp, or another bound above -1."
+            )
         logarithms: Array = device.xp.log1p(values)
         return logarithms
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
         def compute(value: float) -> float:
             if value <= -1:
-                raise _without_logarithm(name, 1, value)
+                self.floats(name, np.array([value]), fitted, Device())  # refuses it
             return math.log1p(value)
 
         return compute
-
-
-def _without_logarithm(name: str, values: int, least: float) -> InputError:
-    return InputError(
-        f"LogOp: the column {name!r} has values of -1 or less, {values} in one part of the data, the least of them "
-        f"{least:g}; log(1 + x) has no value there. Put Clip(min_value=0) before LogOp, or another bound above -1."
-    )
 
 
 def _ascending(boundaries: tuple[float, ...]) -> tuple[float, ...]:

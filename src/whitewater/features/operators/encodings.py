@@ -29,7 +29,6 @@ from whitewater.features.operators.by_category import (
     ROWS,
     SUMS,
     ByCategory,
-    Floats,
     Integers,
     LearnedByCategory,
     Sums,
@@ -167,23 +166,27 @@ class LearnedPast(LearnedByCategory):
     each of the same category.
     """
 
-    def __init__(self, operator: _Past, *arguments: Any) -> None:
+    def __init__(self, operator: Any, *arguments: Any) -> None:
         super().__init__(operator, *arguments)
-        lists = {name: one_array(self.table[name]) for name in (PERIODS, *operator.list_columns)}
+        names = ROWS, *((SUMS,) if operator.target_columns else ())
+        lists = {name: one_array(self.table[name]) for name in (PERIODS, *names)}
         lengths = lists[PERIODS].value_lengths()
         if not all(each.value_lengths().equals(lengths) for each in lists.values()):
             raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
-        self.cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
-        self.periods = np.unique(self.cells[PERIODS])
+        of_cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
+        self.periods, ranks = np.unique(of_cells[PERIODS], return_inverse=True)
         self._ends = len(self.periods) + 1
         # One category more, without cells: that of those that were not seen.
         cells = np.append(to_numpy(lengths), 0)
         starts = np.append(0, np.cumsum(cells))
-        keys = np.repeat(np.arange(len(cells)), cells) * self._ends + np.searchsorted(self.periods, self.cells[PERIODS])
+        keys = np.repeat(np.arange(len(cells)), cells) * self._ends + ranks
         self._keys = np.insert(keys, starts[1:], np.arange(1, len(starts)) * self._ends - 1)
-        self._before = {name: np.empty(len(self._keys)) for name in operator.list_columns}
+        self._before = {name: np.empty(len(self._keys)) for name in names}
         for name, before in self._before.items():
-            add_up_runs(self.cells[name].astype(np.float64), starts, before)
+            add_up_runs(of_cells[name].astype(np.float64), starts, before)
+        if operator.target_columns:
+            rows, sums = (np.cumsum(np.bincount(ranks, of_cells[name])) for name in names)
+            self._means = np.append(operator.first_mean, sums / rows)
 
     def facts(self) -> dict[str, Any]:
         return super().facts() | {"periods": len(self.periods), "null_rows": int(self.totals[NULLS].sum())}
@@ -195,12 +198,13 @@ class LearnedPast(LearnedByCategory):
         return take_numbers(self._number(device.to_host(keys)), of_row, device)
 
     def _number(self, keys: Integers) -> npt.NDArray[Any]:
+        """Return what comes out of the sums over the cells before some keys."""
         places = np.searchsorted(self._keys, keys)
-        return self.number({name: each[places] for name, each in self._before.items()}, keys % self._ends)
-
-    def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[Any]:
-        """Return what comes out of the sums over earlier cells; ``ranks`` are how many periods are earlier."""
-        return before[ROWS].astype(np.int64)
+        rows = self._before[ROWS][places]
+        if not self.operator.target_columns:
+            return rows.astype(np.int64)
+        means = self._means[keys % self._ends]
+        return smoothed_means(rows, self._before[SUMS][places], means, self.operator.p_smooth)
 
     def of_row(self, of: Input) -> Callable[[Row], Value]:
         group_of, period_of = self.groups.of_row(of), self.operator.period_of_row
@@ -214,24 +218,12 @@ class LearnedPast(LearnedByCategory):
         return number
 
 
-class PastMeans(LearnedPast):
-    """What a `PastMean` learned."""
-
-    def __init__(self, operator: PastMean, *arguments: Any) -> None:
-        super().__init__(operator, *arguments)
-        ranks = np.searchsorted(self.periods, self.cells[PERIODS])
-        rows, sums = (np.cumsum(np.bincount(ranks, self.cells[name])) for name in (ROWS, SUMS))
-        self._means = np.append(operator.first_mean, sums / rows)
-
-    def number(self, before: Mapping[str, Floats], ranks: Integers) -> npt.NDArray[np.float32]:
-        return smoothed_means(before[ROWS], before[SUMS], self._means[ranks], self.operator.p_smooth)
-
-
 class _Past(ByCategory):
     """What is known of a category before the period that a row is in."""
 
     time: str = Setting("time", min_length=1, description="Column of the time, an integer.")
     period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
+    learned: ClassVar[type[LearnedByCategory]] = LearnedPast
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         return (self.time, *self.target_columns) if fitting else (self.time,)
@@ -269,20 +261,16 @@ class _Past(ByCategory):
     def table_columns(self) -> dict[str, tuple[str, ...]]:
         return {NULLS: (NULLS,)}
 
-    @property
-    def list_columns(self) -> tuple[str, ...]:
-        """The columns of its table of categories that are lists: of each period, its rows and the sum of the target."""
-        return (ROWS, SUMS) if self.target_columns else (ROWS,)
-
     def table(self, sums: Sums) -> pa.Table:
-        """Return the sums: of each category the list of its periods, and lists of their numbers."""
+        """Return the sums: of each category lists of its periods, of their rows, and of the sums of a target."""
         groups, periods = sums.pairs()
         some = np.flatnonzero(sums.totals[ROWS][: len(groups)])
         order = some[np.lexsort((periods[some], groups[some]))]
         table = super().table(sums)
         offsets = to_arrow(np.searchsorted(groups[order], np.arange(len(table) + 1)))
-        for name, each in {PERIODS: periods, **{name: sums.totals[name] for name in self.list_columns}}.items():
-            table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each[order])))
+        for name, each in {PERIODS: periods, **sums.totals}.items():
+            if name != NULLS:
+                table = table.append_column(name, pa.LargeListArray.from_arrays(offsets, to_arrow(each[order])))
         return table
 
 
@@ -299,7 +287,6 @@ class PastCount(_Past):
     """
 
     output_pattern: ClassVar[str] = "{column}_past_count"
-    learned: ClassVar[type[LearnedByCategory]] = LearnedPast
 
 
 class PastMean(_Past):
@@ -320,7 +307,6 @@ class PastMean(_Past):
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
     output_pattern: ClassVar[str] = "{column}_past_mean_{target}"
-    learned: ClassVar[type[LearnedByCategory]] = PastMeans
 
     @property
     def target_columns(self) -> tuple[str, ...]:
