@@ -38,11 +38,7 @@ Unit = Literal["seconds", "position"]
 Period = Literal["day", "file", "period"]
 ROW_ID, DAY, TIME, LABEL = "row_id", "day", "time", "label"
 TYPES: Mapping[str, pa.DataType] = {
-    "int8": pa.int8(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "float64": pa.float64(),
-    "string": pa.string(),
+    **{name: pa.type_for_alias(name) for name in ("int8", "int32", "int64", "float64", "string")},
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }

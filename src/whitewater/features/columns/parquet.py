@@ -31,14 +31,11 @@ _END = b"\0\0\0\0PAR1"
 _TEXT = "BYTE_ARRAY"
 # How types are stored, and the types of their rows; those of text are codes.
 _STORED_AS: dict[pa.DataType, tuple[str, str]] = {
-    pa.int8(): ("INT32", "<i4"),
-    pa.int16(): ("INT32", "<i4"),
-    pa.int32(): ("INT32", "<i4"),
+    **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), ("INT32", "<i4")),
     pa.int64(): ("INT64", "<i8"),
     pa.float32(): ("FLOAT", "<f4"),
     pa.float64(): ("DOUBLE", "<f8"),
-    pa.string(): (_TEXT, "<i4"),
-    pa.large_string(): (_TEXT, "<i4"),
+    **dict.fromkeys((pa.string(), pa.large_string()), (_TEXT, "<i4")),
 }
 _UNCOMPRESSED = "UNCOMPRESSED"
 # Not LZ4, a name that Parquet gives to two formats.
