@@ -23,6 +23,7 @@ from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOU
 from whitewater_apps.recsys.steps.drift import VERDICTS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -68,15 +69,13 @@ def auc(metrics: Values) -> Figure:
     figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):
-        look, there = LOOKS[name], [row for row, key in enumerate(shown) if key in sets]
-        found = [sets[shown[row]] for row in there]
+        look, found = LOOKS[name], [sets[key] for key in shown if key in sets]
         # Models are drawn side by side.
-        places = np.array(there) + 0.34 * (number - (len(models) - 1) / 2)
-        axes.errorbar(
-            [quality["auc"] for quality in found], places,
-            xerr=[NORMAL * (quality["auc_standard_error"] or 0.0) for quality in found],
-            fmt=look.mark, color=look.color, markersize=5.5, linewidth=1.5, capsize=2.5, label=look.name,
-        )  # fmt: skip
+        places = np.flatnonzero([key in sets for key in shown]) + 0.34 * (number - (len(models) - 1) / 2)
+        areas, margins = zip(
+            *((each["auc"], NORMAL * (each["auc_standard_error"] or 0.0)) for each in found), strict=True
+        )
+        axes.errorbar(areas, places, xerr=margins, linewidth=1.5, label=look.name, **_points(look))
         for place, quality in zip(places.tolist(), found, strict=True):
             shapes.write_at_right(axes, estimate(quality), place, away=8, size=8.5, color=look.color)
         if ALL in sets:
@@ -87,6 +86,10 @@ def auc(metrics: Values) -> Figure:
     axes.grid(visible=False, axis="y")
     body.legend(handles=axes.containers, loc="outside upper left", ncols=2)
     return figure
+
+
+def _points(look: Look) -> dict[str, Any]:
+    return {"fmt": look.mark, "color": look.color, "markersize": 5.5, "capsize": 2.5}
 
 
 def _test_rows(metrics: Values) -> str:
@@ -135,12 +138,15 @@ def calibration(metrics: Values) -> Figure:
 
     ``metrics`` is the content of `metrics.json`.
     """
+    import pandas as pd
+
     title = "Predicted and observed"
     models = {name: sets[ALL] for name in LOOKS if ALL in (sets := metrics["models"].get(name, {}))}
     if not models:
         return style.explained(title, "No model was trained.")
-    bins = [group for quality in models.values() for group in quality["calibration"]]
-    fewest, most = min(group["rows"] for group in bins), max(group["rows"] for group in bins)
+    bins = {name: _with_wilson(pd.DataFrame(quality["calibration"])) for name, quality in models.items()}
+    every = pd.concat(bins.values())
+    fewest, most = every["rows"].agg(["min", "max"]).tolist()
     rows = f"{style.count(fewest)} to " * (fewest < most) + style.counted(most, "row")
     subtitle = (
         f"{_test_rows(metrics)}; models with all features. A point stands for {rows} of about equal prediction; "
@@ -148,36 +154,31 @@ def calibration(metrics: Values) -> Figure:
     )
     notes = [f"No {LOOKS[name].name}: none was fit." for name in LOOKS if name not in models]
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
-    limit = min(1.0, max(*(group["predicted"] for group in bins), *_wilson(bins)[1]) * 1.05)
+    limit = min(1.0, every[["predicted", "high"]].to_numpy().max() * 1.05)
     bounds = (-0.03 * limit, limit)
     panels = body.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (name, quality) in zip(panels, models.items(), strict=True):
-        look = LOOKS[name]
-        predicted, observed = (
-            np.array([group[value] for group in quality["calibration"]]) for value in ("predicted", "observed")
-        )
-        low, high = _wilson(quality["calibration"])
+    for axes, (name, of) in zip(panels, bins.items(), strict=True):
+        look, observed = LOOKS[name], of["observed"]
+        margins = observed - of["low"], of["high"] - observed
         axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
-        axes.errorbar(
-            predicted, observed, yerr=(observed - low, high - observed), fmt=look.mark, color=look.color,
-            markersize=5.5, linewidth=1.3, capsize=2.5, label="test rows",
-        )  # fmt: skip
+        axes.errorbar(of["predicted"], observed, yerr=margins, linewidth=1.3, label="test rows", **_points(look))
         # Percentage points, not percent of the prediction.
-        axes.set_title(f"{look.name.capitalize()}: off by {100 * quality['calibration_error']:.2f} points on average")
+        error = 100 * models[name]["calibration_error"]
+        axes.set_title(f"{look.name.capitalize()}: off by {error:.2f} points on average")
         axes.set(xlabel="Mean prediction", ylabel="Share of rows with the label 1", xlim=bounds, ylim=bounds)
         axes.set_aspect("equal")
         shapes.in_percent(axes.xaxis, axes.yaxis)
     return figure
 
 
-def _wilson(bins: Sequence[Values]) -> tuple[Floats, Floats]:
-    """Return 95% intervals of shares (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), valid even near 0 and 1."""
-    rows, share = (np.array([group[name] for group in bins]) for name in ("rows", "observed"))
+def _with_wilson(bins: pd.DataFrame) -> pd.DataFrame:
+    """Add 95% intervals of shares (E. B. Wilson, J. Am. Stat. Assoc. 22, 1927), valid even near 0 and 1."""
+    rows, share = bins["rows"], bins["observed"]
     spread = NORMAL**2 / rows
     middle = (share + spread / 2) / (1 + spread)
     half_width = NORMAL / (1 + spread) * np.sqrt(share * (1 - share) / rows + spread / rows / 4)
     # Rounding must not put the share itself outside its interval.
-    return np.minimum(middle - half_width, share), np.maximum(middle + half_width, share)
+    return bins.assign(low=np.minimum(middle - half_width, share), high=np.maximum(middle + half_width, share))
 
 
 # ---- drift
@@ -219,9 +220,8 @@ def drift(report: Values) -> Figure:
     figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
     threshold = report["thresholds"]["psi"]
-    scale = figure.colorbar(
-        _draw_cells(axes, psi, threshold=threshold), cax=below, orientation="horizontal", extend="max", extendfrac=0.03
-    )
+    cells = _draw_cells(axes, psi, threshold=threshold)
+    scale = figure.colorbar(cells, cax=below, orientation="horizontal", extend="max", extendfrac=0.03)
     ticks = [times * threshold for times in range(6)]
     scale.set_ticks(ticks, labels=[f"{'threshold: ' * (tick == threshold)}{tick:.3g}" for tick in ticks])
     scale.set_label("Population stability index")
@@ -229,9 +229,8 @@ def drift(report: Values) -> Figure:
     below.axvline(threshold, color="black", linewidth=1.5)
     _mark_cells(axes, shown)
     axes.set_yticks(range(len(shown)), [style.fitted(column["name"], size=8.5) for column in shown], size=8.5)
-    labels = [str(day["day"]) for day in days[1:]]
-    step = -(-len(labels) // 12)
-    axes.set_xticks(range(0, len(labels), step), labels[::step])
+    step = -(-(len(days) - 1) // 12)
+    axes.set_xticks(range(0, len(days) - 1, step), [str(day["day"]) for day in days[1::step]])
     axes.set_xlabel(period.capitalize())
     axes.tick_params(length=0)
     return figure
@@ -266,17 +265,13 @@ def _mark_cells(axes: Axes, columns: Sequence[Values]) -> None:
     looks = {"drift": ("black", "drifts"), "chance": ("white", "above a threshold, but as by chance")}
     for verdict, (face, label) in looks.items():
         row, day = np.nonzero(verdicts == verdict)
-        axes.plot(
-            day + left, row, "o", markersize=4.5, markerfacecolor=face, markeredgecolor="black", markeredgewidth=0.7,
-            label=label,
-        )  # fmt: skip
+        axes.plot(day + left, row, "o", markersize=4.5, mfc=face, mec="black", markeredgewidth=0.7, label=label)
     axes.figure.legend(handles=axes.get_lines(), loc="outside upper left", ncols=2)
     for place, column in enumerate(columns):
         above = {name for each in column["days"] for name in each["above"]}
         measures = ", ".join(short for name, short in _ABBREVIATIONS.items() if name in above)
-        axes.text(
-            1.012, place, measures, transform=axes.get_yaxis_transform(), va="center", size=8, color=style.TEXT_GRAY
-        )
+        look = {"va": "center", "size": 8, "color": style.TEXT_GRAY}
+        axes.text(1.012, place, measures, transform=axes.get_yaxis_transform(), **look)
     if any(column["verdict"] == "drift" for column in columns):
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 
@@ -346,20 +341,20 @@ def frequencies(table: Path) -> Integers:
 def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     """Draw counts by rank, for the largest, the median and the smallest vocabulary."""
     ordered = sorted(vocabularies, key=lambda each: (-each["all_values"], each["name"]))
-    last, highest = len(ordered) - 1, 10.0
+    last, highest = len(ordered) - 1, 10
     roles = {0: "largest", (last + 1) // 2: "median", last: "smallest" if last else "the only one"}
+    shown = {role: ordered[place] for place, role in roles.items()}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
-    for (place, role), (color, mark) in zip(roles.items(), looks, strict=False):
-        counts, values = frequencies(ordered[place]["table"]), style.count(ordered[place]["values"])
-        given = ordered[place]["out_of_vocabulary_values"] is None
+    for (role, each), (color, mark) in zip(shown.items(), looks, strict=False):
+        counts, of_all = frequencies(each["table"]), f"of {style.count(each['all_values'])} values"
         number = (
-            f"{values} values given" if given else f"{values} of {style.count(ordered[place]['all_values'])} values"
+            f"{style.count(each['values'])} {'values given' if each['out_of_vocabulary_values'] is None else of_all}"
         )
-        label = f"{role}, {style.fitted(ordered[place]['name'], points=70, size=8.5)}: {number}"
-        highest = max(highest, float(counts.max(initial=0)))
+        label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {number}"
+        highest = max([highest, *counts[:1].tolist()])
         ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
-    for threshold in sorted({ordered[place]["threshold"] for place in roles} - {0, 1}):
+    for threshold in sorted({each["threshold"] for each in shown.values()} - {0, 1}):
         shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
