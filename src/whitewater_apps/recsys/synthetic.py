@@ -25,7 +25,7 @@ and the second largest has one that falls with the logarithm of the place that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -126,11 +126,15 @@ class Column(NamedTuple):
     effects: Floats | None
     nulls: float  # the share
     effect_of_null: np.float32
-    places: Callable[[int, int, Random], npt.NDArray[Any]]  # draws one of so many places for each of so many rows
+    ranked: bool  # its places are drawn by popularity, else evenly
 
     def draw(self, logits: Floats, random: Random) -> Drawn:
         """Return a value for each logit, to which its effect is added, and which of them are null, if any may be."""
-        places, missing = self.places(len(self.values), len(logits), random), None
+        count, missing = len(self.values), None
+        if self.ranked:
+            places = by_popularity(count, len(logits), random)
+        else:
+            places = random.integers(0, count, len(logits), dtype=np.uint16)
         if self.nulls:
             missing = random.integers(0, 1 << 16, len(logits), dtype=np.uint16) < np.uint16(self.nulls * (1 << 16))
         if self.effects is not None:
@@ -170,7 +174,7 @@ class Plan:
             places[before] = np.arange(len(before))
             effects = (OF_POPULARITY * (0.5 - np.log1p(places) / np.log1p(len(before)))).astype(np.float32)
         nulls = 0.0 if column in self.roles["pair"] else NULLS[column % len(NULLS)]
-        return Column(order, None if effects is None else effects[order], nulls, np.float32(0), by_popularity)
+        return Column(order, None if effects is None else effects[order], nulls, np.float32(0), ranked=True)
 
     def draw(self, columns: Sequence[Column], logits: Floats, random: Random) -> list[Drawn]:
         """Return the values of columns for each logit, to which all effects are added."""
@@ -280,12 +284,8 @@ def numbers_on(day: int, column: int, *, drift: float) -> Column:
     # By the value and not by its place in the day's distribution, so that what is learned of a value stays true.
     effects = (of.effect / LOGISTIC_DEVIATION * standard).astype(np.float32) if of.effect else None
     nulls = min(of.nulls + drift * of.more_nulls * day, 0.9)
-    return Column(values.astype(DTYPES[of.form]), effects, nulls, np.float32(EFFECT_OF_NULL * abs(of.effect)), evenly)
-
-
-def evenly(count: int, rows: int, random: Random) -> npt.NDArray[Any]:
-    """Draw places of equal probability."""
-    return random.integers(0, count, rows, dtype=np.uint16)
+    of_null = np.float32(EFFECT_OF_NULL * abs(of.effect))
+    return Column(values.astype(DTYPES[of.form]), effects, nulls, of_null, ranked=False)
 
 
 def by_popularity(count: int, rows: int, random: Random) -> Integers:
@@ -332,18 +332,12 @@ def texts_of(values: npt.NDArray[np.int64], *, column: int, seed: int) -> pa.Arr
         codes ^= codes >> shift
         codes *= np.uint32(factor)
     digits = DIGITS[(codes[:, None] >> SHIFTS) & np.uint32(15)]
-    hexadecimal = _strings(np.arange(0, 8 * len(values) + 1, 8, dtype=np.int32), digits)
+    texts = pa.Array.from_buffers(pa.binary(8), len(values), [None, pa.py_buffer(digits)]).cast(pa.string())
+    if column % 4 != 1:
+        return texts
     first, stop = np.searchsorted(values, (FIRST_AWKWARD, FIRST_AWKWARD + len(AWKWARD)))
-    if column % 4 != 1 or first == stop:
-        return hexadecimal
-    soiled = [AWKWARD[value - FIRST_AWKWARD].encode() for value in values[first:stop]]
-    awkward = _strings(np.cumsum([0, *map(len, soiled)], dtype=np.int32), b"".join(soiled))
-    return pa.concat_arrays([hexadecimal[:first], awkward, hexadecimal[stop:]])
-
-
-def _strings(offsets: Integers, data: bytes | npt.NDArray[np.uint8]) -> pa.StringArray:
-    # pyarrow.array would import pandas.
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+    awkward = pa.array([AWKWARD[value - FIRST_AWKWARD] for value in values[first:stop]], pa.string())
+    return pa.concat_arrays([texts[:first], awkward, texts[stop:]])
 
 
 def _dictionary(values: Integers, missing: Flags | None, *, column: int, seed: int) -> pa.DictionaryArray:
