@@ -127,9 +127,14 @@ def rule_mask(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
     return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
 
 
-def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
+def count_rows(frame: pl.DataFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
     """Count the rows of each combination of integers in the key columns, None for null."""
-    return Counter({tuple(key): count for *key, count in rows.group_by(keys).len().collect().iter_rows()})
+    return Counter({tuple(key): count for *key, count in frame.lazy().group_by(keys).len().collect().iter_rows()})
+
+
+def where(frame: pl.DataFrame, **values: int) -> pl.DataFrame:
+    """Return the rows that have some values in some columns, where null counts as 0."""
+    return frame.filter(*(pl.col(name).fill_null(0) == value for name, value in values.items()))
 
 
 def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[str, Array]:

@@ -18,9 +18,9 @@ from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater_apps.taxi import tip_tables
-from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -53,22 +53,8 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
     query = tables.scan(partition, STANDARDIZED_SCHEMA).with_columns(month=month(PICKUP), mask=reason_mask(rules))
-    trips = query.collect().lazy()  # collected once, because all queries below read it
-    kept, rejected = trips.filter(pl.col("mask") == 0), trips.filter(pl.col("mask") != 0).collect().lazy()
-    tally = Tally(
-        tables.count_rows(trips, "file", "service", "month", "mask"),
-        tables.count_rows(trips, "file", "pickup_location_id"),
-        tables.count_rows(trips, "file", "dropoff_location_id"),
-    )
-    name = partition.name
-    for service_month in tally.service_months(kept=True):
-        rows = kept.filter(_is_of(*service_month)).select(TRIP_SCHEMA.names).collect()
-        tables.write_frame(rows, into.trips / directory(*service_month) / name, TRIP_SCHEMA)
-    for service_month in tally.service_months(kept=False):
-        rows = rejected.filter(_is_of(*service_month)).collect()
-        table = tables.to_arrow(rows, TRIP_SCHEMA)
-        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
-    return tally
+    trips = query.collect()
+    return into.write(trips, trips.filter(pl.col("mask") != 0), partition.name, tables=tables)
 
 
 def reason_mask(rules: Sequence[Rule]) -> pl.Expr:
@@ -95,10 +81,6 @@ def month(time: pl.Expr) -> pl.Expr:
     year, month_of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
     in_range = year.is_between(*YEARS)
     return pl.when(in_range).then(year * 12 + month_of_year - 1).otherwise(UNKNOWN_MONTH)
-
-
-def _is_of(service: int, month: int) -> pl.Expr:
-    return (SERVICE.fill_null(0) == service) & (pl.col("month") == month)
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
