@@ -105,15 +105,14 @@ def check_packages(lock: Path) -> Check:
     A missing package fails if it is declared: others may go by another name in an environment that conda made.
     """
     declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
-    all_declared = [package for packages in declared.values() for package in packages]
+    requirements = [package for packages in declared.values() for package in packages]
     if lock.exists():
-        name, needed = f"packages of {lock.name}", {package.name for package in all_declared}
+        name, needed = f"packages of {lock.name}", {package.name for package in requirements}
         locked = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
         requirements = [each for each in locked if each.marker is None or each.marker.evaluate()]
         command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
     elif declared:
         name, needed = "packages", {package.name for package in declared.get("", ())}
-        requirements = all_declared
         command = f"pip install '.[{','.join(filter(None, declared))}]'"
     else:
         return Check("packages", "Whitewater is not installed", "In a checkout: pip install --editable .")
@@ -194,30 +193,28 @@ def _nearest(path: Path) -> Path:
 
 def check_gpu(*, needed: bool) -> Check:
     """Start the NVIDIA driver and list its devices."""
-    problem = missing_gpu()
-    if problem is None:
-        return Check("GPU and driver", ", ".join(gpu_names()))
-    if not needed:
+    if (problem := missing_gpu()) and not needed:
         return Check("GPU and driver", "absent, and not needed here", status="skip")
     fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
-    return Check("GPU and driver", problem, fix)
+    return Check("GPU and driver", problem, fix) if problem else Check("GPU and driver", ", ".join(gpu_names()))
 
 
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
-    found, name, file = ", ".join(tls.values()), "", ""
-    fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
+    found, fix = ", ".join(tls.values()), ""
     try:
-        for name, file in tls.items():  # noqa: B007, which the message names
+        for file in tls.values():
             Path(file).read_bytes()
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
-    except ssl.SSLError as error:
-        problem = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
-        return Check("files of TLS", problem, fix)
     except OSError as error:
-        return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
-    return Check("files of TLS", found)
+        key = next((key for key, file in tls.items() if file == error.filename), "")
+        fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
+        if isinstance(error, ssl.SSLError):
+            found = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
+        else:
+            found = f"cluster.{key}, {error.filename}: {error.strerror}"
+    return Check("files of TLS", found, fix)
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
@@ -265,10 +262,8 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
     if runs_elsewhere(options):
         package = f"snakemake-executor-plugin-{options['executor']}"
         fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
-        if find_spec(package.replace("-", "_")):
-            yield Check("executor plugin", package)
-        else:
-            yield Check("executor plugin", f"{package} is not installed", fix)
+        is_there = find_spec(package.replace("-", "_"))
+        yield Check("executor plugin", package if is_there else f"{package} is not installed", "" if is_there else fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     methods = options.get("software-deployment-method", options.get("sdm", []))
@@ -283,16 +278,13 @@ def check_slurm(*, device: str, cores: int) -> Check:
     if missing := [name for name in SLURM_COMMANDS if shutil.which(name) is None]:
         fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
         return Check("SLURM", f"not on the PATH: {', '.join(missing)}", fix)
+    command = ["sinfo", "--noheader", "--format=%P %a %D %c %G"]
     try:
-        partitions = subprocess.run(
-            ["sinfo", "--noheader", "--format=%P %a %D %c %G"],
-            capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True,
-        ).stdout  # fmt: skip
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        problem = text.strip().rpartition("\n")[2]
-        return Check("SLURM", problem, "See whether its controller runs: scontrol ping")
-    up = [fields for fields in map(str.split, partitions.splitlines()) if fields[1] == "up"]
+        return Check("SLURM", text.strip().rpartition("\n")[2], "See whether its controller runs: scontrol ping")
+    up = [fields for fields in map(str.split, asked.stdout.splitlines()) if fields[1] == "up"]
     if not up:
         return Check("SLURM", "no partition is up", "See why: sinfo --list-reasons")
     if device == "gpu" and not any("gpu" in fields[4] for fields in up):
@@ -319,16 +311,16 @@ def main(arguments: list[str]) -> int:
     """Print what was found, and return 1 when something that is needed failed."""
     parser = argparse.ArgumentParser(prog="whitewater doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
-    devices = ("cpu", "gpu", "auto")
-    parser.add_argument("--device", choices=devices, help="check for this device, not the configured one")
+    parser.add_argument("--device", choices=("cpu", "gpu", "auto"), help="check for this, not the configured device")
     parser.add_argument("--configfile", type=Path, nargs="+", default=[], help="as for Snakemake: override config/")
     parser.add_argument("--workflow-profile", type=Path, help="as for Snakemake, such as profiles/slurm")
     options = parser.parse_args(arguments)
     root = Path.cwd()
     # The lines tell what went wrong: clients of buckets would log it, too, with tracebacks.
     logging.getLogger().addHandler(logging.NullHandler())
+    default = Path("profiles/default")
     try:
-        profile = options.workflow_profile or next((path for path in [Path("profiles/default")] if path.exists()), None)
+        profile = options.workflow_profile or (default if default.exists() else None)
         checks = run(read_configuration(root, options.configfile, device=options.device), root=root, profile=profile)
     except ConfigError as error:
         checks = [Check("configuration", str(error), "Correct these keys; docs/configuration.md lists all.")]
@@ -344,8 +336,7 @@ def _print(checks: Sequence[Check]) -> None:
     colors = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
     width = max(len(check.name) for check in checks)
     for check in checks:
-        console.print(
-            Text.assemble((f"{check.status:4}", colors[check.status]), f"  {check.name:{width}}  {check.found}")
-        )
+        line = f"  {check.name:{width}}  {check.found}"
+        console.print(Text.assemble((f"{check.status:4}", colors[check.status]), line))
         if check.fix:
             console.print(Text(f"{'':{width + 8}}fix: {check.fix}", style="bold"))

@@ -34,23 +34,19 @@ int64 = cast(Callable[[Any], int], np.int64)
 uint64 = cast(Callable[[Any], int], np.uint64)
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Function, *, inline: bool = False) -> Function:
     """Compile a function of arrays and numbers with Numba: without the interpreter's lock, and kept on disk.
 
     A kernel of `numba.cuda` may call it as well. Where Numba simulates a GPU it stays Python, as the simulator needs.
     """
-    return _compile(function, inline=False)
+    if config.ENABLE_CUDASIM:
+        return function
+    return cast(Function, njit(nogil=True, cache=True, error_model="numpy", forceinline=inline)(function))
 
 
 def part(function: Function) -> Function:
     """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
-    return _compile(function, inline=True)
-
-
-def _compile(function: Function, *, inline: bool) -> Function:
-    if config.ENABLE_CUDASIM:
-        return function
-    return cast(Function, njit(nogil=True, cache=True, error_model="numpy", forceinline=inline)(function))
+    return kernel(function, inline=True)
 
 
 @part

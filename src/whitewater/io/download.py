@@ -111,16 +111,15 @@ class Downloads:
             futures = {pool.submit(download.run): download for download in downloads}
             try:
                 for future in as_completed(futures):
-                    download, fault = futures[future], future.exception()
-                    if isinstance(fault, WhitewaterError):
-                        # The others go on: what they bring is there for the next run.
+                    download = futures[future]
+                    try:
+                        file = done[download.url] = future.result()
+                    except WhitewaterError as fault:  # the others go on: what they bring is there for the next run
                         logger.warning("%s", fault)
                         faults.append(fault)
                         continue
-                    file = future.result()
-                    done[download.url] = file
                     trusted += not any(expected.sha256 for expected in (download.pin, download.registered) if expected)
-                    known[local_name(download.url)] = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
+                    known[download.name] = {"url": file.origin, "sha256": file.sha256, "size": file.bytes}
                     write_json(pins, known)
             finally:
                 stopped.set()
@@ -166,10 +165,10 @@ class _Download:
     def __init__(self, url: str, settings: Downloads, pin: Expected | None, stopped: threading.Event) -> None:
         self.url, self.origin, self.settings, self.stopped = url, redact(url), settings, stopped
         self.pin, self.registered = pin, settings.registry.get(url)
-        self.path = settings.folder / local_name(url)
-        self.part = self.path.with_name(f"{self.path.name}.part")
+        self.name = local_name(url)
+        self.path, self.part = settings.folder / self.name, settings.folder / f"{self.name}.part"
         # Tells which version the part is of; without it the part is worth nothing.
-        self.version = self.path.with_name(f"{self.path.name}.version")
+        self.version = settings.folder / f"{self.name}.version"
         # What the file must be: as the registry says, and the pin, unless that is to be refreshed.
         self.binding = [entry for entry in (self.registered, None if settings.refresh else pin) if entry]
 
@@ -207,18 +206,17 @@ class _Download:
         self.part.unlink(missing_ok=True)
 
     def _transfer(self) -> None:
-        for tries_left in reversed(range(self.settings.retries + 1)):
+        for number in range(self.settings.retries + 1):
             try:
-                self._attempt()
-                break
+                return self._attempt()
             except TransferError as error:
-                tries = self.settings.retries + 1 - tries_left
-                if not tries_left:
-                    raise InputError(f"{self.origin} could not be downloaded in {tries} tries: {error}. "
+                if number == self.settings.retries:
+                    raise InputError(f"{self.origin} could not be downloaded in {number + 1} tries: {error}. "
                                      "Run again to go on where it stopped.") from error  # fmt: skip
-                pause = min(max(error.wait, FIRST_PAUSE * 2 ** (tries - 1) * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
+                pause = min(max(error.wait, FIRST_PAUSE * 2**number * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
                 logger.warning("%s: %s; trying again in %.1f s", self.origin, error, pause)
                 self.stopped.wait(pause)
+        return None
 
     def _attempt(self) -> None:
         offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0
