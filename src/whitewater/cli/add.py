@@ -17,78 +17,12 @@ from whitewater.errors import ConfigError
 from whitewater.template.locks import merged_lock
 from whitewater.template.names import check_free, check_name, class_name
 from whitewater.template.render import LOCKS, Project, configure, render_application, tidy
-from whitewater.template.source import files_below, package_folder, root, templates
+from whitewater.template.source import HERE, files_below, package_folder, root, templates
 
 ENTRY_POINTS = '[project.entry-points."whitewater.applications"]\n'
 LAST = "manifest"  # the step that lists what the others made
-# A new step of an application: its module, settings, test and rule, each ready to be filled in.
-STEP = '''\
-"""Step `{step}`: what it finds, in a sentence."""
-
-from pathlib import Path
-
-from whitewater.io.store import write_json
-from whitewater.script import main
-from whitewater.step import Output, Run
-from {package}.config import {model}
-
-
-def {step}(run: Run[{model}], *, summary: Output) -> None:
-    """Write the number of the settings. Inputs are parameters, too, as ``trips: Path``, and named in the rule."""
-    write_json(Path(summary), {{"example": run.settings.example}})
-
-
-if __name__ == "__main__":
-    main({step})
-'''
-SETTINGS = '''\
-class {model}(Section):
-    """What the step {step} does, in a sentence."""
-
-    example: int = Field(1, ge=0, description="A number that is written; the first setting of yours takes its place.")
-
-
-'''
-TEST = '''\
-"""What the step `{step}` promises."""
-
-import json
-from pathlib import Path
-
-from whitewater.engines import resolve
-from whitewater.step import Output, Run
-from {package}.config import {model}
-from {package}.steps.{step} import {step}
-
-
-def test_the_number_of_the_settings_is_written(tmp_path: Path) -> None:
-    run = Run("{name}", "{step}", resolve("cpu"), {model}(example=3))
-    {step}(run, summary=Output(tmp_path / "summary.json"))
-    assert json.loads((tmp_path / "summary.json").read_text()) == {{"example": 3}}
-'''
-RULE = """\
-rule {step}:
-    output:
-        summary="<results>/{name}/{{device}}/{step}.json",
-        record="<logs>/{name}/{{device}}/{step}.json",
-    log:
-        "<logs>/{name}/{{device}}/{step}.log",
-    benchmark:
-        "<logs>/{name}/{{device}}/{step}.jsonl"
-    conda:
-        "../../envs/base.yaml"
-    threads: 1
-    resources:
-        mem_mb=by_input(600),
-        runtime=by_input(5),
-    params:
-        settings=lookup("{name}/{step}", within=config),
-        code=step_digest("{name}", "{step}"),
-    script:
-        "../../src/{folder}/steps/{step}.py"
-
-
-"""
+# Of a new step, in the folder `template/step`, each ready to be filled in.
+TEMPLATES = ("module.py", "settings.py", "test.py", "rule.smk")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -136,27 +70,27 @@ def _add_step(application: Application, step: str) -> list[Path]:
     Raises ConfigError if there is such a step, or a file is not as `whitewater new` writes it.
     """
     package = package_folder(application).relative_to(Path.cwd())
-    model = class_name(step)
     fields = {
-        "name": application.name, "step": step, "model": model, "package": application.package,
+        "name": application.name, "step": step, "model": class_name(step), "package": application.package,
         "folder": application.package.replace(".", "/"),
     }  # fmt: skip
+    module, settings, test, rule = ((HERE / "step" / f"{name}.in").read_text().format_map(fields) for name in TEMPLATES)
     texts = {
-        package / "steps" / f"{step}.py": STEP.format_map(fields),
-        Path("tests/apps", application.name, f"test_{step}.py"): TEST.format_map(fields),
+        package / "steps" / f"{step}.py": module,
+        Path("tests/apps", application.name, f"test_{step}.py"): test,
     }
     if step in application.steps or any(path.exists() for path in texts):
         raise ConfigError(f"{application.name} has a step {step} already. Choose another name.")
     config, declared = package / "config.py", package / "application.py"
     rules = Path("workflows", application.name, "Snakefile")
-    field = f"    {step}: {model} = {model}()\n"
-    texts[config] = _with_settings(config, application.settings.__name__, SETTINGS.format_map(fields), field)
+    field = "    {step}: {model} = {model}()\n".format_map(fields)
+    texts[config] = _with_settings(config, application.settings.__name__, f"{settings}\n\n", field)
     texts[declared] = _with_name(declared, declared.read_text(), r"\bsteps=\(([^)]*)\)", step)
     text = rules.read_text()
     for name in ("STEPS", "RESULTS"):
         text = _with_name(rules, text, rf"(?m)^{name} = \[([^]]*)\]", step)
     before = f"\nrule {LAST}:\n" if f"\nrule {LAST}:\n" in text else "\nrule all:\n"
-    texts[rules] = text.replace(before, f"\n{RULE.format_map(fields).rstrip()}\n\n{before}")
+    texts[rules] = text.replace(before, f"\n{rule}\n{before}")
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

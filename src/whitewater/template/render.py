@@ -17,9 +17,8 @@ from whitewater.application import Application
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.template.locks import lock_of, names
 from whitewater.template.names import Renaming
-from whitewater.template.source import files_below, library_wheel, package_folder, root, templates
+from whitewater.template.source import HERE, files_below, library_wheel, package_folder, root, templates
 
-README = Path(__file__).with_name("README.md")
 # What every project has as the repository has it, but for the names of applications.
 SHARED = (
     ".devcontainer", ".dockerignore", ".editorconfig", ".github/workflows/ci.yml", ".gitignore", ".gitlab-ci.yml",
@@ -72,38 +71,6 @@ TOOL_EDITS = (
     (r"\nignore = \[", '\nignore = [\n    "E501", # a longer name of the project makes messages longer'),
     (r"\n\[\[tool\.mypy\.overrides\]\]\nmodule = \[\"whitewater(?:.*\n)*?(?=\n|\Z)", ""),
 )  # fmt: skip
-PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{name}"
-version = "0.1.0"
-description = "{name}, made from Whitewater's {template}"
-readme = "README.md"
-requires-python = "{python}"
-dependencies = {needed}
-
-[project.optional-dependencies]
-gpu = {gpu}
-dev = {dev}
-
-[project.entry-points."whitewater.applications"]
-{name} = "{package}.application:{constant}"
-
-# What `whitewater update` renders again.
-[tool.whitewater]
-name = "{name}"
-package = "{package}"
-template = "{template}"
-
-[tool.hatch.build.targets.wheel]
-packages = ["src/{package}"]
-
-[tool.hatch.build]
-dev-mode-dirs = ["src"]
-"""
 
 
 @dataclass(frozen=True)
@@ -135,7 +102,9 @@ def render(project: Project, folder: Path) -> None:
                 text = renaming.text(text)
             _write(folder / place, text)
     _write_packages(project, folder)
-    _write(folder / "README.md", README.read_text().format(**asdict(project), version=whitewater.__version__))
+    _write(
+        folder / "README.md", (HERE / "README.md").read_text().format(**asdict(project), version=whitewater.__version__)
+    )
     configure(folder)
     tidy(folder)
 
@@ -221,7 +190,7 @@ def pyproject(project: Project) -> str:
     text = (root() / "pyproject.toml").read_text()
     declared = tomllib.loads(text)["project"]
     extras = declared["optional-dependencies"]
-    head = PROJECT.format(
+    head = (HERE / "pyproject.toml.in").read_text().format(
         **asdict(project), constant=project.name.upper(), python=declared["requires-python"],
         needed=_listed([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
         gpu=_listed(extras["gpu"]), dev=_listed(extras["dev"]),

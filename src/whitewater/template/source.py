@@ -23,7 +23,8 @@ from whitewater.errors import ConfigError
 INSTALLED = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json", "RECORD"}
 # The earliest time that a wheel can tell, of every file.
 TIME = (1980, 1, 1, 0, 0, 0)
-IN_WHEEL = Path(__file__).parent / "files"
+HERE = Path(__file__).parent
+IN_WHEEL = HERE / "files"
 CHECKOUT = Path(__file__).parents[3]
 
 
