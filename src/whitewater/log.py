@@ -38,7 +38,13 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     short = log is not None and SHORT in os.environ
     if log is not None:
-        _redirect(log)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        # Native libraries and child processes write there as well; appending keeps the lines of an orphan of a killed
+        # run from overwriting those of the next one.
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
+        os.dup2(target, 1)
+        os.dup2(target, 2)
+        os.close(target)
         handlers.append(ShortHandler(terminal) if short else logging.StreamHandler(terminal))
     for handler in handlers:
         handler.setFormatter(logging.Formatter(f"%(asctime)s {name}: %(message)s", datefmt="%H:%M:%S"))
@@ -86,16 +92,6 @@ def absent_package(error: BaseException, *, needed_by: str) -> PackageError | No
         f"{needed_by} needs the package {package!r}, which is not installed for {sys.executable}. In a checkout, "
         f"`make run` installs it; in an environment of your own: pip install '.[{needed_by.partition(' ')[0]}]'"
     )
-
-
-def _redirect(log: Path) -> None:
-    """Point the file descriptors at the log, so that native libraries and child processes write there as well."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    # Appending keeps the lines of an orphan of a killed run from overwriting those of the next one.
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(target)
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):

@@ -74,8 +74,7 @@ def _commit() -> str | None:
 
 def read_manifest(path: Path) -> dict[str, Any]:
     """Return what a manifest holds. Raises InputError if it has another format."""
-    manifest: dict[str, Any] = read_versioned(path, FORMAT)
-    return manifest
+    return dict(read_versioned(path, FORMAT))
 
 
 def read_performance_reports(manifest: Path) -> dict[str, Path]:

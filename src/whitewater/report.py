@@ -120,12 +120,12 @@ def _value(settings: Mapping[str, Any], key: str) -> str:
 
 
 def _results(place: Path) -> str:
-    lines = []
+    lines = "<tr><th>step</th><th>where</th><th>rows</th><th>bytes</th></tr>"
     for each in results_of(place):
         numbers = ("" if number is None else f"{number:,}" for number in (each.rows, each.size))
-        lines.append("".join(f"<td>{escape(cell)}</td>" for cell in (each.step, each.where, *numbers)))
-    head = "<th>step</th><th>where</th><th>rows</th><th>bytes</th>"
-    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        cells = "".join(f"<td>{escape(cell)}</td>" for cell in (each.step, each.where, *numbers))
+        lines += f"<tr>{cells}</tr>"
+    return f"<table>{lines}</table>"
 
 
 def _steps(manifest: Mapping[str, Any]) -> str:
@@ -148,30 +148,21 @@ def _steps(manifest: Mapping[str, Any]) -> str:
         for column in columns
         for number, step in enumerate(column)
     }
-    arrows = [
-        _arrow(place[other], place[step])
-        for step in records
-        for other in sorted(needs[step])
-        if not any(other in before[between] for between in needs[step])
-    ]
-    boxes = [_box(step, f"{records[step]['seconds']:.1f} s", *place[step]) for step in records]
+    arrows, boxes = "", ""
+    for step, record in records.items():
+        x, y = place[step]
+        for other in sorted(needs[step]):
+            if not any(other in before[between] for between in needs[step]):
+                start, below, bend = place[other][0], place[other][1] + _HEIGHT, _DOWN * 0.8
+                path = f"M{start},{below} C{start},{below + bend} {x},{y - bend} {x},{y}"
+                arrows += f'<path d="{path}" fill="none" stroke="#777"/><circle cx="{x}" cy="{y}" r="2.5" fill="#777"/>'
+        boxes += (
+            f'<rect x="{x - _WIDTH / 2}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="#f1f5f9" '
+            f'stroke="#777"/><text x="{x}" y="{y + 14}" font-weight="bold">{escape(step)}</text>'
+            f'<text x="{x}" y="{y + 27}" fill="#555">{record["seconds"]:.1f} s</text>'
+        )
     name = escape(f"Steps of {manifest['application']}, each below those that it reads from")
     return (
         f'<div class="wide"><svg role="img" aria-label="{name}" width="{width}" height="{height}" font-size="11" '
-        f'text-anchor="middle">{"".join(arrows + boxes)}</svg></div>'
-    )
-
-
-def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    (x, y), (to, bottom) = (start[0], start[1] + _HEIGHT), end
-    bend = _DOWN * 0.8
-    path = f"M{x},{y} C{x},{y + bend} {to},{bottom - bend} {to},{bottom}"
-    return f'<path d="{path}" fill="none" stroke="#777"/><circle cx="{to}" cy="{bottom}" r="2.5" fill="#777"/>'
-
-
-def _box(name: str, below: str, x: float, y: float) -> str:
-    return (
-        f'<rect x="{x - _WIDTH / 2}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="#f1f5f9" stroke="#777"/>'
-        f'<text x="{x}" y="{y + 14}" font-weight="bold">{escape(name)}</text>'
-        f'<text x="{x}" y="{y + 27}" fill="#555">{below}</text>'
+        f'text-anchor="middle">{arrows}{boxes}</svg></div>'
     )

@@ -36,8 +36,7 @@ THIS_MACHINE = r"localhost|::1|127(\.\d+){3}"
 def main(arguments: Sequence[str]) -> int:
     """Do what is asked and return the exit status."""
     options = _parser().parse_args(list(arguments))
-    run = {"start": start, "stop": stop, "status": status}[options.command]
-    return run(options)
+    return {"start": start, "stop": stop, "status": status}[options.command](options)
 
 
 def log_of(file: Path) -> Path:
@@ -48,12 +47,10 @@ def log_of(file: Path) -> Path:
 def runs(file: Path) -> bool:
     """Return whether a process of the cluster of a file is alive: each of them has its log open, and locked."""
     try:
-        with log_of(file).open("rb") as log:
+        with suppress(FileNotFoundError), log_of(file).open("rb") as log:
             fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except FileNotFoundError:
-        pass
     return False
 
 
@@ -136,14 +133,16 @@ def status(options: argparse.Namespace) -> int:
     except (OSError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler answers at {cluster['address']} ({error}).") from error
     with client:
-        tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
+        tasks: Counter[str] = client.run_on_scheduler(
+            lambda dask_scheduler: Counter(task.state for task in dask_scheduler.tasks.values())
+        )
         workers = workers_of(client)
-    print(f"address    {cluster['address']}")
-    print(f"since      {cluster.get('since', 'unknown')}")
+    facts: dict[str, object] = {"address": cluster["address"], "since": cluster.get("since", "unknown")}
     if cluster.get("dashboard"):
-        print(f"dashboard  {cluster['dashboard']}")
-    print(f"tasks      {', '.join(f'{count} {state}' for state, count in tasks.items()) or 'none'}")
-    print(f"workers    {len(workers)}")
+        facts["dashboard"] = cluster["dashboard"]
+    facts["tasks"] = ", ".join(f"{count} {state}" for state, count in tasks.items()) or "none"
+    facts["workers"] = len(workers)
+    print("\n".join(f"{name:9}  {fact}" for name, fact in facts.items()))
     for address, worker in workers.items():
         print(f"  {address}  {_of_worker(worker)}")
     return 0
@@ -229,10 +228,6 @@ def _read(file: Path) -> Mapping[str, Any]:
 def _end_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
-    return dict(Counter(task.state for task in dask_scheduler.tasks.values()))
 
 
 def _of_worker(worker: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -60,19 +59,18 @@ def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
             f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, others)) or 'none'}. "
             f"Name two of them, or make it: make run NAME={run}"
         )
-    return {f"{place.parent.name} on {place.name}": _of(place) for place in places}
-
-
-def _of(place: Path) -> dict[str, dict[str, Any]]:
-    manifest = read_manifest(place / "manifest.json")
-    about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
-    counted = {str(each.paths[0].relative_to(place)): each.rows for each in results_of(place)}
-    return {
-        "settings": {**about, **flatten(manifest.get("config", {}))},
-        "rows": {name: rows for name, rows in counted.items() if rows is not None},
-        "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
-        "found": dict.fromkeys(found_in(place), True),
-    }
+    described = {}
+    for place in places:
+        manifest = read_manifest(place / "manifest.json")
+        about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
+        counted = {str(each.paths[0].relative_to(place)): each.rows for each in results_of(place)}
+        described[f"{place.parent.name} on {place.name}"] = {
+            "settings": {**about, **flatten(manifest.get("config", {}))},
+            "rows": {name: rows for name, rows in counted.items() if rows is not None},
+            "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
+            "found": dict.fromkeys(found_in(place), True),
+        }
+    return described
 
 
 def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:

@@ -45,7 +45,6 @@ def main(arguments: Sequence[str]) -> int:
         "--configfile", type=Path, nargs="+", help="write nothing; check these files, which override config/"
     )
     options = parser.parse_args(list(arguments))
-    check = options.check
     known = in_project()
     if not known:
         raise ConfigError("there is no workflows/ here: run this in the folder of a project.")
@@ -56,11 +55,11 @@ def main(arguments: Sequence[str]) -> int:
     texts = files(applications(known))
     stale = [path for path, text in texts.items() if not path.exists() or path.read_text() != text]
     for path in stale:
-        if not check:
+        if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path])
-        print(f"{path} {'is out of date: run whitewater config' if check else 'written'}", file=sys.stderr)
-    return int(check and bool(stale))
+        print(f"{path} {'is out of date: run whitewater config' if options.check else 'written'}", file=sys.stderr)
+    return int(options.check and bool(stale))
 
 
 def files(known: Mapping[str, Application]) -> dict[Path, str]:

@@ -24,17 +24,15 @@ def main(arguments: Sequence[str]) -> int:
         "--from", dest="template", required=True, choices=sorted(templates()), help="the application to start from"
     )
     parser.add_argument("--package", help="name of the Python package (default: the project's)")
-    parser.add_argument("--folder", type=Path, help="where to write it (default: a folder of its name)")
     parser.add_argument("--dry-run", action="store_true", help="list the files without writing any")
     options = parser.parse_args(list(arguments))
     project = Project(options.name, options.package or options.name, options.template)
     check_name(project.name, commands=COMMANDS)
     check_name(project.package, commands=COMMANDS, what="package")
     check_free(project.name, project.package)
-    folder = (options.folder or Path(project.name)).absolute()
+    folder = Path(project.name).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is not empty. Choose another name or --folder, or remove what is in it.")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+        raise ConfigError(f"{folder} is not empty. Choose another name, or remove what is in it.")
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
         written = Path(scratch, folder.name)
         written.mkdir()

@@ -125,8 +125,7 @@ def rows(path: Path) -> int | None:
         return None
     import pyarrow.parquet as pq
 
-    counts: list[int] = [pq.read_metadata(each).num_rows for each in data]
-    return sum(counts)
+    return sum(int(pq.read_metadata(each).num_rows) for each in data)
 
 
 def _table(place: Path) -> Table:
@@ -148,11 +147,10 @@ def found_in(place: Path) -> list[str]:
     """Return what the application itself says of its results, in sentences. Raises InputError if it cannot."""
     location = _application(place).headline
     try:
-        sentences: list[str] = load(location)(place) if location else []
+        return list(load(location)(place)) if location else []
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
         raise InputError(f"What these results say cannot be told: {problem}. Make them again.") from error
-    return sentences
 
 
 def _application(place: Path) -> Application:

@@ -95,18 +95,14 @@ class Downloads:
         disk is too small.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        with exclusive(self.directory / ".fetch.lock"):
-            return self._get(urls)
-
-    def _get(self, urls: Sequence[str]) -> list[Input]:
-        pins = self.directory / "registry.json"
-        known: dict[str, Any] = read_json(pins) if pins.exists() else {}
-        before = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}
         done: dict[str, Input] = {}
         faults: list[WhitewaterError] = []
         trusted = 0
         stopped = threading.Event()
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        pins = self.directory / "registry.json"
+        with exclusive(self.directory / ".fetch.lock"), ThreadPoolExecutor(AT_ONCE) as pool:
+            known: dict[str, Any] = read_json(pins) if pins.exists() else {}
+            before = {name: Expected(pins, pin["sha256"], pin["size"]) for name, pin in known.items()}
             downloads = [_Download(url, self, before.get(local_name(url)), stopped) for url in dict.fromkeys(urls)]
             futures = {pool.submit(download.run): download for download in downloads}
             try:
