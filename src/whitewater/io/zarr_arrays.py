@@ -107,15 +107,14 @@ class StrictStore(Store):
         Raises InputError if it cannot be had: access is refused, or no try succeeded, and IntegrityError if a chunk is
         not stored, or every try of it was damaged.
         """
-        for tries_left in reversed(range(self.retries + 1)):
+        for number in range(self.retries + 1):
             try:
                 data = await self._read(key, byte_range)
                 return None if data is None else (prototype or default_buffer_prototype()).buffer.from_bytes(data)
             except TransferError as error:
-                if not tries_left:
+                if number == self.retries:
                     raise self.last_error(key, error) from None
-                pause = FIRST_PAUSE * 2 ** (self.retries - tries_left) * random.uniform(0.5, 1.0)
-                pause = min(max(error.wait, pause), LONGEST_PAUSE)
+                pause = min(max(error.wait, FIRST_PAUSE * 2**number * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
                 logger.warning("%s/%s: %s; trying again in %.1f s", self.name, key, error, pause)
                 await asyncio.sleep(pause)
         raise AssertionError
@@ -153,7 +152,14 @@ class StrictStore(Store):
 
     async def _read(self, key: str, part: ByteRequest | None) -> bytes | None:
         """Read once and check; `None` if there is nothing. Raises TransferError if another try may help."""
-        start, stop = _bounds(part)
+        start: Any = None
+        stop: Any = None
+        if isinstance(part, RangeByteRequest):
+            start, stop = part.start, part.end
+        elif isinstance(part, SuffixByteRequest):
+            start = -part.suffix
+        elif part is not None:
+            raise NotImplementedError(f"{part} is not read")
         data: bytes | None = await self._ask("cat_file", key, start=start, end=stop)
         if data and part and len(data) > (-start if stop is None else stop - start):
             data = data[start:stop]  # a server that knows no ranges sends the whole object
@@ -235,20 +241,17 @@ class Array:
         for number in itertools.product(*map(range, starts // sizes, -(-stops // sizes))):
             first = np.maximum(starts, np.multiply(number, sizes))
             last = np.minimum(stops, np.add(number, 1) * sizes)
-            part = tuple(map(slice, first.tolist(), last.tolist()))
-            out[tuple(map(slice, first - starts, last - starts))] = self._read_chunk(number, part)
+            place = tuple(map(slice, first - starts, last - starts))
+            for tries_left in reversed(range(max(1, self.store.retries))):
+                try:
+                    out[place] = self._array[tuple(map(slice, first.tolist(), last.tolist()))]
+                    break
+                except Exception as error:  # as in read
+                    cause = _cause(error)
+                    if not tries_left:
+                        key = f"{self.name}/{self._array.metadata.encode_chunk_key(number)}"
+                        raise self.store.last_error(key, cause) from error
         return out
-
-    def _read_chunk(self, number: tuple[int, ...], part: tuple[slice, ...]) -> Any:
-        for tries_left in reversed(range(max(1, self.store.retries))):
-            try:
-                return self._array[part]
-            except Exception as error:  # as in read
-                cause = _cause(error)
-                if not tries_left:
-                    key = f"{self.name}/{self._array.metadata.encode_chunk_key(number)}"
-                    raise self.store.last_error(key, cause) from error
-        raise AssertionError
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,16 +372,6 @@ def _readable(values: NDArray[Any]) -> NDArray[Any]:
         except UnicodeDecodeError:
             return np.char.decode(values, "utf-8")
     return values.astype(values.dtype.newbyteorder("="), copy=False)
-
-
-def _bounds(part: ByteRequest | None) -> tuple[Any, Any]:
-    if isinstance(part, RangeByteRequest):
-        return part.start, part.end
-    if isinstance(part, SuffixByteRequest):
-        return -part.suffix, None
-    if part is not None:
-        raise NotImplementedError(f"{part} is not read")
-    return None, None
 
 
 def _lacking(array: Any, number: tuple[int, ...], data: bytes, start: int | None, stop: int | None) -> str:
