@@ -79,25 +79,23 @@ class Running:
 
     def ended(self) -> Ended:
         """Wait for its end."""
-        status = self.process.wait(DEADLINE)
-        return Ended(status, self.terminal.read_text())
+        return Ended(self.process.wait(DEADLINE), self.terminal.read_text())
 
     def step(self, name: str) -> psutil.Process:
         """Wait for the process of a step that it started."""
-        return eventually(lambda: find_step(psutil.Process(self.process.pid), name), what=f"the process of {name}")
+        # Snakemake runs a copy of a step's script, whose name ends with that of the script.
+        script = re.compile(rf"\.snakemake/scripts/.*\.{name}\.py$")
+
+        def look() -> psutil.Process | None:
+            below = psutil.Process(self.process.pid).children(recursive=True)
+            return next((each for each in below if any(map(script.search, command_of(each)[1:2]))), None)
+
+        return eventually(look, what=f"the process of {name}")
 
     def kill(self) -> None:
         """Kill the process alone, as `kill -9` does; what it started lives on."""
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait(DEADLINE)
-
-
-def find_step(parent: psutil.Process, name: str) -> psutil.Process | None:
-    """Return the process of a step among the descendants of a process."""
-    # Snakemake runs a copy of a step's script, whose name ends with that of the script.
-    script = re.compile(rf"\.snakemake/scripts/.*\.{name}\.py$")
-    below = parent.children(recursive=True)
-    return next((each for each in below if any(map(script.search, command_of(each)[1:2]))), None)
 
 
 def command_of(process: psutil.Process) -> list[str]:
@@ -181,6 +179,7 @@ class Clone:
 
     def end(self) -> None:
         """End whatever is still running in its folder, orphans included."""
+
         # Found by the folder, because numbers of processes and of their groups are soon those of others.
         folder, own = self.folder.resolve(), os.getpid()
         while left := [
