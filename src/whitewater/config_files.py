@@ -50,14 +50,17 @@ def read_source(file: Path) -> Source:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
-        mark, began = error.problem_mark, error.context_mark
-        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        # In which line that began which is not understood.
-        since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
-        remedy = "Indent with blanks, close quotes and brackets."
-        raise ConfigError(f"{file}{place}: {error.problem}{since}. {remedy}") from error
+        raise ConfigError(f"{file}{_place(error)}. Indent with blanks, close quotes and brackets.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
     if not isinstance(values, dict):
         raise ConfigError(f"{file} has no keys. Write them as in config/.")
     return Source(str(file), values)
+
+
+def _place(error: Any) -> str:
+    """Say where the text stops being YAML, why, and in which line that began which is not understood."""
+    mark, began = error.problem_mark, error.context_mark
+    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
+    return f"{place}: {error.problem}{since}"

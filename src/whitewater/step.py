@@ -116,7 +116,12 @@ def execute(
     os.environ["POLARS_MAX_THREADS"] = str(run.threads)
     os.environ.setdefault(*memory.KEPT_BY_POLARS)
     with staged(everything, owner=owner) as paths:
-        function(run, **inputs, **_like(outputs, paths))
+        # In the shape of the outputs: those of a group by file name.
+        given = {
+            name: {key: paths[f"{name}/{key}"] for key in path} if isinstance(path, dict) else paths[name]
+            for name, path in outputs.items()
+        }
+        function(run, **inputs, **given)
         if record:
             times = {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
@@ -137,14 +142,6 @@ def _flat(paths: Paths) -> dict[str, Path]:
     for name, path in paths.items():
         flat |= {f"{name}/{key}": each for key, each in path.items()} if isinstance(path, dict) else {name: path}
     return flat
-
-
-def _like(paths: Paths, staged_paths: Mapping[str, Path]) -> dict[str, Path | dict[str, Path]]:
-    """Return the staged paths in the shape of ``paths``."""
-    return {
-        name: {key: staged_paths[f"{name}/{key}"] for key in path} if isinstance(path, dict) else staged_paths[name]
-        for name, path in paths.items()
-    }
 
 
 def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:

@@ -148,8 +148,12 @@ def _add_application(name: str, template: str) -> list[Path]:
             Path(scratch, path).rename(path)
     extras = tomllib.loads((root() / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     file.write_text(_declared(text, name, package, extras.get(template, [])))
-    if package == name:
-        _lock(name, extras.get(template, []))
+    if package == name:  # the locks hold what it needs, and its conda environments the library
+        for script in Path("envs").glob("base.post-deploy.sh"):
+            for device in ("cpu", "gpu"):
+                shutil.copy(script, f"envs/{name}-{device}.post-deploy.sh")
+        for lock in (Path(f"envs/{lock}.lock") for lock in LOCKS):
+            lock.write_text(merged_lock(lock.read_text(), (root() / lock).read_text(), extras.get(template, [])))
     return [*places, file]
 
 
@@ -165,13 +169,3 @@ def _declared(text: str, name: str, package: str, needed: list[str]) -> str:
     missing = "".join(f'    "{each}",\n' for each in needed if each not in declared)
     text = re.sub(r"(?m)(^dependencies = \[\n(?:    .*\n)*)", rf"\g<1>{missing}", text, count=1)
     return re.sub(r'(?m)^packages = \["src/', f'packages = ["src/{name}", "src/', text)
-
-
-def _lock(name: str, needed: list[str]) -> None:
-    """Add what an application needs to the locks of this project, and the library to its conda environments."""
-    for script in Path("envs").glob("base.post-deploy.sh"):
-        for device in ("cpu", "gpu"):
-            shutil.copy(script, f"envs/{name}-{device}.post-deploy.sh")
-    for lock in LOCKS:
-        path = Path(f"envs/{lock}.lock")
-        path.write_text(merged_lock(path.read_text(), (root() / path).read_text(), needed))

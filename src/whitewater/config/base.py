@@ -90,27 +90,19 @@ def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:
     keys = [str(key) for key in fault["loc"]]
     path = ".".join(keys)
     if fault["type"] == "extra_forbidden":
-        return f"{path} = {fault['input']!r}: no such key{_hint(keys, model)}"
+        siblings = _fields(keys[:-1], model)
+        hint = did_you_mean(keys[-1], siblings) or (f"; the keys here are {', '.join(siblings)}" if siblings else "")
+        return f"{path} = {fault['input']!r}: no such key{hint}"
     if fault["type"] == "model_type":
         return f"{path} = {fault['input']!r}: it is a section, with the keys {', '.join(_fields(keys, model))}"
     # A tuple is what Python has; who writes YAML knows lists.
     message = fault["msg"].removeprefix("Value error, ").replace("tuple", "list").replace("Tuple", "List")
     shown = "" if fault["type"] == "missing" or isinstance(fault["input"], dict) else f" = {fault['input']!r}"
-    text = f"{message[0].lower()}{message[1:]}{_nearest_value(fault)}"
+    text = f"{message[0].lower()}{message[1:]}"
+    if fault["type"] == "literal_error":
+        choices = fault["ctx"]["expected"].replace(" or ", ",").split(",")
+        text += did_you_mean(str(fault["input"]), (choice.strip("' ") for choice in choices))
     return f"{path}{shown}: {text}" if path else text
-
-
-def _hint(keys: Sequence[str], model: type[BaseModel]) -> str:
-    siblings = _fields(keys[:-1], model)
-    return did_you_mean(keys[-1], siblings) or (f"; the keys here are {', '.join(siblings)}" if siblings else "")
-
-
-def _nearest_value(fault: ErrorDetails) -> str:
-    """Offer the nearest of the allowed values of a choice."""
-    if fault["type"] != "literal_error":
-        return ""
-    choices = fault["ctx"]["expected"].replace(" or ", ",").split(",")
-    return did_you_mean(str(fault["input"]), (choice.strip("' ") for choice in choices))
 
 
 def _fields(keys: Sequence[str], section: type[BaseModel]) -> list[str]:

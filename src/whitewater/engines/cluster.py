@@ -161,7 +161,16 @@ def security(tls: Mapping[str, str]) -> Security | None:
 
 def refuse_other_code(client: Client, where: str) -> None:
     """Raise InputError if a worker would not run the code that is here, in this folder, with the same packages."""
-    if different := _different_packages(client):
+    versions: Any = client.get_versions()
+    here = versions["client"]["packages"]
+    others = {"the scheduler": versions["scheduler"], **versions["workers"]}
+    different = [
+        f"{name} {found['packages'].get(name)} of {place} (here {here[name]})"
+        for place, found in others.items()
+        for name in PACKAGES
+        if found["packages"].get(name) != here[name]
+    ]
+    if different:
         raise InputError(
             f"the cluster at {where} has other packages than this process: {shorten_list(different)}. Start its "
             "scheduler and workers in the environment of this one."
@@ -241,16 +250,3 @@ def _watch(client: Client, ended: Event, workerless: Event) -> None:
             workerless.set()
             client.close()
             return
-
-
-def _different_packages(client: Client) -> list[str]:
-    """Return what differs, such as ``dask 2026.1.0 of tcp://10.0.0.2:4000 (here 2026.7.1)``."""
-    versions: Any = client.get_versions()
-    here = versions["client"]["packages"]
-    others = {"the scheduler": versions["scheduler"], **versions["workers"]}
-    return [
-        f"{name} {found['packages'].get(name)} of {place} (here {here[name]})"
-        for place, found in others.items()
-        for name in PACKAGES
-        if found["packages"].get(name) != here[name]
-    ]

@@ -10,24 +10,15 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import config, njit
 
+# Numba's NumPy functions import SciPy's linear algebra only to see whether it is there, for a fifth of a second. A
+# kernel that multiplies matrices imports it when it is compiled.
 _BLAS = "scipy.linalg.cython_blas"
-
-
-def _import_numbas_functions() -> None:
-    """Import Numba's NumPy functions without SciPy's linear algebra, which takes a fifth of a second.
-
-    They import it only to see whether it is there. A kernel that multiplies matrices imports it when it is compiled.
-    """
-    if _BLAS in sys.modules:
-        return
+if _BLAS not in sys.modules:
     sys.modules[_BLAS] = ModuleType(_BLAS)
     try:
         import numba.np.arraymath  # noqa: F401
     finally:
         del sys.modules[_BLAS]
-
-
-_import_numbas_functions()
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Inside a kernel the width of an integer is part of its meaning; to a type checker it is an integer.
 int64 = cast(Callable[[Any], int], np.int64)

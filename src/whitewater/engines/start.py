@@ -24,7 +24,7 @@ from whitewater.io.store import write_json
 from whitewater.process import exit_fast, exit_status
 
 if TYPE_CHECKING:
-    from distributed import Client, LocalCluster
+    from distributed import LocalCluster
 
 WORKERS_SECONDS = 150.0
 
@@ -63,7 +63,19 @@ def serve(request: ClusterRequest) -> None:
 
             prepare_workers(client)
         client.run(os.getpid)  # all answer
-        write_json(request.file, _describe(request, client))
+        scheduler = client.scheduler_info(n_workers=0)
+        port = scheduler["services"]["dashboard"] if request.dashboard else None
+        described = {
+            "address": scheduler["address"],
+            "device": request.device,
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": socket.gethostname(),
+            "pid": os.getpid(),
+            "group": os.getpgrp(),
+            "dashboard": f"http://{LOOPBACK}:{port}/status" if port else None,
+            "tls": request.tls,
+        }
+        write_json(request.file, described)
         try:
             ended.wait()
         finally:
@@ -116,20 +128,6 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
         }
     with dask.config.set(settings), kind(**options) as cluster:
         yield cluster
-
-
-def _describe(request: ClusterRequest, client: Client) -> dict[str, object]:
-    scheduler = client.scheduler_info(n_workers=0)
-    return {
-        "address": scheduler["address"],
-        "device": request.device,
-        "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": socket.gethostname(),
-        "pid": os.getpid(),
-        "group": os.getpgrp(),
-        "dashboard": f"http://{LOOPBACK}:{scheduler['services']['dashboard']}/status" if request.dashboard else None,
-        "tls": request.tls,
-    }
 
 
 def _main() -> int:

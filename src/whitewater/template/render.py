@@ -133,7 +133,11 @@ def render_application(project: Project, folder: Path) -> None:
     for path, target in _of_application(application):
         text = path.read_text()
         if path.suffix == ".ipynb":
-            text = _without_outputs(text)
+            notebook = json.loads(text)
+            for cell in notebook["cells"]:
+                if cell["cell_type"] == "code":  # as it is before its first run
+                    cell.update(outputs=[], execution_count=None)
+            text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
         # What stands apart here is what a project is about.
         text = text.replace("    apart=True,\n", "")
         renamed = renaming.python(text) if path.suffix == ".py" else renaming.text(text)
@@ -154,15 +158,6 @@ def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
     tests = [root() / "tests/apps" / name / f"test_{what}.py" for what in ("guarantees", "headline", name)]
     for path in (*around, *filter(Path.exists, tests)):
         yield path, path.relative_to(root())
-
-
-def _without_outputs(text: str) -> str:
-    """Return a notebook as it is before its first run."""
-    notebook = json.loads(text)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            cell.update(outputs=[], execution_count=None)
-    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
 def _write_packages(project: Project, folder: Path) -> None:

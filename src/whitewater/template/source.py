@@ -61,7 +61,10 @@ def library_wheel() -> tuple[str, bytes]:
     files = _built() if root() == CHECKOUT else _installed()
     information = next(name for name in files if name.endswith(".dist-info/METADATA")).split("/")[0]
     record = f"{information}/RECORD"
-    lines = [f"{name},sha256={_digest(content)},{len(content)}\n" for name, content in sorted(files.items())]
+    lines = []
+    for name, content in sorted(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        lines.append(f"{name},sha256={digest},{len(content)}\n")
     # Sorted, not compressed, without times.
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -95,7 +98,3 @@ def _installed() -> dict[str, bytes]:
         for file in files
         if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
     }
-
-
-def _digest(content: bytes) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")

@@ -179,7 +179,6 @@ class Clone:
 
     def end(self) -> None:
         """End whatever is still running in its folder, orphans included."""
-
         # Found by the folder, because numbers of processes and of their groups are soon those of others.
         folder, own = self.folder.resolve(), os.getpid()
         while left := [
