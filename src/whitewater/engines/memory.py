@@ -8,12 +8,9 @@ import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from whitewater.errors import ResourceError
-
-if TYPE_CHECKING:
-    from whitewater.engines.device import Device
 
 logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
@@ -24,6 +21,15 @@ _PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
 # Variable of the environment: memory that Polars freed it keeps for 10 s, not 0.5 s, before it gives it back. To get it
 # anew took the system two thirds of the time that it took Polars to read and write trips on a busy machine.
 KEPT_BY_POLARS = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
+
+
+class HasMemory(Protocol):
+    """What forecasts ask of a `whitewater.engines.Device`, whose workers they are of."""
+
+    @property
+    def name(self) -> str: ...
+    def free_memory(self) -> int: ...
+    def memory_place(self) -> str: ...
 
 
 def available() -> int:
@@ -42,7 +48,7 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def forecast(needed: int, *, what: str, remedy: str, device: Device | None = None) -> None:
+def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
     """Log how much memory this process will need, and refuse the work when there is less; see `Workers.forecast`.
 
     The memory is the host's, or that of a ``device``.

@@ -19,8 +19,6 @@ from whitewater.engines import memory
 if TYPE_CHECKING:
     from distributed import Client
 
-    from whitewater.engines.device import Device
-
 
 @dataclass(frozen=True)
 class _Place:
@@ -106,7 +104,15 @@ class Workers:
         return [function()]
 
     def forecast(
-        self, device: Device, *, a_task: int, tasks: int, shared: int = 0, here: int = 0, what: str, remedy: str
+        self,
+        device: memory.HasMemory,
+        *,
+        a_task: int,
+        tasks: int,
+        shared: int = 0,
+        here: int = 0,
+        what: str,
+        remedy: str,
     ) -> None:
         """Log how much memory the work will need, and refuse it where there is less.
 
@@ -125,11 +131,11 @@ class Workers:
             needed = shared * place.workers + a_task * min(tasks, place.at_once) + (here if name == own else 0)
             memory.refuse_beyond(place.free, needed, of="" if name == own else name, what=what, remedy=remedy)
 
-    def room_for_a_task(self, device: Device, *, tasks: int) -> int:
+    def room_for_a_task(self, device: memory.HasMemory, *, tasks: int) -> int:
         """Return the bytes of a device's memory that each of the tasks that run at once, of ``tasks``, may take."""
         return min(each.free // max(1, min(tasks, each.at_once)) for each in self._places(device).values())
 
-    def _places(self, device: Device) -> dict[str, _Place]:
+    def _places(self, device: memory.HasMemory) -> dict[str, _Place]:
         """Return the memories that the workers have, each once."""
         places: dict[str, _Place] = {}
         for tasks, (name, free) in zip(self.threads, self.call_on_each(partial(_memory, device)), strict=True):
@@ -167,7 +173,7 @@ class Workers:
                 logger.info("%s: %d of %d%s", label, done, len(tasks), left, extra=extra)
 
 
-def _memory(device: Device) -> tuple[str, int]:
+def _memory(device: memory.HasMemory) -> tuple[str, int]:
     """Return whose memory this process works in, and the bytes of it that are free."""
     return device.memory_place(), device.free_memory()
 
