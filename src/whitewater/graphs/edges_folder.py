@@ -19,21 +19,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import Ids
 from whitewater.io.folder import Format, RowGroup, RowGroupWriter, numbered, numbered_files
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from whitewater.engines import Array
 
 FORMAT = Format("edges.json", 1, "edges")
 _COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]

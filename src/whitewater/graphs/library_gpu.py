@@ -20,15 +20,14 @@ import numpy.typing as npt
 
 from whitewater.engines import Array, Device
 from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.workers import Workers
 from whitewater.graphs.communities import Groups, Labels, Method, numbered_by_size
+from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.tables.with_dask import backend_module
 
 if TYPE_CHECKING:
     from cupyx.scipy.sparse import csr_matrix
-
-    from whitewater.engines.workers import Workers
-    from whitewater.graphs.config import Pagerank
 
 # Copies of the edges at once: cuGraph expands the rows to an edge list, sorts it, and compresses it again.
 COPIES = 4

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +19,8 @@ import pyarrow.compute as pc
 from whitewater.engines import memory
 from whitewater.errors import InputError
 from whitewater.tables.arrow_arrays import to_arrow
+from whitewater.text.config import Index
 from whitewater.text.tokens import Terms, characters
-
-if TYPE_CHECKING:
-    from whitewater.text.config import Index
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

@@ -16,13 +16,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+import numpy as np
+import numpy.typing as npt
 
-    from whitewater.text.config import Index
+from whitewater.text.config import Index
 
 UNICODE = unicodedata.unidata_version
 LETTER, MARK = 1, 2
@@ -73,8 +72,6 @@ def lower(word: str) -> str:
 @cache
 def characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
     """Return what each code point is, (code points,): 0, `LETTER` or `MARK`; and its lower case. It takes 50 ms."""
-    import numpy as np
-
     kinds = np.zeros(CODE_POINTS, np.uint8)
     kinds[:_LETTERS_END] = np.strings.isalnum(np.arange(_LETTERS_END, dtype=np.uint32).view("U1"))
     kinds[[code for codes in _MARK_RANGES for code in codes if not kinds[code] and _is_mark(chr(code))]] = MARK

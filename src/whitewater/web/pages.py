@@ -19,15 +19,13 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from whitewater.io.folder import PartsFormat, RowGroup, numbered_files
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 GROUP_PAGES = 1000
 GROUP_BYTES = 16_000_000

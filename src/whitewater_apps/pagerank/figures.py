@@ -14,12 +14,11 @@ import numpy.typing as npt
 
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
+from whitewater.graphs.graph_folder import GraphFolder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from whitewater.graphs.graph_folder import GraphFolder
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

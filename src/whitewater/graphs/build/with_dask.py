@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import dask.dataframe as dd
 import numpy as np
@@ -15,19 +16,14 @@ import pyarrow.parquet as pq
 from dask.delayed import delayed
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.errors import ResourceError
-from whitewater.graphs.edges_folder import FORMAT, check_types, edge_schema
+from whitewater.graphs.edges_folder import FORMAT, EdgesFolder, check_types, edge_schema
 from whitewater.graphs.graph_folder import MergedEdges, NumberedEdges, Rule, index_type
+from whitewater.graphs.vertex_ids import Ids
+from whitewater.io.folder import RowGroup
+from whitewater.step import Run
 from whitewater.tables.with_dask import backend_module, read_parquet
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from whitewater.engines.workers import Workers
-    from whitewater.graphs.edges_folder import EdgesFolder
-    from whitewater.graphs.vertex_ids import Ids
-    from whitewater.io.folder import RowGroup
-    from whitewater.step import Run
 
 Frame = Any  # a DataFrame of pandas or cuDF
 # The key of an edge is the number of its target times 2**31 plus that of its source: int64, as Dask's divisions are.

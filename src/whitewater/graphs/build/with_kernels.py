@@ -17,23 +17,20 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from whitewater.engines import Array, memory
+from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
-from whitewater.graphs.edges_folder import FORMAT, Batch, edge_blocks
+from whitewater.graphs.edges_folder import FORMAT, Batch, EdgesFolder, edge_blocks
 from whitewater.graphs.graph_folder import MergedEdges, NumberedEdges, Rule, index_type
 from whitewater.graphs.vertex_ids import Ids, places_of
 from whitewater.io.folder import Files, RowGroup
+from whitewater.step import Run
 from whitewater.tables.arrow_arrays import empty
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.graphs.edges_folder import EdgesFolder
-    from whitewater.step import Run
 
 CODE_BITS = 32
 CODES = 1 << CODE_BITS

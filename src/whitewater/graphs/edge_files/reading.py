@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from whitewater.engines import Array
+from whitewater.engines.workers import Workers
 from whitewater.errors import ConfigError, InputError, WhitewaterError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import text
@@ -29,12 +31,8 @@ from whitewater.graphs.edge_files.text import TextFile, Unit
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch, EdgesFolder, EdgesWriter, finish_edges
 from whitewater.graphs.vertex_ids import Ids, ids_of, merged, places_of, vertices_of
 from whitewater.io.folder import Files, RowGroup
+from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow
-
-if TYPE_CHECKING:
-    from whitewater.engines import Array
-    from whitewater.engines.workers import Workers
-    from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
 

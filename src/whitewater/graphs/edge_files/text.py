@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,11 @@ import pyarrow.compute as pc
 
 from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, InputError
+from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch
 from whitewater.graphs.vertex_ids import ids_of, vertices_of
 from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
 from whitewater.tables.arrow_arrays import to_numpy
-
-if TYPE_CHECKING:
-    from whitewater.graphs.config import EdgeFiles
 
 # Bytes of a part that one task reads: some seconds of work.
 RANGE_BYTES = 64 << 20

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import csv
 
 from whitewater.errors import InputError
 from whitewater.graphs.graph_folder import GraphFolder
 from whitewater.graphs.vertex_ids import places_of, vertex_ids
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _EXAMPLES = 5
 
@@ -46,10 +45,6 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
 
 
 def _read(path: Path) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyarrow import csv
-
     types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
     try:
         if path.suffix == ".parquet":

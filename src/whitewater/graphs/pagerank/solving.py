@@ -27,21 +27,19 @@ import logging
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device, memory
+from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
 from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.graphs.pagerank.in_edges import Pull, edges_to_device, prepare_in_edges
 from whitewater.step import Run
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 PROGRESS_SECONDS = 5.0

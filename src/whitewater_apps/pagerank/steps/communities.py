@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines import Device
 from whitewater.engines.workers import Workers
@@ -97,9 +99,6 @@ def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
 
 
 def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float64], groups: Groups) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     names = folder.names()
     columns = {
         "vertex": to_arrow(folder.ids),

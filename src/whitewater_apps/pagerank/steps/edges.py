@@ -4,7 +4,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +13,13 @@ from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files.reading import COUNTS, edges_of_files, write_part
 from whitewater.graphs.edges_folder import Batch, EdgesFolder, finish_edges
 from whitewater.graphs.vertex_ids import SCHEMA, Ids, merged, places_of
+from whitewater.io.folder import RowGroup
 from whitewater.io.places import check_fetched
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web.pages import open_pages
-
-if TYPE_CHECKING:
-    from whitewater.io.folder import RowGroup
 
 logger = logging.getLogger(__name__)
 # Row groups of links per task: a file of links may be small.
@@ -82,7 +79,7 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
 
 
 def read_links(
-    part: "tuple[int, list[RowGroup]]", *, documents: Ids, aliases: tuple[Ids, Ids], rules: EdgeRules, folder: Path
+    part: tuple[int, list[RowGroup]], *, documents: Ids, aliases: tuple[Ids, Ids], rules: EdgeRules, folder: Path
 ) -> tuple[Counter[str], pa.Table | None]:
     """Write the edges of row groups of links; return the counts, and id and URL of broken targets that are kept.
 

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
@@ -21,9 +21,6 @@ from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Renumber
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 # Edges below which processes take longer to start than the work.
@@ -100,10 +97,8 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
     logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counted["duplicates"])
 
 
-def _names(table: "pa.Table | None", ids: Ids) -> "pa.Array | pa.ChunkedArray | None":
+def _names(table: pa.Table | None, ids: Ids) -> pa.Array | pa.ChunkedArray | None:
     """Return the name of each id, null where the table has none."""
-    import pyarrow as pa
-
     if table is None or table.num_rows == len(ids):
         return table and table["name"]
     rows = places_of(ids, table["vertex"].to_numpy())
