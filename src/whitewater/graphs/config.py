@@ -1,7 +1,5 @@
 """Settings of files of edges, and of PageRank."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Self

@@ -13,8 +13,6 @@ named, and is not there if it has none. Where ``directed`` is false, a row stand
 reconcile: ``read`` is ``edges`` and all that begin with ``dropped_`` together.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

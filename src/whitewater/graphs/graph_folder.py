@@ -14,8 +14,6 @@ file                what it holds; n vertices, m edges
 =================== ===================================================================================================
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -61,7 +59,7 @@ class Edges:
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.sources.nbytes + weights + 6 * self.offsets.nbytes
 
-    def between(self, start: int, stop: int) -> Edges:
+    def between(self, start: int, stop: int) -> "Edges":
         """Return the edges of the targets from ``start`` to before ``stop``."""
         first, last = (int(self.offsets[target] - self.offsets[0]) for target in (start, stop))
         weights = None if self.weights is None else self.weights[first:last]

@@ -6,8 +6,6 @@ runs with n names) are found and refused where tables of vertices are merged.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Settings of an index of text, and of search."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -18,8 +18,6 @@ Files are numbered by the row groups of the pages, with gaps where these have no
 link to a target once at most; targets may be aliases, or nothing that was fetched.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pyarrow as pa

@@ -13,8 +13,6 @@ file                  what it holds
 ===================== =================================================================================================
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -140,7 +138,7 @@ def write_documents(
             start = stop
 
 
-def write_postings(path: Path, postings: Postings) -> None:
+def write_postings(path: Path, postings: "Postings") -> None:
     """Write the terms and their postings: differences packed into bits are as small as zstd makes them, and faster."""
     path.mkdir(parents=True, exist_ok=True)
     pq.write_table(
@@ -153,7 +151,7 @@ def write_postings(path: Path, postings: Postings) -> None:
     )  # fmt: skip
 
 
-def finish_index(path: Path, postings: Postings, settings: Index, *, vertices: int) -> Described:
+def finish_index(path: Path, postings: "Postings", settings: Index, *, vertices: int) -> Described:
     """Write what makes the folder an index."""
     described = Described(
         documents=len(postings.lengths),

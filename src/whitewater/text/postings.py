@@ -5,8 +5,6 @@ sorted, and the postings are put in place by a counting sort, which keeps docume
 threads are seen in the result.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

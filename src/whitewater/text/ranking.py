@@ -6,8 +6,6 @@ Extension to Multiple Weighted Fields" (2004): words of the title count several 
 H. Zaragoza, M. Taylor, "Relevance Weighting for Query Independent Evidence" (2005): the prior saturates.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping

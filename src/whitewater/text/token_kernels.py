@@ -3,8 +3,6 @@
 Text is UTF-8, checked before: uint8 (bytes,), and where each text begins and the last one ends, int64 (texts + 1,).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from whitewater.engines.device import Array

@@ -11,8 +11,6 @@ Sources: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general c
 module `unicodedata`, which an index records. M. F. Porter, "Snowball: a language for stemming algorithms" (2001).
 """
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator
 from functools import cache

@@ -4,8 +4,6 @@ Pages are known by ids and digests only, so a hundred million of them fit into m
 equals are looked up. Nothing depends on the order of the pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

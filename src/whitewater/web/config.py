@@ -1,7 +1,5 @@
 """Settings of what brings web pages and reads them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

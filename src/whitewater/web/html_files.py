@@ -3,8 +3,6 @@
 Symbolic links are not followed, so that nothing outside of the folder is read; they are counted.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ The decoders of HTTP libraries (aiohttp, FastWARC) take the end of what is cut o
 Sources: RFC 9112, section 7.1 (chunked); RFC 9110, section 8.4 (content encodings).
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 

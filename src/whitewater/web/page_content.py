@@ -3,8 +3,6 @@
 HTML is parsed as browsers parse it, however broken it is.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence

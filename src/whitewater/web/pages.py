@@ -14,8 +14,6 @@ whoever reads or writes pages needs the memory of one file, however many there a
 which has no pages, is ``source.json`` alone.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path

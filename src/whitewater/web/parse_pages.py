@@ -6,8 +6,6 @@ and files with aliases are written again without them. So a worker holds the pag
 have the numbers of the row groups of the input, whoever wrote them.
 """
 
-from __future__ import annotations
-
 import logging
 import shutil
 from collections import Counter

@@ -9,8 +9,6 @@ addresses equal and refuse others:
   go, port 0, hosts that the domain name system cannot have, and what is longer than `MAXIMUM_LENGTH`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from urllib.parse import quote

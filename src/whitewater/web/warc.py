@@ -29,8 +29,6 @@ without them. So bodies take the memory of one row group for each worker.
 Source: ISO 28500:2017, the WARC file format 1.1; RFC 1952, gzip.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Command `query`: asks the index, and prints the best documents."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shutil

@@ -4,8 +4,6 @@
 ``Numbers`` are a bit for each code, set for vertices, uint64 (words,), and the vertices before each word, uint32.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from whitewater.engines import Array

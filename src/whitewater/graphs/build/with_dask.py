@@ -3,8 +3,6 @@
 The edges stay with the workers, in memory; Dask and cuDF spill what does not fit, where they are set to.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import pairwise
 from types import ModuleType

@@ -10,8 +10,6 @@ Sorting: LSD radix sort (Knuth, The Art of Computer Programming, volume 3, secti
 cache of a core (Polychroniou, Ross: A comprehensive study of main-memory partitioning, SIGMOD 2014).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce

@@ -5,8 +5,6 @@ same for any number of workers. Memory is that of some blocks for each worker, a
 those of a table, of names, or of adjacency.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@ its file, number and content. Source of the form of Matrix Market: R. F. Boisver
 Market Exchange Formats: Initial Design", NISTIR 5935 (1996).
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections import Counter
@@ -239,13 +237,6 @@ def _blanks(separator: bytes | None) -> bytes:
     return b" \t\r".replace(separator or b"\n", b"")
 
 
-def _blocks(unit: Unit, settings: EdgeFiles) -> Iterator[_Block]:
-    offset = unit.start
-    for data in line_blocks(unit.file.path, unit.start, unit.stop):
-        yield _Block(unit.file, settings, offset, data)
-        offset += len(data)
-
-
 class _Block:
     """Whole lines, which begin at ``offset`` of the text of the file.
 
@@ -397,6 +388,13 @@ class _Block:
             return ("the first line seems to name the columns: {line}. If so, set pagerank.fetch.edges.header to true, "
                     "and .source_column and .target_column.")  # fmt: skip
         return None
+
+
+def _blocks(unit: Unit, settings: EdgeFiles) -> Iterator[_Block]:
+    offset = unit.start
+    for data in line_blocks(unit.file.path, unit.start, unit.stop):
+        yield _Block(unit.file, settings, offset, data)
+        offset += len(data)
 
 
 def _error(path: Path, number: int, line: bytes, fault: str) -> InputError:

@@ -7,8 +7,6 @@ first one; then the four are added pairwise. Runs are added with compensation, s
 degree. The bits of the result do not depend on threads or on ranges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

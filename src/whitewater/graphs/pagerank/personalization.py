@@ -1,7 +1,5 @@
 """Personalization: where the random walk restarts, read from a table of vertices and weights."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -21,8 +21,6 @@ PageRank Citation Ranking, 1999; A. Iosup et al.: The LDBC Graphalytics Benchmar
 Beamer, K. Asanović, D. Patterson: The GAP Benchmark Suite, arXiv:1508.03619.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import time

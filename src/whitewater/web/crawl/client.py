@@ -3,8 +3,6 @@
 Of a request comes a whole answer, or a fault that has a reason. Section numbers are of RFC 9309 (robots.txt).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

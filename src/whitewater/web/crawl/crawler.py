@@ -27,8 +27,6 @@ Links that lead to no URL of the crawl are counted by link: ``links_other_host``
 ``links_of_binary`` or ``links_of_too_complex``.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -8,8 +8,6 @@ first URLs of that depth in the order of their bytes, as many as there may still
 depth (the targets of redirects) is for the next one. A round is stored, too, so that it stays what it was after a kill.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sqlite3

@@ -1,7 +1,5 @@
 """A page as HTML: its encoding, links as people write them, and the faults that browsers forgive."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Collection, Mapping, Sequence
 from html import escape

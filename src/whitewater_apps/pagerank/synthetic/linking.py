@@ -10,8 +10,6 @@ Unlike there, a page gets its links at any time after it was made, not only at o
 ones and the graph has cycles; and most links copy within their topic.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

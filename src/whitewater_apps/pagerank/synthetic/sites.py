@@ -4,8 +4,6 @@ Each topic has a home page and others on two hosts, ``www`` and ``blog``; the fi
 numbered from the oldest on, and the first ones are the home pages.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote

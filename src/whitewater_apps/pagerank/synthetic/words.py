@@ -4,8 +4,6 @@ Ranks are drawn by the law of Zipf as Mandelbrot extended it: the word of rank r
 1 / (r + 2.7) (B. Mandelbrot 1953, "An informational theory of the statistical structure of language").
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
