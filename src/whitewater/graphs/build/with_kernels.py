@@ -26,7 +26,7 @@ from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, m
 from whitewater.graphs.edges_folder import FORMAT, Batch, EdgesFolder, edge_blocks
 from whitewater.graphs.graph_folder import MergedEdges, NumberedEdges, Rule, index_type
 from whitewater.graphs.vertex_ids import Ids, places_of
-from whitewater.io.folder import Files, RowGroup
+from whitewater.io.folder import RowGroup
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import empty
 
@@ -48,7 +48,6 @@ SMALLEST_PIECE, LARGEST_PIECE = 1 << 16, 1 << 21
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
 # Read-only as the arrays of a file are, so that kernels are compiled once.
 _NO_WEIGHTS = np.frombuffer(b"")
-_SPOOLED = Files(remedy="Something changed it while the step ran: run it again.")
 
 
 class Sizes:
@@ -125,8 +124,8 @@ class Piece(NamedTuple):
     ends: Array
 
     def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
-        """Yield the edges of each of some buckets. Raises InputError if a file is cut off."""
-        keys, weights = (_mapped(each) if isinstance(each, Path) else each for each in self[:2])
+        """Yield the edges of each of some buckets."""
+        keys, weights = (np.load(each, mmap_mode="r") if isinstance(each, Path) else each for each in self[:2])
         for start, stop in pairwise(self.ends[numbers.start : numbers.stop + 1].tolist()):
             yield keys[start:stop], weights[start:stop]
 
@@ -342,8 +341,3 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
 def _room(edges: int, *, weighted: bool) -> KeyedEdges:
     """Return memory for keys and, if there are any, for weights."""
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
-
-
-def _mapped(path: Path) -> Array:
-    with _SPOOLED.explained(path):
-        return np.asarray(np.load(path, mmap_mode="r"))

@@ -81,8 +81,6 @@ _NO_WEIGHT = (
 )
 _QUOTES = f"a quoted field has no end, or quotes in it: {{line}}. {_CHECK}.delimiter."
 _OUTSIDE = "an index is not from 1 to the size that the matrix declares: {line}. Correct the file, or fetch it again."
-# Faults that have another cause where fields are found wrongly.
-_OF_FIELDS = (_NO_INTEGER, _MISSING, _TOO_MANY)
 
 
 @dataclass(frozen=True)
@@ -352,7 +350,7 @@ class _Block:
         if np.any(wrong):
             first = int(np.argmax(wrong))
             line = int(self.at[first if rows is None else rows[first]])
-            raise self._error(line, (fault in _OF_FIELDS and self._other_cause(line)) or fault)
+            raise self._error(line, self._other_cause(line) or fault)
 
     def _line(self, at: int) -> bytes:
         return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))

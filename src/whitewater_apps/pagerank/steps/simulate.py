@@ -122,7 +122,7 @@ class Web:
         for each in self.questions:
             for page in each.pages:
                 self.said[page].append(each.sentence)
-                if each.by_subject:
+                if len(each.words) > 1:
                     self.lengths[page], self.titles[page] = EVEN, [self.titles[page][0], *each.words]
         unasked = (page for page in range(len(self.topics), settings.pages) if page not in self.said)
         self.lengths[next(unasked, 0)] = LARGE
@@ -146,7 +146,7 @@ class Web:
             "picture_links": min(1, len(self.source)),
             "nofollow_links": int(self.nofollow.sum()),
             "queries": len(self.questions),
-            "subject_queries": sum(each.by_subject for each in self.questions),
+            "subject_queries": sum(len(each.words) > 1 for each in self.questions),
             **{name: int(flags.sum()) for name, flags in self.features.items() if flags.dtype == bool},
         }
 

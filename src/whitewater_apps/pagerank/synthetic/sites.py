@@ -57,17 +57,15 @@ class Redirect(NamedTuple):
 
 
 class Question(NamedTuple):
-    """The words of a query, the page that ought to be first, all pages that have the words, and what these say."""
+    """The words of a query, the page that ought to be first, all pages that have the words, and what these say.
+
+    A query of several words is by subject, one of a single word is rare; see `ask`.
+    """
 
     words: tuple[str, ...]
     answer: int
     pages: tuple[int, ...]
     sentence: str
-
-    @property
-    def by_subject(self) -> bool:
-        """Whether several pages have the words."""
-        return len(self.words) > 1
 
 
 def topic_names(wanted: int, *, pages: int) -> list[str]:
