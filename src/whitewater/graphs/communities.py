@@ -16,19 +16,15 @@ strengths: a pair of vertices of strengths *a* and *b* is expected to have ``sha
 Modularity and community structure in networks, 2006).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
 from whitewater.graphs.graph_folder import Edges
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 Method = Literal["leiden", "louvain"]
 Labels = npt.NDArray[np.int64]
@@ -131,8 +127,6 @@ def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -
 
 def _undirected(edges: Edges) -> csr_array:
     """Return each edge in the rows of both its ends, a loop with twice its weight; ends that have several add up."""
-    from scipy.sparse import csr_array
-
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
     rows = csr_array((weights, edges.sources, edges.offsets), shape=(edges.target_count, edges.target_count))
     return rows + rows.T
@@ -149,11 +143,12 @@ def _one_round(
         rows, vertices = (graph.indptr, graph.indices, graph.data), graph.shape[0]
         moved = labels.copy()
         move_vertices(rows, strength, share, random.permutation(vertices), moved)
-        labels = parts = _numbered(moved)
+        # Numbered from 0, in their order.
+        labels = parts = np.unique(moved, return_inverse=True)[1]
         if method == "leiden":
             refined = np.arange(vertices)
             refine(rows, (labels, strength), share, random.permutation(vertices), refined)
-            parts = _numbered(refined)
+            parts = np.unique(refined, return_inverse=True)[1]
         if parts.max() + 1 == vertices:
             parts = labels
         member = parts[member]
@@ -166,8 +161,6 @@ def _one_round(
 
 def _merged(graph: csr_array, parts: Array) -> csr_array:
     """Return the graph of the parts."""
-    from scipy.sparse import csr_array
-
     members = np.argsort(parts, kind="stable")
     count = int(parts.max()) + 1
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
@@ -177,11 +170,6 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     for array in (neighbors, weights):
         array.resize(entries, refcheck=False)
     return csr_array((weights, neighbors, offsets), shape=(count, count))
-
-
-def _numbered(labels: Array) -> Array:
-    """Return labels numbered from 0, in their order."""
-    return np.unique(labels, return_inverse=True)[1]
 
 
 @kernel

@@ -61,7 +61,11 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
-    shared = {"documents": ids, "aliases": _aliases(documents, ids), "rules": run.settings, "folder": folder}
+    table = read_aliases(documents)
+    alias, of_alias = table["alias"].to_numpy(), table["vertex"].to_numpy()
+    leads_to_document = places_of(of_alias, ids) >= 0
+    aliases = alias[leads_to_document], of_alias[leads_to_document]
+    shared = {"documents": ids, "aliases": aliases, "rules": run.settings, "folder": folder}
     groups = LINKS.parts(links)
     tasks = list(enumerate(groups[at : at + _GROUPS_PER_PART] for at in range(0, len(groups), _GROUPS_PER_PART)))
     counts = Counter[str]()
@@ -73,8 +77,8 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
                 counts.update(of_part)
                 yield from [] if targets is None else [targets]
 
-        table = merged(named())
-    return finish_edges(folder, weighted=False, directed=True, vertices=table,
+        every_vertex = merged(named())
+    return finish_edges(folder, weighted=False, directed=True, vertices=every_vertex,
                         counts={**dict.fromkeys((*COUNTS, "redirected"), 0), **counts})  # fmt: skip
 
 
@@ -107,14 +111,6 @@ def read_links(
 
     number, groups = part
     return write_part(folder, number, batches(), rules=rules, known=documents)
-
-
-def _aliases(folder: Path, documents: Ids) -> tuple[Ids, Ids]:
-    """Return the aliases that lead to a document, and the document of each."""
-    table = read_aliases(folder)
-    alias, vertex = table["alias"].to_numpy(), table["vertex"].to_numpy()
-    leads_to_document = places_of(vertex, documents) >= 0
-    return alias[leads_to_document], vertex[leads_to_document]
 
 
 if __name__ == "__main__":
