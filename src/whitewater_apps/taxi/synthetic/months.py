@@ -144,8 +144,8 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
 def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
     """Yield the trips of a month in time order, a quarter of a million at once, so that memory stays bounded."""
     service = chosen.service
-    first, last = (np.datetime64(chosen.month, "M") + ahead for ahead in (0, 1))
-    hours = np.arange(first.astype("datetime64[h]"), last.astype("datetime64[h]")).astype(np.int64)
+    first = np.datetime64(chosen.month, "M")
+    hours = np.arange(first, first + 1, dtype="datetime64[h]").astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
     demand = model.hourly_demand(hours)
     counts = np.random.default_rng(seeds).multinomial(rows, demand / demand.sum())

@@ -156,12 +156,6 @@ def miles_between(start: Integers, end: Integers) -> Floats:
     return np.asarray(DETOUR * np.hypot(crow, WITHIN_A_ZONE))
 
 
-def draw_pickups(service: Service, count: int, *, random: np.random.Generator) -> Integers:
-    """Draw pickup locations by popularity."""
-    allowed = (service != "green") | (CITY.service_zone != "Yellow Zone")
-    return random.choice(SIZE, count, p=_popularity(PICKUPS[service], allowed))
-
-
 def draw_dropoffs(service: Service, pickups: Integers, *, random: np.random.Generator) -> Integers:
     """Draw drop-off locations: airports, or by popularity times a decay with the distance from the pickup."""
     every = np.arange(SIZE)
@@ -173,13 +167,6 @@ def draw_dropoffs(service: Service, pickups: Integers, *, random: np.random.Gene
     in_the_city = np.searchsorted(rows, pickups + random.random(len(pickups)), side="right") % SIZE
     airports = random.choice(np.flatnonzero(IS_AIRPORT), len(pickups), p=(0.06, 0.46, 0.48))
     return np.where(random.random(len(pickups)) < TO_AIRPORTS, airports, in_the_city)
-
-
-def coordinates(locations: Integers, *, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return longitude and latitude of points in the zones, in degrees."""
-    east = CITY.east[locations] + random.normal(0, SPREAD, len(locations))
-    north = CITY.north[locations] + random.normal(0, SPREAD, len(locations))
-    return TIMES_SQUARE[0] + east / MILES_A_DEGREE[0], TIMES_SQUARE[1] + north / MILES_A_DEGREE[1]
 
 
 def _popularity(shares: Shares, allowed: Mask | bool = True) -> Floats:
@@ -227,7 +214,9 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
     trips["tip_amount"] = _tips(service, trips, charged, random=random) * (trips["payment_type"] == CARD)
     trips["total_amount"] = np.round(charged + trips["tip_amount"], 2)
     for end_point, locations in (("pickup", start), ("dropoff", end)):
-        trips[f"{end_point}_longitude"], trips[f"{end_point}_latitude"] = coordinates(locations, random=random)
+        east, north = (axis[locations] + random.normal(0, SPREAD, count) for axis in (CITY.east, CITY.north))
+        trips[f"{end_point}_longitude"] = TIMES_SQUARE[0] + east / MILES_A_DEGREE[0]
+        trips[f"{end_point}_latitude"] = TIMES_SQUARE[1] + north / MILES_A_DEGREE[1]
     return trips
 
 
@@ -265,7 +254,8 @@ def _some(share: float, count: int, *, random: np.random.Generator) -> Integers:
 
 def _journeys(service: Service, month: str, pickup: Integers, *, random: np.random.Generator) -> Trips:
     """Return where trips lead, how far, how long they take, and what is due for the way."""
-    count, start = len(pickup), draw_pickups(service, len(pickup), random=random)
+    count, hailed = len(pickup), (service != "green") | (CITY.service_zone != "Yellow Zone")
+    start = random.choice(SIZE, count, p=_popularity(PICKUPS[service], hailed))
     end = draw_dropoffs(service, start, random=random)
     miles = np.round(miles_between(start, end) * random.lognormal(0, 0.25, count), 2)
     # The streets are slow when many travel; a long trip is driven faster: it uses the highways.
