@@ -102,19 +102,17 @@ def fit_groups(
     ``splits`` are the rows of each group to learn from, in random order, and those held out. They are placed on the
     workers once. The most expensive tasks come first, so that no worker is left with one at the end.
     """
-    placed: dict[Group, tuple[Any, ...]] = {
-        group: tuple(
-            workers.place(tuple(map(run.local_device.to_device, (part.features, part.target, part.time))))
-            for part in split
-        )
-        for group, split in splits.items()
-    }
+
+    def place(rows: Sample) -> Any:
+        return workers.place(tuple(map(run.local_device.to_device, (rows.features, rows.target, rows.time))))
+
+    placed = {group: (place(training), place(held_out)) for group, (training, held_out) in splits.items()}
     options: dict[str, Any] = {"forms": forms, "settings": run.settings, "device": run.device}
-    candidates, folds = [*enumerate(grid(run.settings))], range(run.settings.folds)
-    keys = [(number, fold, group) for number, _ in reversed(candidates) for fold in folds for group in placed]
-    searched = [(candidates[number][1], fold, placed[group][0]) for number, fold, group in keys]
+    candidates, folds = list(enumerate(grid(run.settings))), range(run.settings.folds)
+    keys = list(product(reversed(candidates), folds, placed))
+    searched = [(candidate, fold, placed[group][0]) for (_, candidate), fold, group in keys]
     scored = workers.map(partial(score_fold, **options), searched, label="search", ordered=True)
-    found = dict(zip(keys, scored, strict=True))
+    found = dict(zip(((number, fold, group) for (number, _), fold, group in keys), scored, strict=True))
     tasks = [
         ([summarize(each, [found[number, fold, group] for fold in folds]) for number, each in candidates], *parts)
         for group, parts in placed.items()

@@ -225,12 +225,12 @@ def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder:
     rows = np.flatnonzero(np.searchsorted(repeated, hashes) < np.searchsorted(repeated, hashes, side="right"))
     frame = scan(partition, schema).select("file", *schema.names).collect()[rows]
     table = frame.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
-    first = _first_places(table.append_column(PLACE, pa.array(rows)))
-    np.save(path, np.setdiff1d(rows, first))
-    places = pa.array(number << 32 | first)
-    candidates = table.take(pa.array(np.searchsorted(rows, first))).append_column(PLACE, places)
-    keyed = candidates.append_column(HASH, pa.array(hashes[first])).sort_by(HASH)
-    pq.write_table(keyed, folder / f"{number}.parquet", row_group_size=ROWS // 16)
+    places = number << 32 | rows
+    table = table.append_column(PLACE, pa.array(places)).append_column(HASH, pa.array(hashes[rows]))
+    is_first = np.isin(places, _first_places(table))
+    np.save(path, rows[~is_first])
+    candidates = table.filter(pa.array(is_first)).sort_by(HASH)
+    pq.write_table(candidates, folder / f"{number}.parquet", row_group_size=ROWS // 16)
 
 
 def _later_rows(folder: Path) -> Iterator[Array]:
@@ -240,7 +240,7 @@ def _later_rows(folder: Path) -> Iterator[Array]:
     bounds = [*np.unique(hashes[::ROWS]), None]
     for low, high in pairwise(bounds):
         below = [] if high is None else [(HASH, "<", high)]
-        near = pq.read_table(files, filters=[(HASH, ">=", low), *below]).drop_columns([HASH])
+        near = pq.read_table(files, filters=[(HASH, ">=", low), *below])
         yield np.setdiff1d(near[PLACE].to_numpy(), _first_places(near))
 
 
