@@ -4,8 +4,6 @@ A forest's splits differ between the libraries: scikit-learn tries every thresho
 So forests agree in quality only; ridge regression is solved in closed form by both and agrees to rounding.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """The estimators of `whitewater.learn.estimators` on a GPU: cuML's, each of which is imported where it is made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

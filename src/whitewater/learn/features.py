@@ -14,8 +14,6 @@ A column "<feature> is null" lets the linear model tell null from 0. No vocabula
 data, so a row has the same features in whichever sample, fold or partition it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType

@@ -5,8 +5,6 @@ seed, and a larger sample contains a smaller one. Bottom-k sampling by hash: E. 
 using bottom-k sketches", PODC 2007.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -40,11 +38,11 @@ class Sample:
     def __len__(self) -> int:
         return len(self.hashes)
 
-    def take(self, rows: Array) -> Sample:
+    def take(self, rows: Array) -> "Sample":
         """Return the given rows, by position or as a mask."""
         return Sample(self.hashes[rows], self.time[rows], self.target[rows], self.features[rows], self.eligible)
 
-    def smallest(self, limit: int) -> Sample:
+    def smallest(self, limit: int) -> "Sample":
         """Return the ``limit`` rows of the smallest hash, in the order of their hash; those of one hash by content."""
         order = np.argsort(self.hashes)
         hashes = self.hashes[order]

@@ -9,8 +9,6 @@ intercept; `<group>/forest.treelite` is the forest as treelite serializes it. Th
 model is of, and has the SHA-256 of the others.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +49,14 @@ Group = TypeVar("Group", bound=str)
 Rows = tuple[Array, Array, Array]
 # A model of the grid, "ridge" or "forest", and its parameters.
 Candidate = tuple[str, dict[str, Any]]
+
+
+class Scores(NamedTuple):
+    """The mean squared error, R2, which is None where the observed do not vary, and the mean absolute error."""
+
+    squared_error: float
+    r2: float | None
+    mae: float
 
 
 @dataclass(frozen=True)
@@ -234,14 +240,6 @@ def hour_mean(target: Array, time: Array, later_time: Array, device: Device) -> 
     xp, hours = device.xp, time // HOUR % 24
     rows, total = (xp.bincount(hours, weights=weights, minlength=24) for weights in (None, target))
     return xp.where(rows > 0, total / xp.maximum(rows, 1), target.mean())[later_time // HOUR % 24]
-
-
-class Scores(NamedTuple):
-    """The mean squared error, R2, which is None where the observed do not vary, and the mean absolute error."""
-
-    squared_error: float
-    r2: float | None
-    mae: float
 
 
 def scores(observed: Array, predicted: Array) -> Scores:

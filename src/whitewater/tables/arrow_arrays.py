@@ -4,8 +4,6 @@ Arrow's own ways, ``pyarrow.array`` and ``to_numpy``, import pandas to see wheth
 of a second in each process.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

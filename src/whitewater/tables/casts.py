@@ -4,8 +4,6 @@ Text becomes a number only where every character of it belongs to one number, so
 that cannot be parsed are handed back as they stood.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

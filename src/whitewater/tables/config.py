@@ -1,7 +1,5 @@
 """Settings of raw files, and of rules that are bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

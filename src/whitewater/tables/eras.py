@@ -1,7 +1,5 @@
 """A table as data, for every engine: the names that its columns had over the years, the codes of values, its rules."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -15,8 +15,6 @@ more: beyond that, all bins are made twice as wide, again and again. How wide th
 all and not on their partitions. Each of 1,000 groups may have 2,000 bins, each of 100,000 groups 20.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 

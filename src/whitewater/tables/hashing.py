@@ -6,8 +6,6 @@ partition, or on a seed of NumPy's or CuPy's, whose random streams differ.
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

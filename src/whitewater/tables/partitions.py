@@ -1,7 +1,5 @@
 """Parts of a data set, grouped into partitions of a size that suits the device; Arrow tables written as files."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

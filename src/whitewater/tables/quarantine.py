@@ -1,7 +1,5 @@
 """Quarantine: rejected rows, unchanged, with all their reasons, so that rows in = rows kept + rows quarantined."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Raw files of a table, Parquet or text, plain, gzip or zip: told by content, cut into units, read on the workers."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import zipfile

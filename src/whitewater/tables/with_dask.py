@@ -1,7 +1,5 @@
 """Operations on tables that applications share, in Dask, using only what frames of pandas and cuDF have in common."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce

@@ -1,7 +1,5 @@
 """Operations on tables that applications share, in Polars."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

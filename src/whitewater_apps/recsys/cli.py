@@ -1,7 +1,5 @@
 """Command `transform`: a stored workflow applied to a file."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from collections.abc import Sequence

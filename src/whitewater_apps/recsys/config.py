@@ -1,7 +1,5 @@
 """Configuration of the recsys application: one section for each step, which gets exactly its section."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal, Self

@@ -1,15 +1,16 @@
 """The pictures of the recsys application: functions of summaries and folders that return Matplotlib figures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from whitewater.features.artifact import FORMAT
 from whitewater.features.feature_folder import CONTINUOUS, FeatureFolder
@@ -21,11 +22,6 @@ from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
 from whitewater_apps.recsys.steps.drift import VERDICTS
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -138,8 +134,6 @@ def calibration(metrics: Values) -> Figure:
 
     ``metrics`` is the content of `metrics.json`.
     """
-    import pandas as pd
-
     title = "Predicted and observed"
     models = {name: sets[ALL] for name in LOOKS if ALL in (sets := metrics["models"].get(name, {}))}
     if not models:

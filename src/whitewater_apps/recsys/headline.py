@@ -1,7 +1,5 @@
 """What a run of the recsys application found, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

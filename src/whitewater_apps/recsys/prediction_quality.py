@@ -1,7 +1,5 @@
 """How good predicted probabilities are: discrimination and calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import hypot
 from typing import Any

@@ -23,8 +23,6 @@ and the second largest has one that falls with the logarithm of the place that i
 *on the day before*. The rest is noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Data sets of trips, partitioned as Hive does, by service and month of pickup: how they are written and read."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +24,25 @@ UNKNOWN_MONTH = 0
 TRIPS = Files(remedy="Get it again, or leave it out.")
 # Number of rows by what they have in common, such as file and location id.
 RowCounts = Counter[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Counts of rows: ``rows`` by file, service, month of pickup and mask of reasons.
+
+    ``pickups`` and ``dropoffs`` count them by file and location id. A null service or location is None.
+    """
+
+    rows: RowCounts = field(default_factory=Counter)
+    pickups: RowCounts = field(default_factory=Counter)
+    dropoffs: RowCounts = field(default_factory=Counter)
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(self.rows + other.rows, self.pickups + other.pickups, self.dropoffs + other.dropoffs)
+
+    def service_months(self, *, kept: bool) -> list[tuple[int, int]]:
+        """List the service and month of all kept, or all rejected, rows; a null service counts as the first."""
+        return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
 @dataclass(frozen=True)
@@ -57,25 +74,6 @@ class DataSets:
             table, mask = tables.to_arrow(rows, TRIP_SCHEMA), rows["mask"].to_numpy()
             write_rejected(table, mask, origins, path, reasons=self.reasons)
         return tally
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Counts of rows: ``rows`` by file, service, month of pickup and mask of reasons.
-
-    ``pickups`` and ``dropoffs`` count them by file and location id. A null service or location is None.
-    """
-
-    rows: RowCounts = field(default_factory=Counter)
-    pickups: RowCounts = field(default_factory=Counter)
-    dropoffs: RowCounts = field(default_factory=Counter)
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.rows + other.rows, self.pickups + other.pickups, self.dropoffs + other.dropoffs)
-
-    def service_months(self, *, kept: bool) -> list[tuple[int, int]]:
-        """List the service and month of all kept, or all rejected, rows; a null service counts as the first."""
-        return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
 def month_number(year: int, month: int) -> int:

@@ -1,7 +1,5 @@
 """The cleaning rules of trips, as data, in the order of the funnel in `quality.json`."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

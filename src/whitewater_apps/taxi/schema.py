@@ -4,8 +4,6 @@ Sources: the data dictionaries of the Taxi and Limousine Commission (TLC) for ye
 (fhvhv) trips, revision of 2025-03-18, and the headers of the files as published since 2009.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args

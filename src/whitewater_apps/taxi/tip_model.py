@@ -9,8 +9,6 @@ It learns from the trips of the smallest hash of their content; see `whitewater.
 `model.json`, and those of each service; see `whitewater.learn.trained`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 Functions on frames use only what pandas and cuDF have in common.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

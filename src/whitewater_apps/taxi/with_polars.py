@@ -1,7 +1,5 @@
 """The operations on tables of trips, in Polars; those in Dask have the same names, arguments and results."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The table of taxi zones: the borough and name of each LocationID."""
 
-from __future__ import annotations
-
 import csv
 import io
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Times are seconds since 1970 in a log; files have them as numbers of a unit, tex
 dates.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -9,8 +9,6 @@ most `PERIODS` periods with about equally many rows; rows of one time are in one
 Source: the README of each release, https://grouplens.org/datasets/movielens/.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import logging

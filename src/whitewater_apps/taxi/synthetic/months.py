@@ -4,8 +4,6 @@ The model is documented in `whitewater_apps.taxi.synthetic.trips`. Here are the 
 columns, types, spellings, and the quirks of their CSV.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from functools import partial

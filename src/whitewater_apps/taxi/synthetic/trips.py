@@ -16,8 +16,6 @@ code 99, absurd distances, negative amounts, pickups of other months, locations 
 widely reported for yellow months and set to a believable size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
