@@ -75,20 +75,12 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     write_json(inputs, {"source": settings.source, "files": files})
     if scratch.exists():
         shutil.rmtree(scratch)
-    facts = {
-        "variants": source.variants,
-        "samples": len(source.samples),
-        "ploidy": source.ploidy,
-        "missing_calls": int(variants["count_missing"].sum()),
-        "multiallelic": int((variants["alleles"] > BIALLELIC).sum()),
-        "local_bytes": sum(each.get("bytes", 0) for each in files),
-    }
-    run.note(**facts)
-    logger.info(
-        "%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
-        "%(multiallelic)d variants are multiallelic",
-        facts,
-    )
+    facts = {"variants": source.variants, "samples": len(source.samples), "ploidy": source.ploidy}
+    facts["missing_calls"] = int(variants["count_missing"].sum())
+    facts["multiallelic"] = int((variants["alleles"] > BIALLELIC).sum())
+    run.note(**facts, local_bytes=sum(each.get("bytes", 0) for each in files))
+    logger.info("%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
+                "%(multiallelic)d variants are multiallelic", facts)  # fmt: skip
 
 
 def check_order(table: "pd.DataFrame", *, place: str) -> None:

@@ -18,20 +18,9 @@ if TYPE_CHECKING:
 
 
 def plot(
-    run: Run[Plot],
-    *,
-    pcs: Path,
-    projected: Path,
-    eigenvalues: Path,
-    loadings: Path,
-    variants: Path,
-    samples: Path,
-    kinship: Path,
-    relatedness: Path,
-    umap: Path,
-    umap_quality: Path,
-    plots: Outputs,
-) -> None:
+    run: Run[Plot], *, pcs: Path, projected: Path, eigenvalues: Path, loadings: Path, variants: Path, samples: Path,
+    kinship: Path, relatedness: Path, umap: Path, umap_quality: Path, plots: Outputs,
+) -> None:  # fmt: skip
     """Draw pairs of components, scree, loadings, call rates, rejected variants, kinship and the map of the samples.
 
     The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.

@@ -16,17 +16,9 @@ import numpy.typing as npt
 from whitewater.errors import ConfigError
 from whitewater.script import main
 from whitewater.step import Output, Run
+from whitewater_apps.genomics import synthetic
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.synthetic import (
-    DIRT,
-    POOR_SAMPLES,
-    SAMPLE_CONCENTRATION,
-    TEXT,
-    Called,
-    draw_people,
-    draw_rates,
-    simulate_chromosome,
-)
+from whitewater_apps.genomics.synthetic import TEXT, Called
 
 logger = logging.getLogger(__name__)
 VERSION = "0.5"
@@ -47,14 +39,16 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
 
     settings = run.settings
     samples, families, duplicates = settings.samples_by_population, settings.families, settings.duplicates
-    people = draw_people(samples, families=families, duplicates=duplicates)
+    people = synthetic.draw_people(samples, families=families, duplicates=duplicates)
     # A stream of random numbers for the samples, 0, and one for each chromosome.
     random, mean = np.random.default_rng((settings.seed, 0)), settings.missing_fraction
-    rates = draw_rates(len(people), mean=mean, concentration=SAMPLE_CONCENTRATION, poor=POOR_SAMPLES, random=random)
+    rates = synthetic.draw_rates(
+        len(people), mean=mean, concentration=synthetic.SAMPLE_CONCENTRATION, poor=synthetic.POOR_SAMPLES, random=random
+    )
     numbers = range(1, settings.chromosomes + 1)
     variants = write_vcz(
         store,
-        (simulate_chromosome(settings, people, rates, number=number) for number in numbers),
+        (synthetic.simulate_chromosome(settings, people, rates, number=number) for number in numbers),
         contigs={str(number): round(settings.chromosome_length) for number in numbers},
         samples=[person.sample for person in people],
     )
@@ -63,7 +57,7 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     table = pd.DataFrame(people).drop(columns="original")
     parents = {who: table[who].map(table["sample"]) for who in ("mother", "father")}
     table.assign(**parents).to_csv(labels, index=False)
-    roles, dirt = Counter(person.role for person in people), {**DIRT, "poor_samples": POOR_SAMPLES}
+    roles, dirt = Counter(person.role for person in people), {**synthetic.DIRT, "poor_samples": synthetic.POOR_SAMPLES}
     run.note(variants=variants, samples=len(people), roles=dict(roles), dirt=dirt)
     logger.info("simulated %d variants of %d samples", variants, len(people))
 
