@@ -25,17 +25,15 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Array, Device
 from whitewater.errors import IntegrityError
 from whitewater.io.folder import Format
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Encoding = Literal["two_bit", "int8"]
 FORMAT = Format("genotypes.json", 1, "genotypes")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.io.folder import Files
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VARIANTS = Files(remedy="Run variant_qc and what follows it again.")
 SAMPLES = Files(remedy="Run relatedness and pack again.")

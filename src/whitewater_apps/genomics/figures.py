@@ -8,6 +8,7 @@ from math import erfc, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
@@ -15,7 +16,6 @@ from whitewater.figures.shapes import Look
 from whitewater_apps.genomics.decisions import DEGREES
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
@@ -113,8 +113,6 @@ def looks(*labels: pd.Series) -> dict[str, Look]:
     The labels are those of all samples of a run, null where one has none: equal labels give equal looks, so that a
     color means the same in all pictures, whichever samples they show.
     """
-    import pandas as pd
-
     counts = pd.concat(labels).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
     own = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
     of_place = zip(map(str, own), cycle(_COLORS), cycle(_MARKS), strict=False)

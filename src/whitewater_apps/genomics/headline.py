@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from whitewater.figures.style import counted
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.decisions import FALSE_PAIRS
 from whitewater_apps.genomics.figures import MOST_LABELS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MOST_PCS = 2
 _LEAST_P = 1e-300
@@ -59,8 +57,6 @@ def _components(eigenvalues: Path, pcs: Path) -> list[str]:
 
     The ends are left out where labels are too many.
     """
-    import pandas as pd
-
     described, table = read_json(eigenvalues), pd.read_parquet(pcs).dropna(subset=["label"])
     tests, significant = described["tracy_widom"], described["significant_components"]
     verb = "is" if significant == 1 else "are"
@@ -97,8 +93,6 @@ def _labels(table: pd.DataFrame) -> list[str]:
 
 
 def _projected(path: Path) -> list[str]:
-    import pandas as pd
-
     table = pd.read_parquet(path, columns=["data_set", "reason", "PC1"])
     placed = table[table["PC1"].notna()]
     second = int((placed["data_set"] == "second").sum())

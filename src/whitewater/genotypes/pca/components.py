@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
@@ -27,9 +28,6 @@ from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.pca.passes import MOST_RANGES, ScaledGenotypes, SharedGenotypes, scaled_dosages, scaling
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]

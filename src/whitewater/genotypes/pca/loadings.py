@@ -14,16 +14,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.genotypes.pca.components import PrincipalComponents
 from whitewater.io.folder import Format
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
@@ -80,8 +78,6 @@ def read_loadings(path: Path) -> Loadings:
     Raises InputError if it is not there, or of another format, and IntegrityError if a part of it is missing or
     damaged.
     """
-    import pandas as pd
-
     from whitewater.io.zarr_arrays import open_group
 
     group = open_group(str(path))

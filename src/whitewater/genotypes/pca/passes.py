@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.codes import count_genotypes, expand_genotypes, slab_rows
@@ -27,8 +28,6 @@ from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
@@ -157,8 +156,6 @@ def scaling(counts: Counts, settings: Scaling) -> pd.DataFrame:
     and allele_frequency, NaN without calls. The mean is always the observed one, whatever the convention of p in the
     scale, so that scaled dosages sum to 0.
     """
-    import pandas as pd
-
     dosages = counts[:, :-1].astype(np.float64)
     ploidy = dosages.shape[1] - 1
     alleles = dosages @ np.arange(ploidy + 1)

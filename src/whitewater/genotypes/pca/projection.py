@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Array, Device
 from whitewater.genotypes.codes import expand_genotypes, slab_rows
@@ -28,8 +29,6 @@ from whitewater.genotypes.genotypes import Genotypes, dosages_of
 from whitewater.genotypes.pca.passes import scaled_dosages
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from whitewater.genotypes.pca.loadings import Loadings
 
 Floats = npt.NDArray[np.float64]
@@ -61,8 +60,6 @@ def match(first: pd.DataFrame, second: pd.DataFrame, *, keep_ambiguous: bool) ->
 
     Where several variants of the second table share an id or a place, the first of them with fitting alleles counts.
     """
-    import pandas as pd
-
     ours, theirs = _comparable(first), _comparable(second)
     unshared = (ours[~ours["id"].isin(theirs["id"])], theirs[~theirs["id"].isin(ours["id"])])
     by_id = ours.merge(theirs, on="id", suffixes=("", "_2"))

@@ -6,17 +6,15 @@ import csv
 import difflib
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.errors import InputError, IntegrityError, redact
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
 from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, sites
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAGIC, VARIANT_MAJOR = b"\x6c\x1b", 1
 HEADER = 3
@@ -104,8 +102,6 @@ def _check_there(prefix: Path, files: list[Path]) -> None:
 
 def _read(path: Path) -> pd.DataFrame:
     """Read a table of six fields a line, as text."""
-    import pandas as pd
-
     names = COLUMNS[path.suffix]
     try:
         table = pd.read_csv(path, sep=r"\s+", header=None, dtype=str, na_filter=False, quoting=csv.QUOTE_NONE)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from whitewater.engines import Device
@@ -24,8 +25,6 @@ from whitewater.errors import InputError, redact, shorten_list
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, dosages_of
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from whitewater.io.zarr_arrays import Array
 
 logger = logging.getLogger(__name__)
@@ -128,8 +127,6 @@ class Source:
 
     def variants_table(self) -> pd.DataFrame:
         """Return the tables of all parts as one, see `Part.tables`."""
-        import pandas as pd
-
         return pd.concat([read() for part in self.parts for read in part.tables], ignore_index=True)
 
     def ranges(self) -> list[tuple[int, int]]:
@@ -218,8 +215,6 @@ def sites(
     their number, padding not counted) and filter_pass. A variant without a name, which is empty or ``.``, gets the id
     contig:position:reference:alternate; all do where ``names`` is None.
     """
-    import pandas as pd
-
     used = np.logical_and.reduce([alleles != none for none in NONE])
     alleles = np.where(used, alleles, "")
     table = pd.DataFrame(
@@ -245,8 +240,6 @@ def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
     ``seen``, bool (variants, alleles), says whether a call holds the allele; the reference, which is first, stays
     either way, and so do ids.
     """
-    import pandas as pd
-
     alternates = []
     for rows in row_blocks(len(table), chunk=1):
         listed = table["alternate"].iloc[rows].str.split(",")

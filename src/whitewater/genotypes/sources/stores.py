@@ -13,14 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, part_of_calls, row_blocks, sites
 from whitewater.io.remote import local_path
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from whitewater.genotypes.config import Malariagen, Vcz
     from whitewater.io.zarr_arrays import Array, Group
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 
 from whitewater.errors import InputError, ResourceError, shorten_list
@@ -62,8 +63,6 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     Raises InputError if a file is missing, unreadable, cut off, without genotypes, or not indexed although it must be,
     naming it and, where it is one, the record.
     """
-    import pandas as pd
-
     scratch.mkdir(parents=True, exist_ok=True)
     files = [Path(path).expanduser() for path in settings.paths]
     headers = {file: _header(file) for file in files}
