@@ -5,9 +5,10 @@ import logging
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError, redact, shorten_list
@@ -21,9 +22,6 @@ from whitewater.io.store import digests, size_of, write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
 from whitewater_apps.genomics.config import Ingest, Labels
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +45,6 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
     table fits none of its samples; ResourceError if it needs more memory than there is; and IntegrityError if a local
     file changes while it is read.
     """
-    import pandas as pd
-
     settings, labeled, scratch = run.settings, run.settings.labels, genotypes / "converted"
     if settings.source == "generated" and not labeled.table:
         labeled = Labels(table=str(simulated_file(simulated, "simulated_labels.csv")))
@@ -83,7 +79,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
                 "%(multiallelic)d variants are multiallelic", facts)  # fmt: skip
 
 
-def check_order(table: "pd.DataFrame", *, place: str) -> None:
+def check_order(table: pd.DataFrame, *, place: str) -> None:
     """Refuse variants whose contigs are not contiguous, or whose positions decrease within one, naming the first."""
     contig, names = table["contig"].factorize()
     position = table["position"].to_numpy()
@@ -224,9 +220,7 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     return dict(zip(pairs["sample"], pairs["label"], strict=True))
 
 
-def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
-    import pandas as pd
-
+def _read_text(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().rstrip("\r\n")
     fields = {pattern: [name.strip().strip('"') for name in header.split(by)] for pattern, by in SEPARATORS.items()}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -36,8 +37,6 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     else the first kept one that it is linked with in any window; else -1, as it is for kept and rejected variants. By
     distance it is the last kept one before the variant.
     """
-    import pandas as pd
-
     folder = open_genotypes(genotypes)
     decisions, rows = read_decisions(variants, folder)
     candidates, method = decisions.take(rows), run.settings.method

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from whitewater.figures import style
 from whitewater.io.store import read_json
 from whitewater.script import main
@@ -25,8 +27,6 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.
     """
-    import pandas as pd
-
     read = pd.read_parquet
 
     def pair(x: int, y: int) -> "Figure":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError, redact
@@ -25,8 +26,6 @@ from whitewater_apps.genomics.config import Project
 from whitewater_apps.genomics.steps.ingest import describe_origins
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from whitewater.genotypes.sources.source import Source, Tally
 
 logger = logging.getLogger(__name__)
@@ -38,8 +37,6 @@ def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, p
     Raises InputError if the second data set cannot be read, holds too few of the variants, or has another ploidy, and
     IntegrityError if a local file of the second data set changes while it is read.
     """
-    import pandas as pd
-
     fitted = read_loadings(loadings)
     selection = pd.read_parquet(samples)
     tables = [_first(run, open_genotypes(packed), selection.loc[~selection["used"]], fitted)]
@@ -56,7 +53,7 @@ def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, p
     logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
 
 
-def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", loadings: Loadings) -> "pd.DataFrame":
+def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loadings: Loadings) -> pd.DataFrame:
     """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
     if folder.variants != len(loadings.weights):
         raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
@@ -83,10 +80,8 @@ def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadi
     return reduce(add, parts)
 
 
-def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
+def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataFrame:
     """Project all samples of the second data set."""
-    import pandas as pd
-
     source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
     place = redact(source.origins[0])
     key = f"genomics.project.second.{run.settings.second.source}.ploidy"
@@ -135,8 +130,8 @@ def _sums_of_source(
 
 
 def _table(
-    run: Run[Project], samples: "pd.DataFrame", totals: "npt.NDArray[np.float64]", *, loadings: Loadings
-) -> "pd.DataFrame":
+    run: Run[Project], samples: pd.DataFrame, totals: npt.NDArray[np.float64], *, loadings: Loadings
+) -> pd.DataFrame:
     """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
     called, placed = totals[:, -1].astype(np.int64), scores(totals, loadings=loadings, method=run.settings.method)
     needed = VARIANTS_A_COMPONENT * placed.shape[1]

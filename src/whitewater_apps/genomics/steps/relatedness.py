@@ -5,10 +5,11 @@ import logging
 from collections.abc import Iterable, Sequence
 from math import erfc, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.errors import ConfigError, InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
@@ -18,9 +19,6 @@ from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import DEGREES, FALSE_PAIRS, read_decisions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 DIPLOID = 2
@@ -37,8 +35,6 @@ def relatedness(
     Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
     relatives from strangers.
     """
-    import pandas as pd
-
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
     pairs = NO_PAIRS
@@ -127,7 +123,7 @@ def _chance(
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives
 
 
-def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
+def choose_samples(samples: pd.DataFrame, relatives: npt.NDArray[np.int64], settings: Relatedness) -> pd.DataFrame:
     """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty where used).
 
     Of several reasons the first counts: excluded by name, held out by label, call rate, relative of a sample that is

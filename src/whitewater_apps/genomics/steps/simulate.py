@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.errors import ConfigError
 from whitewater.script import main
@@ -35,8 +36,6 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
 
     Raises ConfigError if no variant came about.
     """
-    import pandas as pd
-
     settings = run.settings
     samples, families, duplicates = settings.samples_by_population, settings.families, settings.duplicates
     people = synthetic.draw_people(samples, families=families, duplicates=duplicates)

@@ -8,10 +8,11 @@ nor need it be with another version of a library; the trustworthiness is about t
 import logging
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, IntegrityError
@@ -21,9 +22,6 @@ from whitewater.learn import estimators
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Umap
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     run.note(samples=len(table), **measured)
 
 
-def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDArray[np.float32]:
+def leading_scores(table: pd.DataFrame, *, components: int | None) -> npt.NDArray[np.float32]:
     """Return the scores of the samples on the leading components, float32 (samples, components).
 
     Without a number of components they are the first 10, or all where they are fewer. They keep their scales, so that

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,9 +16,6 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
 from whitewater_apps.genomics.decisions import IDENTITY
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 logger = logging.getLogger(__name__)
 DIPLOID = 2
@@ -65,7 +62,7 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     logger.info("%(variants)d variants read, %(kept)d kept, %(rejected)d rejected", facts)
 
 
-def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
+def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> pd.DataFrame:
     """Compute the statistics of variants from their counts of samples, (variants, ploidy + 2).
 
     These have 0 to ploidy copies of the alternate allele, or, last, no call. The columns are call_rate;
@@ -73,8 +70,6 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same, which may be the
     heterozygous one; hwe_p_value, NaN for ploidies other than two.
     """
-    import pandas as pd
-
     from whitewater.genotypes.hwe import hwe_p_values
 
     called = pd.Series(counts[:, :-1].sum(axis=1))
@@ -93,7 +88,7 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     )
 
 
-def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> Rules:
+def broken_rules(table: pd.DataFrame, measured: pd.DataFrame, settings: VariantQc) -> Rules:
     """Return which variants break each rule."""
     contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
     regions, excluded = (list(map(parse_region, of)) for of in (settings.regions, settings.exclude_regions))
@@ -117,9 +112,7 @@ def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: Vari
     }
 
 
-def _within(
-    variants: "pd.DataFrame", regions: Iterable[tuple[str, int, int]], *, setting: str
-) -> npt.NDArray[np.bool_]:
+def _within(variants: pd.DataFrame, regions: Iterable[tuple[str, int, int]], *, setting: str) -> npt.NDArray[np.bool_]:
     """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
     codes, names = variants["contig"].factorize()
     code_of = {str(name): code for code, name in enumerate(names)}
