@@ -18,19 +18,16 @@ import logging
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, cycle
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.genotypes.codes import SLAB_CELLS, expand_genotypes
+from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Genotypes
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
-    from whitewater.genotypes.config import Relatedness
-    from whitewater.step import Run
+from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
 Rows = npt.NDArray[np.int64]

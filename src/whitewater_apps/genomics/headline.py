@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from whitewater.figures.style import counted
 from whitewater.io.store import read_json
@@ -32,9 +34,6 @@ def headline(results: Path) -> list[str]:
 
 
 def _data(variants: Path, samples: Path) -> list[str]:
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     table = pq.read_table(variants, columns=["kept", "reasons"])
     kept = pc.sum(table["kept"]).as_py() or 0
     # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.

@@ -16,16 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import msprime
 import numpy as np
 import numpy.typing as npt
+import tskit
 
 from whitewater_apps.genomics.config import Simulate
-
-if TYPE_CHECKING:
-    import msprime
-    import tskit
 
 Genotypes = npt.NDArray[np.int8]
 Rates = npt.NDArray[np.float64]
@@ -91,8 +89,6 @@ class Person(NamedTuple):
 
 def american_admixture() -> msprime.Demography:
     """Return the model; its sampled populations are AFR, EUR, ASIA and ADMIX."""
-    import msprime
-
     model = msprime.Demography()
     model.add_population(name="AFR", initial_size=AFRICAN_SIZE)
     for name, (size, growth, generations) in GROWN.items():
@@ -119,8 +115,6 @@ def simulate_trees(
     share through a pulse of admixture halves each generation, and 12 have passed. ``samples`` are diploid individuals
     of each population, at least one in all; any two bases mutate into each other alike (JC69), several times at a site.
     """
-    import msprime
-
     recent = msprime.DiscreteTimeWrightFisher(duration=WRIGHT_FISHER_GENERATIONS)
     seeds = random.integers(1, 2**31, size=2)
     trees = msprime.sim_ancestry(

@@ -19,9 +19,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import zarr
 
 from whitewater.genotypes.pca.components import PrincipalComponents
 from whitewater.io.folder import Format
+from whitewater.io.zarr_arrays import open_group
 
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
@@ -46,8 +48,6 @@ class Loadings:
 
 def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict[str, Any]) -> None:
     """Compute the loadings, one more pass over the genotypes, and write them range by range."""
-    import zarr
-
     genotypes, spectrum = components.genotypes, components.spectrum
     attributes = {
         "format": FORMAT.version,
@@ -78,8 +78,6 @@ def read_loadings(path: Path) -> Loadings:
     Raises InputError if it is not there, or of another format, and IntegrityError if a part of it is missing or
     damaged.
     """
-    from whitewater.io.zarr_arrays import open_group
-
     group = open_group(str(path))
     attributes = group.attributes
     FORMAT.check_version(path, attributes.get("format"))

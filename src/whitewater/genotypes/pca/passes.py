@@ -16,19 +16,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import iadd
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from whitewater.engines import Array, Device
+from whitewater.engines.workers import Workers
 from whitewater.genotypes.codes import count_genotypes, expand_genotypes, slab_rows
 from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
-
-if TYPE_CHECKING:
-    from whitewater.engines.workers import Workers
 
 logger = logging.getLogger(__name__)
 # Shares that GPUs keep: so many for any number of GPUs, as sums over them differ in their last bits with the cuts.

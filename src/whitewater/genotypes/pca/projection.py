@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,8 @@ import pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.genotypes.codes import expand_genotypes, slab_rows
 from whitewater.genotypes.genotypes import Genotypes, dosages_of
+from whitewater.genotypes.pca.loadings import Loadings
 from whitewater.genotypes.pca.passes import scaled_dosages
-
-if TYPE_CHECKING:
-    from whitewater.genotypes.pca.loadings import Loadings
 
 Floats = npt.NDArray[np.float64]
 Method = Literal["oadp", "regression", "simple"]

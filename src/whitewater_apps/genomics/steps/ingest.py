@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError, redact, shorten_list
@@ -185,9 +187,6 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
 
     Raises InputError if the table is missing or unreadable, lacks a column, or gives a sample two labels.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if not path.is_file():
         raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
     columns = [settings.sample_column, settings.label_column]

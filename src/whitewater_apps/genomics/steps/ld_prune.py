@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
@@ -107,8 +108,6 @@ def _prune(
 
 def _decide(decisions: pa.Table, rows: Array, kept: Array, partners: Array, *, settings: LdPrune) -> pa.Table:
     """Return the decisions with those on the candidates, and column ld_partner: rows of the table, or -1."""
-    import pyarrow.compute as pc
-
     by_distance = f"closer than {settings.minimum_distance} bases"
     reason = by_distance if settings.method == "distance" else "linkage disequilibrium"
     still_kept, partner_rows = np.zeros(len(decisions), bool), np.full(len(decisions), NONE, np.int32)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from whitewater.figures import style
+from whitewater.genotypes.pca.loadings import read_loadings
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
@@ -33,8 +34,6 @@ def plot(
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
 
     def along_genome() -> "Figure":
-        from whitewater.genotypes.pca.loadings import read_loadings
-
         found = read_loadings(loadings)
         return figures.loadings_by_position(found.weights, found.variants, components=run.settings.components)
 

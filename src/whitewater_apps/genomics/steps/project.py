@@ -5,7 +5,6 @@ import shutil
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +18,12 @@ from whitewater.genotypes.pca.loadings import Loadings, read_loadings
 from whitewater.genotypes.pca.passes import Share, SharedGenotypes
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match, scores, sums
 from whitewater.genotypes.sources.opening import named_places, open_source
+from whitewater.genotypes.sources.source import Source, Tally
 from whitewater.io.places import refuse_changes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project
 from whitewater_apps.genomics.steps.ingest import describe_origins
-
-if TYPE_CHECKING:
-    from whitewater.genotypes.sources.source import Source, Tally
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +106,8 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataF
 
 
 def _sums_of_source(
-    source: "Source", *, matches: Matches, loadings: Loadings, device: Device
-) -> "tuple[npt.NDArray[np.float64], Tally]":
+    source: Source, *, matches: Matches, loadings: Loadings, device: Device
+) -> tuple[npt.NDArray[np.float64], Tally]:
     """Sum over the variants of a data set, and count its calls."""
     tally, everyone = source.tally(0, source.variants), device.to_device(np.arange(len(source.samples)))
 

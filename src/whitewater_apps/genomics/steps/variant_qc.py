@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_list
 from whitewater.genotypes.genotypes import open_genotypes
+from whitewater.genotypes.hwe import hwe_p_values
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
@@ -70,8 +71,6 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> pd.DataFrame:
     frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same, which may be the
     heterozygous one; hwe_p_value, NaN for ploidies other than two.
     """
-    from whitewater.genotypes.hwe import hwe_p_values
-
     called = pd.Series(counts[:, :-1].sum(axis=1))
     alternate = counts[:, :-1] @ np.arange(ploidy + 1)
     rarer = np.minimum(alternate, ploidy * called - alternate)
