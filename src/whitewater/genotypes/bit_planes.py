@@ -1,7 +1,5 @@
 """Packed genotypes as planes of bits, and what kernels for CPU and GPU compute with them for `linkage`."""
 
-from __future__ import annotations
-
 from whitewater.engines import Array
 from whitewater.engines.kernel import ones, part, uint64
 

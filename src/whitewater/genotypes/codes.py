@@ -1,7 +1,5 @@
 """Codes of genotypes: made from called alleles or PLINK's bytes, expanded to a matrix of floats, and counted."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from whitewater.engines import Array, Device

@@ -1,7 +1,5 @@
 """Settings of what reads genotypes and computes with them: sources, kinship, principal components."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 

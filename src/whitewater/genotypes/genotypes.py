@@ -18,8 +18,6 @@ file                what it holds
 A row can be read or written at its place by any number of workers, and the page cache serves it in every pass.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -85,11 +83,11 @@ class Genotypes:
             return samples
         return samples % GENOTYPES_A_BYTE * self.codes.shape[1] + samples // GENOTYPES_A_BYTE
 
-    def between(self, start: int, stop: int) -> Genotypes:
+    def between(self, start: int, stop: int) -> "Genotypes":
         """Return the variants from ``start`` to before ``stop``, without a copy."""
         return Genotypes(self.codes[start:stop], self.samples, self.ploidy)
 
-    def on(self, device: Device) -> Genotypes:
+    def on(self, device: Device) -> "Genotypes":
         """Return the genotypes in the memory of a device."""
         return Genotypes(device.to_device(self.codes), self.samples, self.ploidy)
 

@@ -1,7 +1,5 @@
 """The exact test of Hardy-Weinberg equilibrium."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from whitewater.engines.device import Array

@@ -3,8 +3,6 @@
 Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
 """
 
-from __future__ import annotations
-
 from numba import config, cuda
 
 from whitewater.engines.device import Array

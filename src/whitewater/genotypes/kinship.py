@@ -12,8 +12,6 @@ matrices, whose entries are small integers, and so few of them are added up that
 has 11 bits for an entry). So results are equal on every device.
 """
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, replace
 from functools import partial

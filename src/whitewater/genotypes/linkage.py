@@ -6,8 +6,6 @@ floats is compared with another, so that every device finds the same pairs. Vari
 windows, as PLINK does, or by distance.
 """
 
-from __future__ import annotations
-
 from types import ModuleType
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What steps decide: which variants are kept (`variant_qc`, then `ld_prune`), and which samples are used."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

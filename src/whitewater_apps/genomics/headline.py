@@ -1,7 +1,5 @@
 """What a run of the genomics application found, in sentences."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

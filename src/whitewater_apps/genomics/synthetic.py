@@ -11,8 +11,6 @@ The shares of faults are believable sizes, not counts of a data set. What misses
 reality: rates of variants and of samples follow Beta distributions, and a call is missing with the product of the two.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp

@@ -8,8 +8,6 @@ the edge of the bulk belongs to it: eigenvectors there have next to nothing in c
 (Baik, Ben Arous and Peche 2005, Ann. Probab. 33:1643).
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -62,6 +60,20 @@ SLOWEST_DECAY = 0.97
 ROUNDING = 3e-7
 # How far above the edge of the bulk structure begins.
 ABOVE_EDGE = 1.05
+
+
+@dataclass(frozen=True)
+class RitzPairs:
+    """The best approximations of the leading eigenpairs in a space.
+
+    ``values`` (k,), descending, on the host; ``vectors`` v (n, k) and their ``products`` K v (n, k), on the device;
+    ``residuals`` |K v - theta v| (k,), on the host. All are float64.
+    """
+
+    values: Floats
+    vectors: Array
+    products: Array
+    residuals: Floats
 
 
 class Spectrum(NamedTuple):
@@ -216,20 +228,6 @@ def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 # ---- block Krylov iteration
-
-
-@dataclass(frozen=True)
-class RitzPairs:
-    """The best approximations of the leading eigenpairs in a space.
-
-    ``values`` (k,), descending, on the host; ``vectors`` v (n, k) and their ``products`` K v (n, k), on the device;
-    ``residuals`` |K v - theta v| (k,), on the host. All are float64.
-    """
-
-    values: Floats
-    vectors: Array
-    products: Array
-    residuals: Floats
 
 
 def start_block(samples: npt.NDArray[np.bool_], *, width: int, seed: int) -> Floats:

@@ -10,8 +10,6 @@ array                                                 what it holds
 ===================================================== =================================================================
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -9,8 +9,6 @@ a variant of allele frequency p has under Hardy-Weinberg equilibrium, so that ea
 and Reich 2006, PLoS Genetics 2:e190). A missing call becomes 0, the mean.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -62,11 +60,11 @@ class Share:
                 codes = self.codes[at : at + rows]
             yield at, Genotypes(codes, self.folder.samples, self.folder.ploidy)
 
-    def with_codes(self) -> Share:
+    def with_codes(self) -> "Share":
         """Return the share with its codes."""
         return replace(self, codes=codes_on_device(self.folder, self.start, self.stop, self.device))
 
-    def with_table(self, table: npt.NDArray[np.float32]) -> Share:
+    def with_table(self, table: npt.NDArray[np.float32]) -> "Share":
         """Return the share with its rows of a table."""
         return replace(self, table=self.device.to_device(table))
 

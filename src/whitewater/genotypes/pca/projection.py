@@ -13,8 +13,6 @@ than it would be as one of the samples that the components were fitted to: those
 Procrustes; least squares on the called variants as in PCAone's and EIGENSOFT's projection (``lsqproject``).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
@@ -96,7 +94,7 @@ def _relations(pairs: pd.DataFrame) -> npt.NDArray[np.object_]:
     return relations
 
 
-def _other_strand(alleles: pd.Series[str]) -> pd.Series[str]:
+def _other_strand(alleles: "pd.Series[str]") -> "pd.Series[str]":
     return alleles.str.translate(COMPLEMENT).str[::-1]
 
 

@@ -9,8 +9,6 @@ samples at n independent variants are like a Wishart matrix of m = samples - 1 r
 degrees of freedom, whose largest eigenvalue, scaled, follows this distribution (Johnstone 2001, Ann. Stat. 29:295).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, cached_property
 

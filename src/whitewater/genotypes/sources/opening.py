@@ -1,7 +1,5 @@
 """Opens the source of genotypes that the settings name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

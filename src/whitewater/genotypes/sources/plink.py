@@ -1,7 +1,5 @@
 """PLINK 1 files: .bed, .bim and .fam (https://www.cog-genomics.org/plink/1.9/formats)."""
 
-from __future__ import annotations
-
 import csv
 import difflib
 from functools import partial

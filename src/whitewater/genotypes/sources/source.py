@@ -4,8 +4,6 @@ A `Part` is what stands together in a format: all variants of a store or of PLIN
 region of a VCF file. A `Source` is the parts one behind the other, and the samples, which are the same in all.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +21,7 @@ import pyarrow as pa
 from whitewater.engines import Device
 from whitewater.errors import InputError, redact, shorten_list
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, dosages_of
-
-if TYPE_CHECKING:
-    from whitewater.io.zarr_arrays import Array
+from whitewater.io.zarr_arrays import Array
 
 logger = logging.getLogger(__name__)
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
@@ -55,7 +51,7 @@ class Tally:
     uneven: npt.NDArray[np.int64]
     seen: npt.NDArray[np.bool_]
 
-    def add(self, part: Tally) -> None:
+    def add(self, part: "Tally") -> None:
         """Add what a range within this one holds."""
         rows = slice(part.start - self.start, part.start - self.start + len(part.counts))
         self.counts[rows] += part.counts

@@ -4,24 +4,19 @@ VCF Zarr: https://github.com/sgkit-dev/vcf-zarr-spec, versions 0.1 and later. Ma
 contig, with calldata/GT and variants/POS, REF and ALT. Zarr formats 2 and 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from whitewater.errors import InputError, shorten_list
+from whitewater.genotypes.config import Malariagen, Vcz
 from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, part_of_calls, row_blocks, sites
 from whitewater.io.remote import local_path
-
-if TYPE_CHECKING:
-    from whitewater.genotypes.config import Malariagen, Vcz
-    from whitewater.io.zarr_arrays import Array, Group
+from whitewater.io.zarr_arrays import Array, Group, open_group
 
 CALLS, SAMPLES, ALLELES = "call_genotype", "sample_id", "variant_allele"
 NEEDED = ("variant_contig", "variant_position", ALLELES)
@@ -164,8 +159,6 @@ def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequ
 
 def _open_store(store: str, settings: Vcz) -> Group:
     """Open a Zarr store as the settings say."""
-    from whitewater.io.zarr_arrays import open_group
-
     access = settings.model_dump(include={"anonymous", "endpoint", "retries", "timeout"})
     return open_group(str(local_path(store) or store), filled=settings.filled_arrays, **access)
 

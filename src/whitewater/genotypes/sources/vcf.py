@@ -3,8 +3,6 @@
 Blocks of records, a `Part` of the source each, go to files, from which any number of workers read them then.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re
