@@ -77,9 +77,15 @@ class LogHandler(LogHandlerBase):
     def close(self) -> None:
         """Show what went wrong, so that it stands last."""
         # Of a job that was killed only Snakemake can tell; else what it says of failed jobs is in its log.
-        by_snakemake = "\n".join(dict.fromkeys(self.errors))
-        messages = dict.fromkeys(_failure(each, by_snakemake) for each in self.failed)
-        for message in messages or (self.has_failed and _fault_of_configuration()) or self.errors:
+        messages = []
+        for fields in self.failed:
+            logs = [Path(log) for log in fields["log"]]
+            texts = [log.read_text(errors="backslashreplace") for log in logs if log.is_file()]
+            told = [text.rpartition(f"{FAILED}\n")[2].strip() for text in texts if FAILED in text]
+            why = told[0] if told else "\n".join(dict.fromkeys(self.errors))
+            where = ", ".join(map(str, logs)) or "none"
+            messages.append(f"{why}\n{_name(fields['rule_name'])} has failed; its log: {where}")
+        for message in dict.fromkeys(messages) or (self.has_failed and _fault_of_configuration()) or self.errors:
             self._show(f"\n{message}")
         self.has_failed, self.errors, self.failed = False, [], []
         super().close()
@@ -108,14 +114,6 @@ class LogHandler(LogHandlerBase):
 def _name(rule: str) -> str:
     """Return the application and the step that a rule is named after."""
     return rule.replace("_", " ", 1)
-
-
-def _failure(fields: dict[str, Any], by_snakemake: str) -> str:
-    """Return why a job has failed, the message with which its log ends, and where that is."""
-    name, logs = _name(fields["rule_name"]), [Path(log) for log in fields["log"]]
-    texts = [log.read_text(errors="backslashreplace") for log in logs if log.is_file()]
-    told = next((text.rpartition(f"{FAILED}\n")[2].strip() for text in texts if FAILED in text), by_snakemake)
-    return f"{told}\n{name} has failed; its log: {', '.join(map(str, logs)) or 'none'}"
 
 
 def _fault_of_configuration() -> list[str]:

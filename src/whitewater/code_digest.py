@@ -116,7 +116,11 @@ class Source:
             units = [unit for each in imports for unit in self._units(each) if _imported_as(unit[2]) == name]
             return Part(repr([alias.name for _, _, alias in units]), [(module, each) for module, each, _ in units])
         digest, needed = self._of(body)
-        return Part(digest, [*needed, *((self.name, each) for each in sorted(_used(body) & set(defined) - {name, ""}))])
+        nodes = [node for statement in body for node in ast.walk(statement)]
+        # Annotations may be text.
+        texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)} | texts
+        return Part(digest, [*needed, *((self.name, each) for each in sorted(used & set(defined) - {name, ""}))])
 
     def _units(self, statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str, ast.alias]]:
         """Yield the modules, and the definitions of settings, that an import brings, with what stands for each."""
@@ -179,10 +183,3 @@ def _names(statement: ast.stmt) -> list[str]:
         return list(map(_imported_as, statement.names))
     targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
     return [node.id for target in targets if target for node in ast.walk(target) if isinstance(node, ast.Name)]
-
-
-def _used(body: Sequence[ast.stmt]) -> set[str]:
-    """Return the names that statements mention, in annotations that are text, too."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return {node.id for node in nodes if isinstance(node, ast.Name)} | texts

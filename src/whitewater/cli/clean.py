@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -55,7 +55,12 @@ def main(arguments: list[str]) -> int:
     for folder, _ in _folders():
         if not any(folder.iterdir()):
             folder.rmdir()
-    _say_what_stays(changed, spared)
+    if changed:
+        print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
+    names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
+    others = [path for path in names if (path.is_symlink() or not path.is_dir()) and not spared & {path, *path.parents}]
+    if others:
+        print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, others)))}.")
     return 0
 
 
@@ -117,16 +122,6 @@ def _is_ours(path: Path) -> bool:
     """Return whether something is there, in this folder itself and not by way of a link."""
     here = Path.cwd().resolve()
     return path.exists() and not path.is_symlink() and (path.parent.resolve() / path.name).is_relative_to(here)
-
-
-def _say_what_stays(changed: Collection[Path], spared: set[Path]) -> None:
-    if changed:
-        print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
-    names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
-    remaining = [path for path in names if path.is_symlink() or not path.is_dir()]
-    others = [path for path in remaining if not spared & {path, *path.parents}]
-    if others:
-        print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, others)))}.")
 
 
 if __name__ == "__main__":

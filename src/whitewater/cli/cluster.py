@@ -89,7 +89,14 @@ def start(options: argparse.Namespace) -> int:
         if isinstance(error, KeyboardInterrupt):
             raise ResourceError("the start was interrupted, and nothing was left running.") from None
         raise
-    _say_how_to_use(request)
+    cluster = _read(request.file)
+    settings = ", ".join(f"{key}: {file}" for key, file in {"scheduler_file": request.file, **request.tls}.items())
+    print(f"Started {request.device} workers at {cluster['address']}; log: {log}")
+    if cluster["dashboard"]:
+        print(f"Dashboard: {cluster['dashboard']}")
+    print("Use them in each run, and start them again when code has changed:")
+    print(f"  snakemake --cores all --config {shlex.quote(f'cluster={{{settings}}}')}")
+    print(f"End them: {_command('stop', request.file)}")
     return 0
 
 
@@ -198,17 +205,6 @@ def _wait(until: Callable[[], bool], seconds: float) -> bool:
     while not (met := until()) and time.monotonic() < limit:
         time.sleep(POLL)
     return met
-
-
-def _say_how_to_use(request: ClusterRequest) -> None:
-    cluster = _read(request.file)
-    settings = ", ".join(f"{key}: {file}" for key, file in {"scheduler_file": request.file, **request.tls}.items())
-    print(f"Started {request.device} workers at {cluster['address']}; log: {log_of(request.file)}")
-    if cluster["dashboard"]:
-        print(f"Dashboard: {cluster['dashboard']}")
-    print("Use them in each run, and start them again when code has changed:")
-    print(f"  snakemake --cores all --config {shlex.quote(f'cluster={{{settings}}}')}")
-    print(f"End them: {_command('stop', request.file)}")
 
 
 def _command(name: str, file: Path) -> str:

@@ -72,7 +72,13 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
     if RECIPES.exists():
         page, engines = PAGE.read_text().partition(CONTENTS)[0], ENGINES_PAGE.read_text().partition(ENGINES_TABLE)[0]
         texts[PAGE] = page + "\n".join([*_contents(model), RECIPES.read_text(), *_section(model, "")])
-        texts[ENGINES_PAGE] = engines + ENGINES_TABLE + "".join(_operations(known))
+        rows = [
+            f"| {name} {step} | {operation.cpu} | {operation.dask or 'the same'} | {operation.gpu} | refused |\n"
+            for name, application in known.items()
+            for step, operation in application.operations.items()
+        ]
+        refusal = f"\n`local` with `device: gpu` is refused before any job: *{LOCAL_ON_GPU}*\n"
+        texts[ENGINES_PAGE] = "".join([engines, ENGINES_TABLE, *rows, refusal])
     # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
     for name, application in known.items():
         if application.steps:
@@ -97,14 +103,6 @@ def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
             yield from (f"{indent}  {key}: {json.dumps(value)}" for key, value in values[name].items())
         else:
             yield f"{indent}{name}: {json.dumps(values[name])}"
-
-
-def _operations(known: Mapping[str, Application]) -> Iterator[str]:
-    """Yield the rows of the table of what runs where; at its end the refusal."""
-    for name, application in known.items():
-        for step, operation in application.operations.items():
-            yield f"| {name} {step} | {operation.cpu} | {operation.dask or 'the same'} | {operation.gpu} | refused |\n"
-    yield f"\n`local` with `device: gpu` is refused before any job: *{LOCAL_ON_GPU}*\n"
 
 
 def _contents(model: type[BaseModel]) -> Iterator[str]:

@@ -14,7 +14,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -42,6 +42,7 @@ LEAST_DISK = 1_000_000_000
 BUILT_IN = ("local", "dryrun", "touch")
 SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 ANSWER_SECONDS = 20
+COLORS = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 # What installs the command of each way to deploy software.
 DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
 
@@ -324,19 +325,15 @@ def main(arguments: list[str]) -> int:
         checks = run(read_configuration(root, options.configfile, device=options.device), root=root, profile=profile)
     except ConfigError as error:
         checks = [Check("configuration", str(error), "Correct these keys; docs/configuration.md lists all.")]
+    failed = int(any(check.status == "fail" for check in checks))
     if options.json:
         print(json.dumps([asdict(check) for check in checks], indent=2))
-    else:
-        _print(checks)
-    return int(any(check.status == "fail" for check in checks))
-
-
-def _print(checks: Sequence[Check]) -> None:
+        return failed
     console = Console(highlight=False, soft_wrap=True)
-    colors = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
     width = max(len(check.name) for check in checks)
     for check in checks:
         line = f"  {check.name:{width}}  {check.found}"
-        console.print(Text.assemble((f"{check.status:4}", colors[check.status]), line))
+        console.print(Text.assemble((f"{check.status:4}", COLORS[check.status]), line))
         if check.fix:
             console.print(Text(f"{'':{width + 8}}fix: {check.fix}", style="bold"))
+    return failed

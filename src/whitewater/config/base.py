@@ -56,19 +56,17 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _merge_with_defaults(cls, given: Any) -> Any:
+        """Fill in what a mapping leaves out from the default of its key, if that is a mapping, too."""
         if not isinstance(given, Mapping):
             return given
-        return {key: cls._merge_default(key, value) for key, value in given.items()}
-
-    @classmethod
-    def _merge_default(cls, key: str, value: Any) -> Any:
-        """Return a value; what a mapping leaves out is as in the default of the key, if that is a mapping, too."""
-        default = cls.model_fields[key].default if key in cls.model_fields else None
-        if not isinstance(value, Mapping):
-            return value
-        if isinstance(default, Section):
-            return default.over_default(value, default.model_dump(exclude_defaults=True))
-        return {**default, **value} if isinstance(default, Mapping) else value
+        merged = dict(given)
+        for key, value in given.items():
+            default = cls.model_fields[key].default if key in cls.model_fields else None
+            if isinstance(value, Mapping) and isinstance(default, Section):
+                merged[key] = default.over_default(value, default.model_dump(exclude_defaults=True))
+            elif isinstance(value, Mapping) and isinstance(default, Mapping):
+                merged[key] = {**default, **value}
+        return merged
 
 
 class Sourced(Section):

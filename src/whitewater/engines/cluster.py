@@ -101,11 +101,19 @@ def attach(settings: Cluster) -> Iterator[Client]:
     """
     from distributed import Client
 
-    where = _scheduler(settings)
+    for name, path in settings.tls.items():
+        if not Path(path).exists():
+            raise ConfigError(f"cluster.{name} = {path!r}: there is no such file.")
+    if (file := settings.scheduler_file) and not Path(file).exists():
+        raise InputError(
+            f"cluster.scheduler_file {file} does not exist. Start a cluster, `whitewater cluster start --file {file}`; "
+            "see docs/clusters.md."
+        )
+    where = settings.address or file
     try:
         client = Client(
             settings.address or None,
-            scheduler_file=settings.scheduler_file or None,
+            scheduler_file=file or None,
             timeout=CONNECT_SECONDS,
             security=security(settings.tls),
         )
@@ -130,19 +138,6 @@ def attach(settings: Cluster) -> Iterator[Client]:
         refuse_other_code(client, where)
         with watch_cluster(client, where):
             yield client
-
-
-def _scheduler(settings: Cluster) -> str:
-    """Return the address or file that the settings name, once the files that they name were found."""
-    for name, path in settings.tls.items():
-        if not Path(path).exists():
-            raise ConfigError(f"cluster.{name} = {path!r}: there is no such file.")
-    if settings.scheduler_file and not Path(settings.scheduler_file).exists():
-        raise InputError(
-            f"cluster.scheduler_file {settings.scheduler_file} does not exist. Start a cluster, `whitewater cluster "
-            f"start --file {settings.scheduler_file}`; see docs/clusters.md."
-        )
-    return settings.address or settings.scheduler_file
 
 
 def security(tls: Mapping[str, str]) -> Security | None:

@@ -172,7 +172,17 @@ class _Download:
         """Return the file, which is downloaded if need be."""
         if self.path.exists() and self.pin is not None and not self.settings.refresh:
             return self._checked(self.path)
-        self._transfer()
+        for number in range(self.settings.retries + 1):
+            try:
+                self._attempt()
+                break
+            except TransferError as error:
+                if number == self.settings.retries:
+                    raise InputError(f"{self.origin} could not be downloaded in {number + 1} tries: {error}. "
+                                     "Run again to go on where it stopped.") from error  # fmt: skip
+                pause = min(max(error.wait, FIRST_PAUSE * 2**number * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
+                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, pause)
+                self.stopped.wait(pause)
         found = self._checked(self.part)
         put_in_place(self.part, self.path)
         self._discard()
@@ -200,19 +210,6 @@ class _Download:
     def _discard(self) -> None:
         self.version.unlink(missing_ok=True)
         self.part.unlink(missing_ok=True)
-
-    def _transfer(self) -> None:
-        for number in range(self.settings.retries + 1):
-            try:
-                return self._attempt()
-            except TransferError as error:
-                if number == self.settings.retries:
-                    raise InputError(f"{self.origin} could not be downloaded in {number + 1} tries: {error}. "
-                                     "Run again to go on where it stopped.") from error  # fmt: skip
-                pause = min(max(error.wait, FIRST_PAUSE * 2**number * random.uniform(0.5, 1.0)), LONGEST_PAUSE)
-                logger.warning("%s: %s; trying again in %.1f s", self.origin, error, pause)
-                self.stopped.wait(pause)
-        return None
 
     def _attempt(self) -> None:
         offset = self.part.stat().st_size if self.part.exists() and self.version.exists() else 0

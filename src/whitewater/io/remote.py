@@ -80,8 +80,17 @@ def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, v
     Raises TransferError if it is worth trying again, and InputError if the file does not exist, or access is refused.
     """
     if url.startswith(("http://", "https://")):
+        import requests
+
+        # Compressed answers would have another length than the file.
+        headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
+        if offset and version:  # the rest, on condition that it has not changed
+            headers |= {"Range": f"bytes={offset}-", "If-Range": version}
+        # Where the machine's certificates are, to which a company's proxy may have added its own.
+        paths = ssl.get_default_verify_paths()
+        trusted = os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
         with client_faults(url):
-            response = _request(url, timeout=timeout, offset=offset, version=version)
+            response = requests.get(url, headers=headers, timeout=timeout, stream=True, verify=trusted)
         with response:
             yield _open_answer(response, redact(url), offset=offset, version=version)
         return
@@ -197,20 +206,6 @@ def _status(error: BaseException) -> int | None:
             return int(status)
     refused = re.search("Credentials|RefreshError|PermissionError", type(error).__name__)
     return int(HTTPStatus.FORBIDDEN) if refused or str(error).startswith("Forbidden") else None
-
-
-def _request(url: str, *, timeout: float, offset: int, version: str) -> Any:
-    """Ask for the rest of a file, on condition that it has not changed."""
-    import requests
-
-    # Compressed answers would have another length than the file.
-    headers = {"User-Agent": USER_AGENT, "Accept-Encoding": "identity"}
-    if offset and version:
-        headers |= {"Range": f"bytes={offset}-", "If-Range": version}
-    # Where the machine's certificates are, to which a company's proxy may have added its own.
-    paths = ssl.get_default_verify_paths()
-    certificates = os.environ.get("REQUESTS_CA_BUNDLE") or paths.cafile or paths.capath or True
-    return requests.get(url, headers=headers, timeout=timeout, stream=True, verify=certificates)
 
 
 def _open_answer(response: Any, url: str, *, offset: int, version: str) -> Opened:

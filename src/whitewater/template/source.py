@@ -58,7 +58,11 @@ def library_wheel() -> tuple[str, bytes]:
 
     Raises ConfigError if it is a checkout and Hatchling is not installed, or fails.
     """
-    files = _built() if root() == CHECKOUT else _installed()
+    files = _built() if root() == CHECKOUT else {
+        str(PurePosixPath(file)): file.read_binary()
+        for file in distribution("whitewater").files or []
+        if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
+    }  # fmt: skip
     information = next(name for name in files if name.endswith(".dist-info/METADATA")).split("/")[0]
     record = f"{information}/RECORD"
     lines = []
@@ -88,13 +92,3 @@ def _built() -> dict[str, bytes]:
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
             return {name: archive.read(name) for name in archive.namelist() if not name.endswith("/RECORD")}
-
-
-def _installed() -> dict[str, bytes]:
-    """Return the files that the installed library came with, by its RECORD."""
-    files = distribution("whitewater").files or []
-    return {
-        str(PurePosixPath(file)): file.read_binary()
-        for file in files
-        if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
-    }
