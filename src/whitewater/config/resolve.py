@@ -104,18 +104,16 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
 
 
 def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
-    """Return the strongest source that sets the key, or its longest known parent."""
-    for length in range(len(location), 0, -1):
-        for source in reversed(sources):
-            if _holds(source.values, location[:length]):
-                return source.name
-    return "configuration"
+    """Return the strongest of the sources that set the key, or else the most of its parents."""
+    best = max(reversed(sources), key=lambda source: _depth(source.values, location), default=None)
+    return best.name if best and _depth(best.values, location) else "configuration"
 
 
-def _holds(values: Any, location: Sequence[int | str]) -> bool:
-    for key in location:
+def _depth(values: Any, location: Sequence[int | str]) -> int:
+    """Return how many of the first keys are set; with a list all of its entries are."""
+    for depth, key in enumerate(location):
         if not (isinstance(values, Mapping) and key in values):
-            # An entry of a list: the list itself is what the source sets.
-            return isinstance(values, list) and isinstance(key, int) and key < len(values)
+            is_entry = isinstance(values, list) and isinstance(key, int) and key < len(values)
+            return len(location) if is_entry else depth
         values = values[key]
-    return True
+    return len(location)
