@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +39,8 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
     with run.workers() as workers:
         blocks = list(workers.map(tokenize_groups, tasks, label="index", ordered=True))
     postings = merge(blocks, settings=run.settings, threads=run.threads)
-    with ThreadPoolExecutor(run.threads) as pool:
-        writing = [
-            pool.submit(write_documents, index, groups, lengths=postings.lengths, ranks=ranks),
-            pool.submit(write_postings, index, postings),
-        ]
-    for each in writing:
-        each.result()
+    write_postings(index, postings)
+    write_documents(index, groups, lengths=postings.lengths, ranks=ranks)
     described = finish_index(index, postings, run.settings, vertices=VERTICES.footer(vertices).num_rows)
     run.note(**described.model_dump(include={"documents", "terms", "postings", "too_long"}))
     logger.info("%d documents have %d terms in %d postings", described.documents, described.terms, described.postings)
