@@ -67,16 +67,15 @@ def _without_chunks(body: bytes) -> bytes:
 
 
 def _decompressed(body: bytes, encoding: str, limit: int) -> bytes:
-    if encoding == "deflate" and body:
-        # The format of zlib (RFC 1950, section 2.2), or the bare one that some servers take for it.
-        is_zlib = body[0] & 15 == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
-        inflate = zlib.decompressobj(zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
-        data = inflate.decompress(body, limit + 1)
-        if not inflate.eof and len(data) <= limit:
-            raise zlib.error("it is cut")
-    elif encoding in CODECS and body:
+    if encoding in CODECS and body:
         with pa.CompressedInputStream(pa.BufferReader(body), CODECS[encoding]) as stream:
-            data = stream.read(limit + 1)
-    else:
+            return bytes(stream.read(limit + 1))
+    if encoding != "deflate" or not body:
         return body
+    # The format of zlib (RFC 1950, section 2.2), or the bare one that some servers take for it.
+    is_zlib = body[0] & 15 == zlib.DEFLATED and int.from_bytes(body[:2], "big") % 31 == 0
+    inflate = zlib.decompressobj(zlib.MAX_WBITS if is_zlib else -zlib.MAX_WBITS)
+    data = inflate.decompress(body, limit + 1)
+    if not inflate.eof and len(data) <= limit:
+        raise zlib.error("it is cut")
     return data

@@ -35,6 +35,7 @@ import shutil
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -139,20 +140,15 @@ def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
 
 def _broken_member(path: Path) -> int:
     """Return the byte at which the first gzip member that is cut off or damaged begins."""
-    begin, data = 0, b""
-    with path.open("rb") as file:
-        while True:
-            member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-            while not member.eof:
-                data = data or file.read(_PIECE_BYTES)
-                try:
-                    member.decompress(data)
-                except zlib.error:
-                    return begin
-                if not data:
-                    return begin
-                data = member.unused_data
-            begin = file.tell() - len(data)
+    begin, data, member = 0, b"", None
+    with path.open("rb") as file, suppress(zlib.error):
+        while data := data or file.read(_PIECE_BYTES):
+            member = member or zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            member.decompress(data)
+            data = member.unused_data
+            if member.eof:
+                begin, member = file.tell() - len(data), None
+    return begin
 
 
 def _read_record(record: WarcRecord, url: str) -> tuple[str, Page | None]:

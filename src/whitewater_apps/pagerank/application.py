@@ -8,17 +8,7 @@ PAGERANK = Application(
     settings=PageRank,
     package="whitewater_apps.pagerank",
     steps=(
-        "simulate",
-        "fetch",
-        "parse",
-        "edges",
-        "renumber",
-        "rank",
-        "communities",
-        "index",
-        "search",
-        "plot",
-        "manifest",
+        "simulate", "fetch", "parse", "edges", "renumber", "rank", "communities", "index", "search", "plot", "manifest",
     ),
     operations={
         "renumber": Operation(cpu="NumPy, Numba", dask="pandas, NumPy", gpu="cuDF, CuPy"),
@@ -28,4 +18,4 @@ PAGERANK = Application(
     commands={"query": "whitewater_apps.pagerank.query:main"},
     headline="whitewater_apps.pagerank.headline:headline",
     check="whitewater_apps.pagerank.steps.fetch:check",
-)
+)  # fmt: skip

@@ -279,8 +279,6 @@ def find_neighborhood(graph: GraphFolder, ranks: Floats, *, top: int) -> Neighbo
 
     Of the graph the in-edges of the top vertices only are read. ``ranks`` are float64 (vertices,), by number.
     """
-    import pandas as pd
-
     shown = top_vertices(ranks, top)
     links = next((number for most, number in _LINKS.items() if len(shown) <= most), 1)
     sources, targets, among = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
@@ -292,7 +290,8 @@ def find_neighborhood(graph: GraphFolder, ranks: Floats, *, top: int) -> Neighbo
         targets.append(np.full(len(sources[-1]), vertex))
     source, target = np.concatenate(sources), np.concatenate(targets)
     vertices = np.concatenate([shown, np.setdiff1d(source, shown)])
-    source, target = (pd.Index(vertices).get_indexer(each).astype(np.int64) for each in (source, target))
+    order = np.argsort(vertices)
+    source, target = (order[np.searchsorted(vertices, each, sorter=order)] for each in (source, target))
     return Neighborhood(vertices, len(shown), source, target, among, links)
 
 

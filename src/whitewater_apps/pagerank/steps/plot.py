@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from whitewater.figures import style
+from whitewater.graphs.graph_folder import open_graph
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
@@ -36,8 +37,6 @@ def plot(
 
 
 def _neighborhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
-    from whitewater.graphs.graph_folder import open_graph
-
     ranks = read_column(vertices, "rank")
     found = figures.find_neighborhood(open_graph(graph), ranks, top=top)
     return figures.neighborhood(
