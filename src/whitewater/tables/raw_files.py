@@ -155,17 +155,15 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
 
 def units(files: Iterable[RawFile], *, rows: int) -> list[Unit]:
     """Cut files into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
-    return [
-        Unit(file, start, stop, (number, place))
-        for number, file in enumerate(files)
-        for place, (start, stop) in enumerate(_bounds(file, rows))
-    ]
-
-
-def _bounds(file: RawFile, rows: int) -> Sequence[tuple[int, int | None]]:
-    if file.form == "parquet":
-        return ranges_of(file.group_rows, rows)
-    return [(file.body, None)] if file.form == "zip" else ranges(file.path, file.body, rows * BYTES_A_ROW)
+    made: list[Unit] = []
+    for number, file in enumerate(files):
+        bounds: Sequence[tuple[int, int | None]] = [(file.body, None)]
+        if file.form == "parquet":
+            bounds = ranges_of(file.group_rows, rows)
+        elif not file.member:
+            bounds = ranges(file.path, file.body, rows * BYTES_A_ROW)
+        made += [Unit(file, *each, (number, place)) for place, each in enumerate(bounds)]
+    return made
 
 
 def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:

@@ -235,12 +235,7 @@ def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, 
 
 
 def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
-    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.group_statistics`.
-
-    ``keys`` name key columns, and give their types in the tables. Null and NaN do not count as values.
-
-    Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
-    """
+    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.with_polars.sums_by_bin`."""
     values = rows[value]
     if number := int(((values < 0) | (values >= LIMIT)).fillna(False).sum()):
         raise InputError(refusal.format(count=f"{number:,}"))

@@ -40,18 +40,13 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
     if not partitions:
         return Tally()
     schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=RULE_COLUMNS)
-    trips = tables.read(partitions, schema).map_partitions(_with_month_and_mask, rules)
-    write = delayed(partial(_write_trips, into=into))
-    names = [partition.name for partition in partitions]
-    tallies = [write(frame, name) for frame, name in zip(trips.to_delayed(), names, strict=True)]
+    frames, clean = tables.read(partitions, schema).to_delayed(), delayed(partial(_clean, rules=rules, into=into))
+    tallies = [clean(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
     return sum(workers.compute(*tallies), Tally())
 
 
-def _with_month_and_mask(trips: Frame, rules: Sequence[Rule]) -> Frame:
-    return trips.assign(month=month(trips["pickup_datetime"]), mask=reason_mask(trips, rules))
-
-
-def _write_trips(trips: Frame, name: str, *, into: DataSets) -> Tally:
+def _clean(trips: Frame, name: str, *, rules: Sequence[Rule], into: DataSets) -> Tally:
+    trips = trips.assign(month=month(trips["pickup_datetime"]), mask=reason_mask(trips, rules))
     return into.write(trips, trips[trips["mask"] != 0], name, tables=tables)
 
 
