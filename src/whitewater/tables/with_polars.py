@@ -52,14 +52,6 @@ def write_frame(frame: pl.DataFrame, path: Path, schema: pa.Schema) -> None:
     write_table(to_arrow(frame, schema), path)
 
 
-def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
-    """Compute a query on a file; raises InputError, which names the file, if it cannot be read."""
-    try:
-        return rows.collect()
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read: {error}. Get the file again, or leave it out.") from error
-
-
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
     """Translate the raw columns of an era into those columns of a schema that the era has, and ``issues``.
 

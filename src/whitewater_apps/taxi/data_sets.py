@@ -102,7 +102,6 @@ class RowGroup:
     path: Path
     index: int
     number: int
-    first_row: int
     rows: int
     names: frozenset[str]
     service: Service
@@ -128,11 +127,10 @@ def row_groups(trips: Path) -> list[RowGroup]:
         schema = metadata.schema.to_arrow_schema()
         services, names = _services(path, frozenset(schema.names))
         _check_types(path, schema)
-        first_row = 0
         for index in range(metadata.num_row_groups):
             rows = metadata.row_group(index).num_rows
-            groups += [RowGroup(path, index, number, first_row, rows, names, each) for each in services if rows]
-            number, first_row = number + bool(rows), first_row + rows
+            groups += [RowGroup(path, index, number, rows, names, each) for each in services if rows]
+            number += bool(rows)
     return groups
 
 

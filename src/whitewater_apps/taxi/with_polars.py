@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
@@ -16,7 +17,7 @@ from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater_apps.taxi import tip_tables
-from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally
+from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET
 
@@ -116,9 +117,10 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
     """Yield columns of a row group's trips; see `whitewater_apps.taxi.tip_model.read_trips`."""
-    trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
-    if "service" in group.names:
+    columns = [name for name in (*names, "service") if name in group.names]
+    with TRIPS.explained(group.path), pq.ParquetFile(group.path) as file:
+        trips = pl.DataFrame(pl.from_arrow(file.read_row_group(group.index, columns)))
+    if "service" in columns:
         trips = trips.filter(group.service == SERVICE)
-    columns = tables.collect(trips.select(name for name in names if name in group.names), group.path)
-    for part in columns.iter_slices(rows):
+    for part in trips.iter_slices(rows):
         yield tables.to_arrays(part, names, device)
