@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -91,13 +92,14 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
 def declared() -> dict[str, EntryPoint]:
     """Return where the applications are that installed packages declare, by name, sorted.
 
-    It takes reading the metadata of all that is installed. Of a checkout what its pyproject.toml says now counts, not
-    what it said when it was installed.
+    It takes reading the metadata of all that is installed. Of a checkout and of the project in this folder what their
+    pyproject.toml says now counts, not what it said when they were installed.
     """
     places = list(entry_points(group=GROUP))
-    if (checkout := Path(__file__).resolve().parents[2] / "pyproject.toml").exists():
-        own = tomllib.loads(checkout.read_text())["project"]["entry-points"][GROUP]
-        places += [EntryPoint(name, place, GROUP) for name, place in own.items()]
+    for folder in (Path(__file__).resolve().parents[2], Path()):
+        with suppress(OSError, ValueError, KeyError):  # there is none, or not of applications
+            own = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"][GROUP]
+            places += [EntryPoint(name, place, GROUP) for name, place in own.items()]
     return {entry.name: entry for entry in sorted(places)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path])
-        print(f"{path} {'is out of date: run whitewater config' if options.check else 'written'}", file=sys.stderr)
+        print(f"{path} {'is out of date: run whitewater config' if options.check else 'written'}")
     return int(options.check and bool(stale))
 
 

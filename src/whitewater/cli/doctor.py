@@ -31,8 +31,7 @@ from whitewater.application import Application, applications, in_project, load
 from whitewater.config_files import read_configuration, read_source
 from whitewater.engines import memory
 from whitewater.engines.config import Cluster, Engine, choose
-from whitewater.engines.device import versions
-from whitewater.engines.gpu_check import gpu_names, missing_gpu
+from whitewater.engines.gpu_check import first_version, gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
 
@@ -144,8 +143,7 @@ def _installed(package: str) -> str | None:
 
     XGBoost without its code for CUDA has a name of its own.
     """
-    names = (package, re.sub(r"-cu(da)?\d+x?$", "", package), f"{package}-cpu")
-    return next(filter(None, versions(*names).values()), None)
+    return first_version(package, re.sub(r"-cu(da)?\d+x?$", "", package), f"{package}-cpu")
 
 
 def check_cores() -> Check:

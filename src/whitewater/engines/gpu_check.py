@@ -44,7 +44,7 @@ def missing_gpu() -> str | None:
     driver.cuDeviceGetCount(ctypes.byref(count))
     if count.value == 0:
         return f"{looked}: {description}, but it lists no device (is CUDA_VISIBLE_DEVICES empty?); {_packages()}."
-    if _version("cudf-cu13", "cudf") is None:
+    if first_version("cudf-cu13", "cudf") is None:
         return f"{looked}: {description} with {count.value} device(s); {_packages()}."
     return None
 
@@ -82,8 +82,9 @@ def cuda_version(number: int) -> str:
 
 def _packages() -> str:
     names = (("cudf-cu13", "cudf"), ("cupy-cuda13x", "cupy"), ("cuml-cu13", "cuml"), ("dask-cuda",))
-    return "packages: " + ", ".join(f"{name[-1]} {_version(*name) or 'not installed'}" for name in names)
+    return "packages: " + ", ".join(f"{name[-1]} {first_version(*name) or 'not installed'}" for name in names)
 
 
-def _version(*distributions: str) -> str | None:
+def first_version(*distributions: str) -> str | None:
+    """Return the version of the first of the distributions that is installed, or None."""
     return next(filter(None, versions(*distributions).values()), None)

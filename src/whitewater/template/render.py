@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -46,22 +47,6 @@ whitewater=={version} \\
 AFTER_CONDA = "python -m pip install --no-index --no-deps vendor/{wheel}  # sha256:{digest}\n"
 # The locks of a project: each holds the extra of pyproject.toml of its name besides what the application needs.
 LOCKS = ("cpu", "dev", "gpu")
-# As `whitewater config`, for applications that pyproject.toml declares and that are not installed yet.
-CONFIGURE = """
-import sys
-import tomllib
-from importlib.metadata import EntryPoint
-from pathlib import Path
-sys.dont_write_bytecode = True
-sys.path[:0] = ["src", "."]
-from whitewater.application import GROUP, in_project
-from whitewater.cli.config import files
-places = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"][GROUP]
-for path, text in files({name: EntryPoint(name, places[name], GROUP).load() for name in in_project()}).items():
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
-"""
-
 TOOLS = ("pytest", "ruff", "mypy")
 # Where the repository's settings name what is in no project, or a package that has another name there.
 TOOL_EDITS = (
@@ -110,8 +95,10 @@ def render(project: Project, folder: Path) -> None:
 
 
 def configure(folder: Path) -> None:
-    """Write the files of the configuration of a project."""
-    subprocess.run([sys.executable, "-c", CONFIGURE], cwd=folder, check=True)
+    """Write the files of the configuration of a project, whose applications need not be installed yet."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")])}
+    command = [sys.executable, "-B", "-m", "whitewater", "config"]
+    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
 
 
 def tidy(folder: Path, *paths: str) -> None:
