@@ -122,6 +122,6 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
         except ImportError as error:
             raise ConfigError(
                 f"the application {name!r} is declared as {places[name].value}, which cannot be imported: {error}. "
-                "Install what it needs, or remove its folder from workflows/."
+                "Install the project and what it needs, or remove its folder from workflows/."
             ) from error
     return known
