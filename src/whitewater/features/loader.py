@@ -200,8 +200,7 @@ class Batches:
         `RandomState` is the generator that NumPy promises to leave as it is, on every machine and in every version.
         """
         bits = np.random.MT19937(np.random.SeedSequence([self._seed, epoch, part]))
-        order: Array = np.random.RandomState(bits).permutation(length)
-        return order
+        return np.random.RandomState(bits).permutation(length)
 
     def _window(self, epoch: int, blocks: Array, start: int) -> Batch:
         """Return the rows of the window that starts at a place in the blocks' order."""

@@ -142,8 +142,7 @@ def _of(kinds: type | tuple[type, ...], convert: Callable[[Any], Any]) -> Callab
             return [] if kinds == (list, tuple) else None
         if not isinstance(value, kinds):
             raise TypeError
-        converted: Value = convert(value)
-        return converted
+        return convert(value)
 
     return convert_or_null
 

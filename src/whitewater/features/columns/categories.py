@@ -237,8 +237,7 @@ def hash_value(value: str | int | bytes, seed: int) -> int:
         value = value.encode()
     elif isinstance(value, int):
         value = value.to_bytes(_INTEGER_BYTES, "little", signed=True)
-    digest: int = xxhash.xxh64_intdigest(value, seed & _WORD)
-    return digest
+    return xxhash.xxh64_intdigest(value, seed & _WORD)
 
 
 def hash_values(dictionary: pa.Array, seed: int) -> Array:
@@ -293,8 +292,7 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
 def _text_hashes(column: Text, seed: int, null: np.uint64, device: Device) -> Array:
     valid = column.series.notna()
     if hasattr(column.series, "hash_values"):  # cuDF's own, with the same bits
-        device_hashes: Array = column.series.hash_values(method="xxhash64", seed=seed).where(valid, int(null)).values
-        return device_hashes
+        return column.series.hash_values(method="xxhash64", seed=seed).where(valid, int(null)).values
     hashes = np.full(len(column), null)
     texts = table_of(column.series[valid].to_frame("text"))["text"].cast(pa.large_string())
     hashes[valid.to_numpy()] = hash_values(texts.combine_chunks(), seed)
@@ -302,5 +300,4 @@ def _text_hashes(column: Text, seed: int, null: np.uint64, device: Device) -> Ar
 
 
 def _null(seed: int) -> int:
-    mixed: int = mix((seed ^ _GOLDEN) & _WORD)
-    return mixed
+    return mix((seed ^ _GOLDEN) & _WORD)

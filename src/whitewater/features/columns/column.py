@@ -87,8 +87,7 @@ class Text:
     @property
     def valid(self) -> Array:
         """Whether each text is not null, bool (rows,)."""
-        valid: Array = self.series.notna().astype("bool").values
-        return valid
+        return self.series.notna().astype("bool").values
 
 
 Column = Numbers | Categories | Lists
@@ -188,8 +187,7 @@ def frame_class(device: Device) -> type:
     """Return the DataFrame class of a device: pandas' or cuDF's."""
     from whitewater.tables.with_dask import backend_module
 
-    frames: type = backend_module(device.frames).DataFrame
-    return frames
+    return backend_module(device.frames).DataFrame
 
 
 def is_integer(series: Series) -> bool:
@@ -236,8 +234,7 @@ def _numpy_dtype(series: Series) -> str:
 def table_of(frame: Frame) -> pa.Table:
     """Return a frame as an Arrow table, on the host."""
     if hasattr(frame, "to_arrow"):
-        table: pa.Table = frame.to_arrow(preserve_index=False)
-        return table
+        return frame.to_arrow(preserve_index=False)
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 

@@ -184,8 +184,7 @@ def halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
 
 def sums_of_halves(first: Array, second: Array, exponent: int) -> Array:
     """Return sums of `halves` put together, as float64."""
-    sums: Array = np.ldexp(first * 2.0**_HALF + second, -exponent)
-    return sums
+    return np.ldexp(first * 2.0**_HALF + second, -exponent)
 
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
@@ -249,8 +248,7 @@ class CategoryNumbers:
             unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
         numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
         has_key = reduce(or_, [keys[name].notna() for name in list(keys.columns)])
-        of_rows: Array = numbers.where(has_key, self.null).values.astype(dtype)
-        return of_rows
+        return numbers.where(has_key, self.null).values.astype(dtype)
 
     def of_value(self) -> Callable[[str | int | bytes | None], int]:
         """Return what gives the number of one value, and of None."""

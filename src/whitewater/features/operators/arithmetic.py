@@ -107,8 +107,7 @@ class LogOp(OnFloats):
                 f"least of them {float(refused.min()):g}; log(1 + x) has no value there. Put Clip(min_value=0) before "
                 "LogOp, or another bound above -1."
             )
-        logarithms: Array = device.xp.log1p(values)
-        return logarithms
+        return device.xp.log1p(values)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
         def compute(value: float) -> float:
@@ -268,22 +267,19 @@ def registered(name: str) -> Function:
 @register("hour_of_day", version=1, output=pa.int32())
 def hour_of_day(values: Array, xp: ModuleType) -> Array:
     """Hour of the day, 0 to 23, UTC, of seconds since 1970-01-01."""
-    hours: Array = xp.floor(values / _HOUR) % 24
-    return hours
+    return xp.floor(values / _HOUR) % 24
 
 
 @register("day_of_week", version=1, output=pa.int32())
 def day_of_week(values: Array, xp: ModuleType) -> Array:
     """Day of the week, 0 (Monday) to 6 (Sunday), UTC, of seconds since 1970-01-01, which was a Thursday."""
-    days: Array = (xp.floor(values / _DAY) + _THURSDAY) % 7
-    return days
+    return (xp.floor(values / _DAY) + _THURSDAY) % 7
 
 
 @register("seconds_of_day", version=1, output=pa.int32())
 def seconds_of_day(values: Array, xp: ModuleType) -> Array:
     """Whole seconds since midnight, UTC, of seconds since 1970-01-01."""
-    seconds: Array = xp.floor(values) % _DAY
-    return seconds
+    return xp.floor(values) % _DAY
 
 
 @register("squared_logarithm_bucket", version=1, output=pa.int32())
@@ -294,5 +290,4 @@ def squared_logarithm_bucket(values: Array, xp: ModuleType) -> Array:
     section 4, for the numbers of Criteo's logs.
     """
     logarithms = xp.log(xp.maximum(values, 2.0))
-    buckets: Array = xp.where(values > 2, xp.floor(logarithms * logarithms), xp.trunc(values))
-    return buckets
+    return xp.where(values > 2, xp.floor(logarithms * logarithms), xp.trunc(values))

@@ -408,8 +408,7 @@ def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: 
 
 def take_numbers(numbers: Any, codes: Array, device: Device) -> Array:
     """Return the entries, at these codes on the device, of an array of numbers on the host."""
-    entries: Array = device.xp.take(device.to_device(numbers), codes)
-    return entries
+    return device.xp.take(device.to_device(numbers), codes)
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

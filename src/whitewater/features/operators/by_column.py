@@ -123,8 +123,7 @@ def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
 def widened(values: Array, *constants: float) -> Array:
     """Return the values of a column in the type that `type_holding` returns."""
     type_ = type_holding(pa.from_numpy_dtype(values.dtype), *constants)
-    wide: Array = values.astype(type_.to_pandas_dtype(), copy=False)
-    return wide
+    return values.astype(type_.to_pandas_dtype(), copy=False)
 
 
 def plain_number(value: float) -> int | float:

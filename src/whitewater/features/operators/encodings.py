@@ -131,8 +131,7 @@ class TargetEncoding(ByCategory):
         if self.kfold == 1:
             return None
         hashes = row_hash([block[column] for column in columns_of(self.row_key)], FOLD_SEED, device)
-        folds: Array = (hashes % np.uint64(self.kfold)).astype(np.int32)
-        return folds
+        return (hashes % np.uint64(self.kfold)).astype(np.int32)
 
 
 def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -212,8 +211,7 @@ class LearnedPast(LearnedByCategory):
 
         def number(row: Row) -> Value:
             key = group_of(row) * self._ends + bisect_left(periods, period_of(row))
-            made: Value = self._number(np.array([key])).item()
-            return made
+            return self._number(np.array([key])).item()
 
         return number
 
@@ -246,8 +244,7 @@ class _Past(ByCategory):
             )
         # Of unsigned times beyond the signed ones, the periods are not.
         wide = np.uint64 if column.values.dtype == np.uint64 else np.int64
-        periods: Array = (column.values.astype(wide) // self.period).astype(np.int64)
-        return periods
+        return (column.values.astype(wide) // self.period).astype(np.int64)
 
     def period_of_row(self, row: Row) -> int:
         """Return the period of one row; raises InputError if the time is not an integer."""

@@ -242,8 +242,7 @@ class MedianOf(Statistic):
 def keys_of(values: Array, xp: Any = np) -> Array:
     """Return integers, uint64, in the order of doubles without NaN; those of 0.0 and -0.0 are the same."""
     bits = (values + 0.0).view(xp.uint64)
-    keys: Array = xp.where(bits >= xp.uint64(_SIGN), ~bits, bits | xp.uint64(_SIGN))
-    return keys
+    return xp.where(bits >= xp.uint64(_SIGN), ~bits, bits | xp.uint64(_SIGN))
 
 
 def value_of(key: int) -> float:
@@ -312,8 +311,7 @@ class _BySpread(OnFloats):
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
         xp = device.xp
-        scaled: Array = ((values - offset) - rest) / scale if scale else xp.where(xp.isnan(values), values, 0.0)
-        return scaled
+        return ((values - offset) - rest) / scale if scale else xp.where(xp.isnan(values), values, 0.0)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[float], float]:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
