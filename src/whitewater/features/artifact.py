@@ -96,8 +96,7 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
         )
     try:
         # Parsed as JSON, so that a list can become a tuple.
-        operator: type[Operator] = getattr(operators, name)
-        return operator.from_option(json.dumps(parameters), option=name)
+        return getattr(operators, name).from_option(json.dumps(parameters), option=name)
     except ConfigError as error:
         raise InputError(f"the parameters of the workflow's operator {name} are wrong: {error}. {_REMEDY}") from error
 

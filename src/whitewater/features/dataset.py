@@ -25,6 +25,7 @@ from whitewater.io.folder import RowGroup, open_parquet
 PART_ROWS = 524_288
 # Consecutive row groups are read together up to this many rows: the work on fewer rows is mostly overhead.
 FEW_ROWS = 32_768
+SMALLER_PARTS = "Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads."
 _MAX_EXACT_FLOAT = 2.0**53
 _MAX_INT64 = 2**63 - 1
 

@@ -19,7 +19,7 @@ from whitewater.engines.workers import Workers
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block
 from whitewater.features.config import Fit
-from whitewater.features.dataset import Dataset, Span, spans
+from whitewater.features.dataset import SMALLER_PARTS, Dataset, Span, spans
 from whitewater.features.operator import Fitted, Inputs, Mode, Node, Statistic
 from whitewater.features.plan import FitState, Lesson, Plan, bind
 from whitewater.step import Run
@@ -113,10 +113,6 @@ def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> 
         dependencies = stage.operator.dependencies(fitting=True, training=True)
         for name, inputs in stage.made_of.items():
             columns[number, inputs] = len({*plan.data_columns({name: number}, training=True), *dependencies})
-    workers.forecast(
-        device,
-        a_task=rows * max(columns.values(), default=0) * ROW_BYTES,
-        tasks=len(columns),
-        what=f"fitting on row groups of up to {rows:,} rows",
-        remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
-    )
+    needed = rows * max(columns.values(), default=0) * ROW_BYTES
+    what = f"fitting on row groups of up to {rows:,} rows"
+    workers.forecast(device, a_task=needed, tasks=len(columns), what=what, remedy=SMALLER_PARTS)

@@ -17,7 +17,7 @@ from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError
 from whitewater.features.columns.categories import row_hash
 from whitewater.features.columns.column import Block
-from whitewater.features.dataset import Dataset, Part, as_table, cast_columns, check_seconds
+from whitewater.features.dataset import SMALLER_PARTS, Dataset, Part, as_table, cast_columns, check_seconds
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID
 from whitewater.features.operator import Mode
@@ -82,13 +82,8 @@ def _prepare(
     plan.check(dataset.schema, training=training)
     rows = max((part.rows for part in dataset.parts), default=0)
     columns = max(len(plan.data_columns(training=True)), len(plan.outputs))
-    workers.forecast(
-        run.device,
-        a_task=rows * columns * ROW_BYTES,
-        tasks=len(dataset.parts),
-        what=f"transforming parts of up to {rows:,} rows",
-        remedy="Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads.",
-    )
+    needed, what = rows * columns * ROW_BYTES, f"transforming parts of up to {rows:,} rows"
+    workers.forecast(run.device, a_task=needed, tasks=len(dataset.parts), what=what, remedy=SMALLER_PARTS)
     fields = plan.fields(dataset.schema)
     schema = Schema(tuple(field.with_tags(tags[field.name]) if field.name in tags else field for field in fields))
     return _Results(plan, dataset, Mode(run.device, training, run.engine), schema)
@@ -140,14 +135,10 @@ def _shuffle(results: _Results, folder: Path, seed: int, *, workers: Workers, ro
     """Write files of shuffled rows."""
     rows, schema, scratch = results.dataset.rows, results.schema, folder / "scratch"
     buckets = max(1, -(-rows // BUCKET_ROWS))
+    needed = rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES
+    what = f"shuffling {rows:,} rows in {buckets} buckets"
     # Rows are sorted on the host, whatever the device.
-    workers.forecast(
-        Device(),
-        a_task=rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES,
-        tasks=buckets,
-        what=f"shuffling {rows:,} rows in {buckets} buckets",
-        remedy="Take fewer threads.",
-    )
+    workers.forecast(Device(), a_task=needed, tasks=buckets, what=what, remedy="Take fewer threads.")
     scratch.mkdir()
     tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(results.dataset.parts)]
     shared: dict[str, Any] = {"results": results, "buckets": buckets, "seed": seed}

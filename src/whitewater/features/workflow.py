@@ -88,8 +88,7 @@ class Workflow:
             raise ConfigError("a loaded workflow is already fitted. Build a new one to fit again.")
         run = run_on(device, "fit", threads=threads, engine=engine)
         with run.workers(small=run.device == Device()) as workers:
-            data = as_dataset(dataset)
-            self._plan = fit_workflow(self._graph, data, carry=self._carried, run=run, workers=workers)
+            self._plan = fit_workflow(self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers)
         return self
 
     def transform(

@@ -139,13 +139,10 @@ class CategoryCounter:
 
     def add(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
         """Return the number of each entry, int64 (entries,); those that are new get the next numbers."""
-        return self._find(dictionary, learning=True)
+        return self.look_up(dictionary, learning=True)
 
-    def look_up(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the number of each entry, int64 (entries,), -1 where it has none."""
-        return self._find(dictionary, learning=False)
-
-    def _find(self, dictionary: pa.Array, *, learning: bool) -> npt.NDArray[np.int64]:
+    def look_up(self, dictionary: pa.Array, *, learning: bool = False) -> npt.NDArray[np.int64]:
+        """Return the number of each entry, int64 (entries,), -1 where it has none and is not to be learned."""
         strings = ByteStrings.of(dictionary)
         hashes, numbers, done = hashes_of(strings), np.empty(len(strings), np.int64), 0
         while done < len(strings):
@@ -282,8 +279,7 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
     if isinstance(column, Text):
         return _text_hashes(column, seed, null, device)
     if isinstance(column, Categories):
-        hashes: Array = np.append(hash_values(column.dictionary, seed), null)[column.codes]
-        return device.to_device(hashes)
+        return device.to_device(np.append(hash_values(column.dictionary, seed), null)[column.codes])
     integers = as_integers(column)
     known = hash_int64(xp, integers.values, seed=seed)
     return known if integers.valid is None else xp.where(integers.valid, known, null)

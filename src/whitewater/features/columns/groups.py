@@ -160,8 +160,7 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
 
 def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
     """Return the ``number`` of the table's row that has the same keys, null if none has: a left join."""
-    left = keys.assign(order=device.xp.arange(len(keys)))
-    merged = left.merge(table, how="left", on=list(keys.columns))
+    merged = keys.assign(order=device.xp.arange(len(keys))).merge(table, how="left", on=list(keys.columns))
     # Neither library guarantees the order of merged rows.
     return merged.sort_values("order").reset_index(drop=True)["number"]
 
@@ -244,8 +243,7 @@ class CategoryNumbers:
                 self._frame = frame_of(pa.table(self._columns(keys)), type(keys))
         unseen = cast("Any", self.unseen)
         if self.buckets > 1:
-            hashes = _hashes_of_keys(keys, mode.device)
-            unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
+            unseen = series_of(Numbers(self._bucket(_hashes_of_keys(keys, mode.device)) + self.unseen), keys)
         numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
         has_key = reduce(or_, [keys[name].notna() for name in list(keys.columns)])
         return numbers.where(has_key, self.null).values.astype(dtype)

@@ -147,8 +147,7 @@ class Bucketize(ByNumber):
     right: bool = Parameter(False, description="Whether a boundary belongs to the bucket that ends with it.")
 
     def field(self, field: Field) -> Field:
-        properties = {**field.properties, "cardinality": len(self.boundaries) + 1}
-        return replace(field, type=pa.int32(), properties=properties)
+        return replace(field, type=pa.int32(), properties={**field.properties, "cardinality": len(self.boundaries) + 1})
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         xp, values = device.xp, as_floats(column, device.xp)

@@ -260,11 +260,8 @@ class ListSlice(ByColumn):
                 f"ListSlice pads lists of numbers, but the column {field.name!r} is of type {field.type}. "
                 "Put Categorify before it, whose ids have 0 for padding."
             )
-        return replace(
-            field,
-            type=pa.list_(type_holding(field.type.value_type, self.pad_value)),
-            properties={**field.properties, "length": self._length},
-        )
+        type_ = pa.list_(type_holding(field.type.value_type, self.pad_value))
+        return replace(field, type=type_, properties={**field.properties, "length": self._length})
 
     def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:
         lengths = np.diff(column.offsets)

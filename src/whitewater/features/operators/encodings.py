@@ -210,8 +210,7 @@ class LearnedPast(LearnedByCategory):
         periods = self.periods.tolist()
 
         def number(row: Row) -> Value:
-            key = group_of(row) * self._ends + bisect_left(periods, period_of(row))
-            return self._number(np.array([key])).item()
+            return self._number(np.array([group_of(row) * self._ends + bisect_left(periods, period_of(row))])).item()
 
         return number
 

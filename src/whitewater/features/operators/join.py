@@ -59,8 +59,7 @@ class JoinExternal(Operator):
             return values
         on = values["on"]
         names = (*((on,) if isinstance(on, str) else on), *values["columns"])
-        found = {name: str(type_) for name, type_ in _types(str(values["table"]), names).items()}
-        return {**values, "types": found}
+        return {**values, "types": {name: str(each) for name, each in _types(str(values["table"]), names).items()}}
 
     @property
     def keys(self) -> Names:
