@@ -79,10 +79,6 @@ class LearnsCategories(Operator):
         """Return the types of the categories of the columns of a group; raises ConfigError if one has none."""
         return category_types(self, columns_of_all(sources), fields)
 
-    def given(self, name: str, types: Sequence[pa.DataType]) -> pa.Array | None:
-        """Return the only categories that count in a group of columns of these types, if not all do."""
-        return None
-
     @abstractmethod
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> Fitted:
         """Return what a statistic learned, given the sums of all of the data.
@@ -104,8 +100,8 @@ class LearnsCategories(Operator):
         statistics = []
         for name, sources in self.groups(inputs).items():
             columns, types = dict.fromkeys((*columns_of_all(sources), *others)), self.category_types(sources, fields)
-            given, exponent = self.given(name, types), None if is_scaled else 0
-            statistics.append(CategoryStatistic(name, tuple(columns), self, sources, types, given, exponent))
+            exponent = None if is_scaled else 0
+            statistics.append(CategoryStatistic(name, tuple(columns), self, sources, types, exponent=exponent))
         return statistics
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:

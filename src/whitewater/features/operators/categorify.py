@@ -122,32 +122,14 @@ class Categorify(LearnsCategories):
         return outputs
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
-        groups = self.groups(inputs)
-        if unknown := sorted((self.vocabs or {}).keys() - groups.keys()):
+        groups, vocabs = self.groups(inputs), self.vocabs or {}
+        if unknown := sorted(vocabs.keys() - groups.keys()):
             raise ConfigError(
                 f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of {', '.join(groups)}. Name "
                 "one of them."
             )
-        return super().statistics(inputs, fields)
-
-    def given(self, name: str, types: Sequence[pa.DataType]) -> pa.Array | None:
-        """Return a vocabulary that is given.
-
-        Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError
-        if its file cannot be read.
-        """
-        if not self.vocabs or name not in self.vocabs:
-            return None
-        if self.encode_type == "combo" and len(types) > 1:
-            raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
-        given, kind = self.vocabs[name], types[0]
-        found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
-        values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
-        if values.type != kind:
-            raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
-        if values.null_count or len(pc.unique(values)) < len(values):
-            raise ConfigError(f"Categorify: vocabs gives {name} a null, or a value more than once. Remove it.")
-        return values
+        statistics = super().statistics(inputs, fields)
+        return [replace(each, given=_given(each, vocabs.get(each.name))) for each in statistics]
 
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> Vocabulary:
         values, given = sums.categories.values(), statistic.given
@@ -244,6 +226,26 @@ class Vocabulary(Fitted):
         values = self.ids.values
         values = values.cast(LARGE.get(type_from_name(self._facts["kind"]), values.type))
         return {TABLE: pa.table({"value": values, "count": to_arrow(self._counts)})}
+
+
+def _given(statistic: CategoryStatistic, given: Given | None) -> pa.Array | None:
+    """Return the vocabulary that is given for a statistic, if there is one.
+
+    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
+    its file cannot be read.
+    """
+    if given is None:
+        return None
+    name, kind = statistic.name, statistic.type
+    if pa.types.is_binary(kind):
+        raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
+    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
+    values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
+    if values.type != kind:
+        raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
+    if values.null_count or len(pc.unique(values)) < len(values):
+        raise ConfigError(f"Categorify: vocabs gives {name} a null, or a value more than once. Remove it.")
+    return values
 
 
 def _read(path: Path) -> pa.Array:
