@@ -256,7 +256,7 @@ class _Binding:
     def _bind(self, node: Node) -> Columns:
         match node:
             case Source(inputs):
-                self._refuse_unknown(_names(inputs), of="the data")
+                _refuse(_names(inputs), self.plan.schema, of="the data")
                 return inputs, dict.fromkeys(_names(inputs))
             case OperatorCall(operator, parent):
                 return self._call(operator, *self.columns(parent))
@@ -268,7 +268,7 @@ class _Binding:
                 inputs = tuple(entry for entry in given if entry not in left_out)
             case Subset(parent, inputs):
                 _, origins = self.columns(parent)
-                _refuse(_names(inputs), list(origins), of="what is picked from")
+                _refuse(_names(inputs), tuple(origins), of="what is picked from")
         return inputs, {name: origins[name] for name in _names(inputs)}
 
     def _call(self, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Columns:
@@ -280,7 +280,7 @@ class _Binding:
                 "one, or use HashedCross or Categorify(encode_type='combo')."
             )
         names = dependencies_of(operator)
-        self._refuse_unknown(names, of=f"the data, of which {label} needs them")
+        _refuse(names, self.plan.schema, of=f"the data, of which {label} needs them")
         for name in names:
             if (origin := origins.get(name)) is not None:
                 raise ConfigError(
@@ -304,13 +304,6 @@ class _Binding:
                 )
         return tuple(dict.fromkeys(entry for inputs, _ in parents for entry in inputs)), origins
 
-    def _refuse_unknown(self, names: Iterable[str], *, of: str) -> None:
-        schema, wanted = self.plan.schema, list(dict.fromkeys(names))
-        for name in wanted:
-            if name in schema.unusable:
-                raise ConfigError(f"{schema.fault(name)}, or leave it out.")
-        _refuse(wanted, schema.names, of=of)
-
 
 def dependencies_of(operator: Operator) -> list[str]:
     """Return the distinct columns of the data that an operator may need besides its inputs."""
@@ -325,10 +318,15 @@ def _names(inputs: Inputs) -> Iterator[str]:
         yield from (entry,) if isinstance(entry, str) else entry
 
 
-def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Sequence[str | tuple[str, ...]], *, of: str) -> None:
-    if unknown := [name for name in wanted if name not in known]:
-        near = did_you_mean(str(unknown[0]), map(str, known))
+def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Schema | Inputs, *, of: str) -> None:
+    columns = known.names if isinstance(known, Schema) else known
+    unknown = list(dict.fromkeys(name for name in wanted if name not in columns))
+    for name in unknown:
+        if isinstance(known, Schema) and name in known.unusable:
+            raise ConfigError(f"{known.fault(str(name))}, or leave it out.")
+    if unknown:
+        near = did_you_mean(str(unknown[0]), map(str, columns))
         raise ConfigError(
             f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not among the columns of {of}: "
-            f"{', '.join(map(str, known))}{near or '.'} Correct the name."
+            f"{', '.join(map(str, columns))}{near or '.'} Correct the name."
         )

@@ -110,14 +110,10 @@ def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[
     partitions = _rows(summary_lessons, state).to_delayed() if summary_lessons else ()
     observed = [[delayed(_observe)(each, lesson, state) for each in partitions] for lesson in summary_lessons]
     summaries = workers.compute(*observed)
-    results = [
-        (lesson, lesson.statistic.learn(table_of(cells)))  # type: ignore[attr-defined]
-        for lesson, cells in zip(sum_lessons, sums, strict=True)
-    ]
-    return results + [
-        (lesson, lesson.statistic.combine(found, state.mode))
-        for lesson, found in zip(summary_lessons, summaries, strict=True)
-    ]
+    learned = [each.statistic.learn(table_of(cells)) for each, cells in zip(sum_lessons, sums, strict=True)]  # type: ignore[attr-defined]
+    for lesson, found in zip(summary_lessons, summaries, strict=True):
+        learned.append(lesson.statistic.combine(found, state.mode))
+    return list(zip([*sum_lessons, *summary_lessons], learned, strict=True))
 
 
 def _first(statistic: Statistic) -> Statistic:

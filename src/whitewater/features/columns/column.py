@@ -208,10 +208,10 @@ def column_of_series(series: Series) -> Any:
     if not is_integer(series):
         return Text(series)
     valid = series.notna()
-    if bool(valid.all()):
-        return Numbers(series.astype(_numpy_dtype(series)).values)
-    values = series.fillna(False if kind == "b" else 0).astype(_numpy_dtype(series))
-    return Numbers(values.values, valid.astype("bool").values)
+    # pandas' types with nulls are called as NumPy's are, but for their case.
+    dtype = str(series.dtype).lower().replace("boolean", "bool")
+    values = series.fillna(False if kind == "b" else 0).astype(dtype).values
+    return Numbers(values, None if bool(valid.all()) else valid.astype("bool").values)
 
 
 def series_of(column: Any, frame: Frame) -> Series:
@@ -225,10 +225,6 @@ def series_of(column: Any, frame: Frame) -> Series:
     if is_integer(values) and not hasattr(values, "hash_values"):
         values = values.astype(_NULLABLE[str(values.dtype)])
     return values.where(columns["valid"])
-
-
-def _numpy_dtype(series: Series) -> str:
-    return str(series.dtype).lower().replace("boolean", "bool")
 
 
 def table_of(frame: Frame) -> pa.Table:

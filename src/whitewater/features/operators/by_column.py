@@ -20,7 +20,7 @@ from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError
 from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import Block, Column, Lists, Numbers, take_rows
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction
 from whitewater.features.schema import Field, kind
 
 
@@ -56,11 +56,7 @@ class ByColumn(Operator):
         functions = [
             (self.output_name(name), name, self.value(name, fitted.get(name))) for name in column_names(inputs)
         ]
-
-        def compute(row: Row) -> dict[str, Any]:
-            return {output: function(row[name]) for output, name, function in functions}
-
-        return compute
+        return lambda row: {output: function(row[name]) for output, name, function in functions}
 
 
 class ByNumber(ByColumn):
