@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from whitewater.errors import InputError
+from whitewater.errors import ConfigError, InputError
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,25 @@ def kind(type_: pa.DataType) -> str:
     if pa.types.is_null(type_):
         return "nulls"
     return "text" if pa.types.is_string(type_) else "numbers"
+
+
+def category_type(field: Field) -> pa.DataType:
+    """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
+
+    Raises ConfigError if the column has other values.
+    """
+    types, type_ = pa.types, field.type
+    if types.is_list(type_) or types.is_dictionary(type_):
+        type_ = type_.value_type
+    if types.is_integer(type_) or types.is_boolean(type_):
+        return pa.int64()
+    # Nothing is known of a column of nulls, and nothing will be learned from it.
+    if types.is_string(type_) or types.is_large_string(type_) or types.is_null(type_):
+        return pa.string()
+    raise ConfigError(
+        f"column {field.name} is of type {field.type}, but categories are text or integers. "
+        "Cut numbers into categories by Bucketize, or leave the column out."
+    )
 
 
 def wider_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:

@@ -20,16 +20,15 @@ from dask.delayed import delayed
 from whitewater.engines.device import Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
-from whitewater.features.columns.categories import as_floats
 from whitewater.features.columns.column import (
     Block,
     Column,
     Frame,
     Numbers,
     Text,
+    as_floats,
     column_of,
     column_of_series,
-    frame_class,
     frame_of,
     is_list,
     series_of,
@@ -50,11 +49,7 @@ _LARGEST_EXPONENT = 1000
 
 
 def _empty(types: Mapping[str, pa.DataType]) -> Frame:
-    return _frame(arrow_schema(_plain(types)).empty_table(), HOST)
-
-
-def _frame(table: pa.Table, device: Device) -> Frame:
-    return frame_of(table, frame_class(device))
+    return frame_of(arrow_schema(_plain(types)).empty_table(), HOST)
 
 
 def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
@@ -66,7 +61,7 @@ def _read(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], dev
     if device.frames == "cudf" and span[0].groups:
         return _read_files(span, types, device)
     tables = [as_table(cast_columns(dataset.read(part, list(types)), types), _plain(types)) for part in span]
-    return _frame(pa.concat_tables(tables), device)
+    return frame_of(pa.concat_tables(tables), device)
 
 
 def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) -> Frame:
@@ -91,7 +86,7 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     for name, type_ in _plain(types).items():
         series = frame[name]
         if bool(series.isna().all()):
-            series = _frame(pa.table({name: pa.nulls(len(frame), type_)}), device)[name]
+            series = frame_of(pa.table({name: pa.nulls(len(frame), type_)}), device)[name]
         column = column_of_series(series)
         if not isinstance(column, Text):
             column = cast_columns({name: column}, {name: type_}, device.xp)[name]
@@ -145,7 +140,7 @@ def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
 
 
 def _sums_on_host(cells: Frame) -> Frame:
-    return _frame(table_of(sum_by_keys(cells)), HOST)
+    return frame_of(table_of(sum_by_keys(cells)), HOST)
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
@@ -194,12 +189,9 @@ def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], devic
 def _reader(rows: Frame) -> Read:
     """Return what reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
     return lambda names: {
-        name: _host_column(rows, name) if is_list(rows[name]) else column_of_series(rows[name]) for name in names
+        name: column_of(table_of(rows[[name]])[name]) if is_list(rows[name]) else column_of_series(rows[name])
+        for name in names
     }
-
-
-def _host_column(rows: Frame, name: str) -> Column:
-    return column_of(table_of(rows[[name]])[name])
 
 
 def on_host(block: Mapping[str, Any], device: Device) -> Block:
@@ -208,7 +200,7 @@ def on_host(block: Mapping[str, Any], device: Device) -> Block:
     for name, column in block.items():
         columns[name] = column
         if isinstance(column, Text):
-            columns[name] = _host_column(column.series.to_frame(name), name)
+            columns[name] = column.on_host()
         elif isinstance(column, Numbers):
             valid = None if column.valid is None else device.to_host(column.valid)
             columns[name] = Numbers(device.to_host(column.values), valid)

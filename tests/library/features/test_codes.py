@@ -16,7 +16,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 from whitewater.features.columns import byte_strings, categories
 from whitewater.features.columns.byte_strings import ByteStrings
 from whitewater.features.columns.categories import CategoryCounter, count_codes, order_by_frequency
-from whitewater.features.columns.column import Column, Lists, Numbers
+from whitewater.features.columns.column import Column, Lists, Numbers, as_floats
 from whitewater.features.columns.groups import CategoryNumbers
 
 CPU = Device()
@@ -192,7 +192,7 @@ def test_what_is_not_a_category_is_refused() -> None:
     ],
 )
 def test_numbers_are_floats_with_nan_for_null(column: Column, expected: list[float]) -> None:
-    found = categories.as_floats(column)
+    found = as_floats(column)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +24,9 @@ from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
-from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, categories_of, table_of
+from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, as_floats, categories_of
 from whitewater.features.operator import Value
-from whitewater.features.schema import Field
+from whitewater.features.schema import Field, category_type
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.hashing import hash_int64
 
@@ -40,25 +39,6 @@ _FACTOR_1, _FACTOR_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 # What stands for the hash of a null, mixed with the seed: the golden ratio, as SplitMix64 has it.
 _GOLDEN = 0x9E3779B97F4A7C15
 _INTEGER_BYTES = 8
-
-
-def category_type(field: Field) -> pa.DataType:
-    """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
-
-    Raises ConfigError if the column has other values.
-    """
-    types, type_ = pa.types, field.type
-    if types.is_list(type_) or types.is_dictionary(type_):
-        type_ = type_.value_type
-    if types.is_integer(type_) or types.is_boolean(type_):
-        return pa.int64()
-    # Nothing is known of a column of nulls, and nothing will be learned from it.
-    if types.is_string(type_) or types.is_large_string(type_) or types.is_null(type_):
-        return pa.string()
-    raise ConfigError(
-        f"column {field.name} is of type {field.type}, but categories are text or integers. "
-        "Cut numbers into categories by Bucketize, or leave the column out."
-    )
 
 
 def id_type(cardinality: int) -> npt.DTypeLike:
@@ -114,13 +94,6 @@ def as_integers(column: Column) -> Numbers:
     if values.dtype == np.uint64 and len(column) and int(values.max()) > np.iinfo(np.int64).max:
         raise InputError("categories are integers of 64 bits with sign: a value is above 2**63 - 1. Store it as text.")
     return Numbers(values.astype(np.int64, copy=False), column.valid)
-
-
-def as_floats(column: Column, xp: ModuleType = np) -> Array:
-    """Return numbers as float64 (rows,) of NumPy or CuPy, NaN where they are null; they are not copied needlessly."""
-    numbers = cast("Numbers", column)
-    floats = numbers.values.astype(np.float64, copy=False)
-    return floats if numbers.valid is None else xp.where(numbers.valid, floats, np.nan)
 
 
 class CategoryCounter:
@@ -277,22 +250,15 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
     """Return the hashes of the rows' values, uint64 (rows,), on the device."""
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Text):
-        return _text_hashes(column, seed, null, device)
+        if hasattr(column.series, "hash_values"):  # cuDF's own, with the same bits
+            known = column.series.hash_values(method="xxhash64", seed=seed)
+            return known.where(column.series.notna(), int(null)).values
+        column = column.on_host()
     if isinstance(column, Categories):
         return device.to_device(np.append(hash_values(column.dictionary, seed), null)[column.codes])
     integers = as_integers(column)
     known = hash_int64(xp, integers.values, seed=seed)
     return known if integers.valid is None else xp.where(integers.valid, known, null)
-
-
-def _text_hashes(column: Text, seed: int, null: np.uint64, device: Device) -> Array:
-    valid = column.series.notna()
-    if hasattr(column.series, "hash_values"):  # cuDF's own, with the same bits
-        return column.series.hash_values(method="xxhash64", seed=seed).where(valid, int(null)).values
-    hashes = np.full(len(column), null)
-    texts = table_of(column.series[valid].to_frame("text"))["text"].cast(pa.large_string())
-    hashes[valid.to_numpy()] = hash_values(texts.combine_chunks(), seed)
-    return device.to_device(hashes)
 
 
 def _null(seed: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -89,6 +90,10 @@ class Text:
         """Whether each text is not null, bool (rows,)."""
         return self.series.notna().astype("bool").values
 
+    def on_host(self) -> Categories:
+        """Return the texts as categories on the host."""
+        return cast("Categories", column_of(table_of(self.series.to_frame("text"))["text"]))
+
 
 Column = Numbers | Categories | Lists
 Block = Mapping[str, Column]
@@ -99,6 +104,13 @@ def take_rows(column: Numbers | Categories, rows: Array | slice) -> Numbers | Ca
     if isinstance(column, Categories):
         return Categories(column.codes[rows], column.dictionary)
     return Numbers(column.values[rows], None if column.valid is None else column.valid[rows])
+
+
+def as_floats(column: Column, xp: ModuleType = np) -> Array:
+    """Return numbers as float64 (rows,) of NumPy or CuPy, NaN where they are null; they are not copied needlessly."""
+    numbers = cast("Numbers", column)
+    floats = numbers.values.astype(np.float64, copy=False)
+    return floats if numbers.valid is None else xp.where(numbers.valid, floats, np.nan)
 
 
 def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
@@ -234,10 +246,11 @@ def table_of(frame: Frame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def frame_of(table: pa.Table, frame_type: type) -> Frame:
-    """Return an Arrow table as a frame of this class."""
-    if hasattr(frame_type, "to_arrow"):
-        return frame_type.from_arrow(table)  # type: ignore[attr-defined]
+def frame_of(table: pa.Table, device: Device) -> Frame:
+    """Return an Arrow table as a frame of a device."""
+    frames: Any = frame_class(device)
+    if hasattr(frames, "to_arrow"):
+        return frames.from_arrow(table)
     from pandas import ArrowDtype
     from pandas.api.types import pandas_dtype
 
@@ -246,7 +259,7 @@ def frame_of(table: pa.Table, frame_type: type) -> Frame:
             return ArrowDtype(type_)
         return pandas_dtype(_NULLABLE[str(type_)]) if str(type_) in _NULLABLE else None
 
-    return frame_type({
+    return frames({
         name: column.to_pandas(types_mapper=dtype_of if column.null_count or pa.types.is_list(column.type) else None)
         for name, column in zip(table.column_names, table.columns, strict=True)
     })  # fmt: skip

@@ -240,7 +240,7 @@ class CategoryNumbers:
         keys = keys_of(block, columns_of(each), mode.device)
         with self._lock:
             if self._frame is None:
-                self._frame = frame_of(pa.table(self._columns(keys)), type(keys))
+                self._frame = frame_of(pa.table(self._columns(keys)), mode.device)
         unseen = cast("Any", self.unseen)
         if self.buckets > 1:
             unseen = series_of(Numbers(self._bucket(_hashes_of_keys(keys, mode.device)) + self.unseen), keys)
@@ -290,8 +290,6 @@ class CategoryNumbers:
 
 def _hashes_of_keys(keys: Frame, device: Device) -> Array:
     """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
-    if len(keys.columns) == 1:
-        return value_hashes(column_of_series(keys["key_0"]), SEED, device)
-    categories = categories_of_keys(table_of(keys), len(keys.columns))
-    hashes = np.append(hash_values(categories.dictionary, SEED), np.uint64(0))
-    return device.to_device(hashes[categories.codes])
+    count = len(keys.columns)
+    column = column_of_series(keys["key_0"]) if count == 1 else categories_of_keys(table_of(keys), count)
+    return value_hashes(column, SEED, device)

@@ -27,8 +27,7 @@ from pydantic import Field as Parameter
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Numbers
+from whitewater.features.columns.column import Numbers, as_floats
 from whitewater.features.operator import Fitted
 from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widened
 from whitewater.features.schema import Field

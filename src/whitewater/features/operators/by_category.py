@@ -17,15 +17,8 @@ import pyarrow as pa
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features.columns.categories import (
-    CategoryCounter,
-    as_categories,
-    as_floats,
-    category_type,
-    count_codes,
-    hash_values,
-)
-from whitewater.features.columns.column import Block, Categories, Frame, Lists, Numbers
+from whitewater.features.columns.categories import CategoryCounter, as_categories, count_codes, hash_values
+from whitewater.features.columns.column import Block, Categories, Frame, Lists, Numbers, as_floats
 from whitewater.features.columns.groups import (
     NULL_GROUP,
     CategoryNumbers,
@@ -40,11 +33,9 @@ from whitewater.features.columns.groups import (
 )
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, Value
 from whitewater.features.operators.by_column import number_fields
-from whitewater.features.schema import Field, type_from_name
+from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 TABLE, CATEGORY = "categories", "category"
 TAG = "continuous"
 # The sums: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
@@ -172,7 +163,7 @@ class LearnedByCategory(Fitted):
 
     def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
         """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
-        return take_numbers(self.serving, groups, mode.device)
+        return mode.device.xp.take(mode.device.to_device(self.serving), groups)
 
     def of_row(self, of: Input) -> Callable[[Row], Value]:
         """Return a function that computes the number of one row in serving."""
@@ -211,14 +202,10 @@ class ByCategory(LearnsCategories):
 
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> LearnedByCategory:
         for target in self.target_columns:
-            if not sums.totals[ROWS].any():
-                raise InputError(
-                    f"{type(self).__name__}: the target {target!r} is null in all rows fitted on. Give another."
-                )
-            if not np.isfinite(sums.totals[SUMS]).all():
-                raise InputError(
-                    f"{type(self).__name__}: the target {target!r} has infinite values. Clip it, or give another."
-                )
+            is_known, is_finite = sums.totals[ROWS].any(), np.isfinite(sums.totals[SUMS]).all()
+            if not is_known or not is_finite:
+                fault = "has infinite values" if is_known else "is null in all rows fitted on"
+                raise InputError(f"{type(self).__name__}: the target {target!r} {fault}. Clip it, or give another.")
         # By the hashes of the categories, null first: the same for any order of the rows.
         order = np.append(0, 1 + np.argsort(hash_values(sums.categories.values(), 0)))
         return self.learned(self, statistic.sources[0], statistic.types, self.table(sums).take(to_arrow(order)))
@@ -258,7 +245,7 @@ class Sums:
         """How many groups there are."""
         return 1 + self.categories.size + self.is_given
 
-    def add_rows(self, categories: Categories, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+    def add_rows(self, categories: Categories, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of rows of some categories and slots; without numbers, rows are counted."""
         dictionary, rows = categories.dictionary, count_codes(categories.codes, len(categories.dictionary))
         # A dictionary may have values that no row has. The code of null, -1, takes the last group.
@@ -280,13 +267,13 @@ class Sums:
             groups = np.append(self._groups_of(other.categories.values()), NULL_GROUP)[groups - 1]
         self._add(groups, slots if other._pairs.size else None, numbers)
 
-    def _groups_of(self, values: pa.Array) -> Integers:
+    def _groups_of(self, values: pa.Array) -> Array:
         if not self.is_given:
             return self.categories.add(values) + 1
         numbers = self.categories.look_up(values)
         return np.where(numbers < 0, self.categories.size, numbers) + 1
 
-    def _add(self, groups: Integers, slots: Integers | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
+    def _add(self, groups: Array, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
         """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
         if slots is None:
             places, size = groups, self.size
@@ -301,7 +288,7 @@ class Sums:
             if name in numbers:
                 np.add.at(self.totals[name], places, numbers[name].astype(DTYPES[name], copy=False))
 
-    def pairs(self) -> tuple[Integers, Integers]:
+    def pairs(self) -> tuple[Array, Array]:
         """Return the group and the slot, 0 if there are none, of each entry of the totals."""
         if not self._pairs.size:
             return np.arange(self.size), np.zeros(self.size, np.int64)
@@ -393,18 +380,6 @@ def _categories(block: Block, of: Input) -> Categories:
     """Return the categories of rows, or of the items of their lists."""
     column = block[columns_of(of)[0]]
     return as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
-
-
-def smoothed_means(rows: npt.NDArray[Any], sums: Floats, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
-    """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where the divisor is 0."""
-    weight, prior = rows + smoothing, np.broadcast_to(prior, rows.shape)
-    means: Floats = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
-    return means.astype(np.float32)
-
-
-def take_numbers(numbers: Any, codes: Array, device: Device) -> Array:
-    """Return the entries, at these codes on the device, of an array of numbers on the host."""
-    return device.xp.take(device.to_device(numbers), codes)
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

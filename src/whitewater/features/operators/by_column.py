@@ -18,8 +18,7 @@ from pydantic import FiniteFloat, model_validator
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError
-from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Block, Column, Lists, Numbers, take_rows
+from whitewater.features.columns.column import Block, Column, Lists, Numbers, as_floats, take_rows
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction
 from whitewater.features.schema import Field, kind
 
@@ -245,17 +244,13 @@ class ListSlice(ByColumn):
         return stop - start if (start < 0) == (stop < 0) else 0
 
     def field(self, field: Field) -> Field:
-        if not pa.types.is_list(field.type):
+        if not pa.types.is_list(field.type) or (self.pad and kind(field.type) != "lists of numbers"):
             raise ConfigError(
-                f"ListSlice takes lists, but the column {field.name!r} is of type {field.type}. Leave it out."
+                f"ListSlice {'pads lists of numbers' if self.pad else 'takes lists'}, but the column {field.name!r} is "
+                f"of type {field.type}. Leave it out, or put Categorify before it, whose ids have 0 for padding."
             )
         if not self.pad:
             return field
-        if kind(field.type) != "lists of numbers":
-            raise ConfigError(
-                f"ListSlice pads lists of numbers, but the column {field.name!r} is of type {field.type}. "
-                "Put Categorify before it, whose ids have 0 for padding."
-            )
         type_ = pa.list_(type_holding(field.type.value_type, self.pad_value))
         return replace(field, type=type_, properties={**field.properties, "length": self._length})
 

@@ -15,13 +15,12 @@ from pydantic import Field as Setting
 from pydantic import model_validator
 
 from whitewater.engines import memory
-from whitewater.engines.device import Device
+from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.byte_strings import LARGE
 from whitewater.features.columns.categories import (
     TAG,
     as_categories,
-    category_type,
     hash_value,
     id_field,
     id_type,
@@ -35,17 +34,9 @@ from whitewater.features.columns.categories import (
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text
 from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, Input, columns_of, name_of
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Value
-from whitewater.features.operators.by_category import (
-    ROWS,
-    CategoryStatistic,
-    Integers,
-    LearnsCategories,
-    Sums,
-    category_types,
-    columns_of_all,
-)
+from whitewater.features.operators.by_category import ROWS, CategoryStatistic, LearnsCategories, Sums, category_types
 from whitewater.features.operators.by_column import ByColumn, column_names
-from whitewater.features.schema import Field, type_from_name
+from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 NULL, OUT_OF_VOCABULARY = 1, 2
@@ -190,10 +181,10 @@ class Categorify(LearnsCategories):
     def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
         if not isinstance(sources[0], str):
             return super().category_types(sources, fields)
-        types = tuple(category_type(fields[name]) for name in columns_of_all(sources))
+        types = tuple(category_type(fields[name]) for name in column_names(sources))
         if len(set(types)) > 1:
             raise ConfigError(
-                f"Categorify: {', '.join(columns_of_all(sources))} cannot share a vocabulary: some are text and some "
+                f"Categorify: {', '.join(column_names(sources))} cannot share a vocabulary: some are text and some "
                 "integers. Give each its own."
             )
         return types
@@ -202,7 +193,7 @@ class Categorify(LearnsCategories):
 class Vocabulary(Fitted):
     """Categories in the order of their ids, and how many rows had each, int64 (values,)."""
 
-    def __init__(self, facts: dict[str, Any], values: pa.Array, counts: Integers) -> None:
+    def __init__(self, facts: dict[str, Any], values: pa.Array, counts: Array) -> None:
         self._facts, self._counts = facts, counts
         first = OUT_OF_VOCABULARY + facts["num_buckets"]
         self.ids = CategoryNumbers(values, NULL, first, OUT_OF_VOCABULARY, facts["num_buckets"])

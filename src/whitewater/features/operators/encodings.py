@@ -24,17 +24,7 @@ from whitewater.features.columns.categories import row_hash
 from whitewater.features.columns.column import Block, Numbers
 from whitewater.features.columns.groups import Input, columns_of
 from whitewater.features.operator import Inputs, Mode, Row, Value
-from whitewater.features.operators.by_category import (
-    NULLS,
-    ROWS,
-    SUMS,
-    ByCategory,
-    Integers,
-    LearnedByCategory,
-    Sums,
-    smoothed_means,
-    take_numbers,
-)
+from whitewater.features.operators.by_category import NULLS, ROWS, SUMS, ByCategory, LearnedByCategory, Sums
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
@@ -64,7 +54,7 @@ class TargetMeans(LearnedByCategory):
                 "TargetEncoding with kfold=1 cannot be used for training: rows would see their own target. Set kfold "
                 "to 2 or more."
             )
-        return take_numbers(self._training, groups * self.operator.kfold + folds, mode.device)
+        return mode.device.xp.take(mode.device.to_device(self._training), groups * self.operator.kfold + folds)
 
     @cached_property
     def serving(self) -> npt.NDArray[np.float32]:
@@ -145,6 +135,13 @@ def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return others
 
 
+def smoothed_means(rows: npt.NDArray[Any], sums: Array, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
+    """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where the divisor is 0."""
+    weight, prior = rows + smoothing, np.broadcast_to(prior, rows.shape)
+    means = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
+    return means.astype(np.float32)
+
+
 class JoinGroupby(ByCategory):
     """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
 
@@ -194,9 +191,9 @@ class LearnedPast(LearnedByCategory):
         device = mode.device
         ranks = device.xp.searchsorted(device.to_device(self.periods), self.operator.slots(block, device))
         keys, of_row = device.xp.unique(groups * self._ends + ranks, return_inverse=True)
-        return take_numbers(self._number(device.to_host(keys)), of_row, device)
+        return device.xp.take(device.to_device(self._number(device.to_host(keys))), of_row)
 
-    def _number(self, keys: Integers) -> npt.NDArray[Any]:
+    def _number(self, keys: Array) -> npt.NDArray[Any]:
         """Return what comes out of the sums over the cells before some keys."""
         places = np.searchsorted(self._keys, keys)
         rows = self._before[ROWS][places]

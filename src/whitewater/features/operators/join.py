@@ -15,22 +15,12 @@ from pydantic import Field as Parameter
 from pydantic import model_validator
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.features.columns.categories import category_type
-from whitewater.features.columns.column import (
-    Block,
-    Categories,
-    Numbers,
-    column_of,
-    column_of_series,
-    frame_class,
-    frame_of,
-    take_rows,
-)
+from whitewater.features.columns.column import Block, Categories, column_of, column_of_series, frame_of, take_rows
 from whitewater.features.columns.groups import CategoryNumbers, Input, categories_of, columns_of
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import column_names
-from whitewater.features.schema import Field, kind, type_from_name
+from whitewater.features.schema import Field, category_type, kind, type_from_name
 from whitewater.io.folder import open_parquet
 
 TABLE = "table"
@@ -101,7 +91,7 @@ class JoinExternal(Operator):
         groups = table.groups.of_block(self.of, block, mode)
         if mode.engine == "local":
             return {name: take_rows(column, groups) for name, column in table.columns.items()}
-        rows = frame_of(table.of_groups, frame_class(mode.device)).take(groups).reset_index(drop=True)
+        rows = frame_of(table.of_groups, mode.device).take(groups).reset_index(drop=True)
         return {name: column_of_series(rows[name]) for name in self.columns}
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
@@ -203,6 +193,6 @@ class JoinedTable(Fitted):
         return pa.concat_tables([null, columns, null]).combine_chunks()
 
     @cached_property
-    def columns(self) -> dict[str, Numbers | Categories]:
+    def columns(self) -> dict[str, Any]:
         """`of_groups` as columns of a block."""
-        return {name: cast("Numbers", column_of(self.of_groups[name])) for name in self._operator.columns}
+        return {name: column_of(self.of_groups[name]) for name in self._operator.columns}

@@ -32,8 +32,7 @@ from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.byte_strings import read_only
-from whitewater.features.columns.categories import as_floats
-from whitewater.features.columns.column import Block, Numbers
+from whitewater.features.columns.column import Block, Numbers, as_floats
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
 from whitewater.features.operators.by_column import OnFloats, column_names, number_fields, plain_number, type_holding
 from whitewater.features.schema import Field
