@@ -34,7 +34,6 @@ from whitewater.features.columns.column import (
     series_of,
     table_of,
 )
-from whitewater.features.columns.groups import sum_by_keys
 from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
 from whitewater.features.operator import Fitted, Mode, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
@@ -129,18 +128,24 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
     # The meta spares Dask a trial run on made-up rows in this process, which may have no GPU.
     reduction = partial(
         _rows(lessons, state).reduction, _sum_partition,
-        aggregate=_sums_on_host, combine=sum_by_keys, split_every=SPLIT_EVERY, meta=_empty({}),
+        aggregate=_sums_on_host, combine=_sum_by_keys, split_every=SPLIT_EVERY, meta=_empty({}),
     )  # fmt: skip
     return [reduction(chunk_kwargs={"lesson": lesson, "state": state}) for lesson in lessons]
 
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
     observed = state.plan.evaluate(_reader(rows), lesson.columns, state.mode)
-    return sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
+    return _sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
+
+
+def _sum_by_keys(cells: Frame) -> Frame:
+    """Return the sums of all other columns by those named ``key_...``, null keys included, in no particular order."""
+    keys = [name for name in list(cells.columns) if name.startswith("key_")]
+    return cells.groupby(keys, sort=False, dropna=False).sum().reset_index()
 
 
 def _sums_on_host(cells: Frame) -> Frame:
-    return frame_of(table_of(sum_by_keys(cells)), HOST)
+    return frame_of(table_of(_sum_by_keys(cells)), HOST)
 
 
 def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:

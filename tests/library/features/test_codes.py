@@ -15,9 +15,10 @@ from whitewater.engines import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
 from whitewater.features.columns import byte_strings, categories
 from whitewater.features.columns.byte_strings import ByteStrings
-from whitewater.features.columns.categories import CategoryCounter, count_codes, order_by_frequency
+from whitewater.features.columns.categories import CategoryCounter, count_codes
 from whitewater.features.columns.column import Column, Lists, Numbers, as_floats
 from whitewater.features.columns.groups import CategoryNumbers
+from whitewater.features.operators.categorify import order_by_frequency
 
 CPU = Device()
 WORDS = st.sampled_from(["", "\0", "a", "a\0", "a\0\0\0\0\0\0\0\0b", "naïve", "68fd1e64", "68fd1e65", "x" * 300])

@@ -221,6 +221,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         from whitewater.features.feature_folder import write_file
         from whitewater.features.columns import groups
         from whitewater.features.columns import categories
+        from whitewater.features.operators import categorify
         from whitewater.features.schema import Field, Schema
 
         device, path = Device(), Path(sys.argv[1])
@@ -234,7 +235,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         counter = categories.CategoryCounter(dictionary.type)
         counter.add(dictionary)
         groups.CategoryNumbers.of_groups(counter.values()).of_dictionary(dictionary)
-        categories.order_by_frequency(count_codes(columns[0].codes, 1), columns[0].dictionary)
+        categorify.order_by_frequency(count_codes(columns[0].codes, 1), columns[0].dictionary)
         print("pandas" in sys.modules)
         """
     command = [sys.executable, "-c", dedent(program), str(tmp_path / "log.parquet")]

@@ -1,4 +1,4 @@
-"""What values a column of categories has: of which type, numbered as they are met, ordered, and hashed.
+"""What values a column of categories has: numbered as they are met, and hashed.
 
 Values are those of dictionaries, on the host; rows are codes. Hashes are the same on every device, in every version,
 and for one row as for a billion: values are hashed by XXH64; those of the columns of a row are combined, in order, by
@@ -11,13 +11,11 @@ Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import xxhash
 
 from whitewater.engines.device import Array, Device
@@ -26,11 +24,8 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
 from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, as_floats, categories_of
 from whitewater.features.operator import Value
-from whitewater.features.schema import Field, category_type
-from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.hashing import hash_int64
 
-TAG = "categorical"
 _LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12
 # A slot has room for a number of 32 bits.
 MOST_VALUES = 1 << 31
@@ -39,27 +34,6 @@ _FACTOR_1, _FACTOR_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 # What stands for the hash of a null, mixed with the seed: the golden ratio, as SplitMix64 has it.
 _GOLDEN = 0x9E3779B97F4A7C15
 _INTEGER_BYTES = 8
-
-
-def id_type(cardinality: int) -> npt.DTypeLike:
-    """Return the NumPy type of ids below ``cardinality``: int32 where that suffices."""
-    return np.int32 if cardinality <= 2**31 else np.int64
-
-
-def id_field(field: Field, cardinality: int) -> Field:
-    """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
-
-    Raises ConfigError if the column has other values.
-    """
-    category_type(field)
-    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).with_tags(TAG)
-
-
-def with_cardinality(field: Field, cardinality: int) -> Field:
-    """Return a column, or one of lists, as one of ids below ``cardinality``."""
-    type_ = pa.from_numpy_dtype(id_type(cardinality))
-    properties = {**field.properties, "cardinality": cardinality}
-    return replace(field, type=pa.list_(type_) if pa.types.is_list(field.type) else type_, properties=properties)
 
 
 def scalar(value: Value, name: str) -> Any:
@@ -182,17 +156,6 @@ def fill_counts(codes: Array, counts: Array) -> int:
         elif code >= 0:
             counts[code] += 1
     return outside
-
-
-def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the order of values by descending count, and by ascending value where counts are equal.
-
-    Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
-    which is by code points. The order is positions, int64 (values,).
-    """
-    counted = pa.table({"count": to_arrow(counts), "value": values})
-    order = pc.sort_indices(counted, sort_keys=[("count", "descending"), ("value", "ascending")])
-    return to_numpy(order).astype(np.int64)
 
 
 def hash_value(value: str | int | bytes, seed: int) -> int:

@@ -165,12 +165,6 @@ def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
     return merged.sort_values("order").reset_index(drop=True)["number"]
 
 
-def sum_by_keys(cells: Frame) -> Frame:
-    """Return the sums of all other columns by those named ``key_...``, null keys included, in no particular order."""
-    keys = [name for name in list(cells.columns) if name.startswith("key_")]
-    return cells.groupby(keys, sort=False, dropna=False).sum().reset_index()
-
-
 def halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
     """Return ``values * 2**exponent``, float64 (rows,) below 2**62, as integers in two halves whose sums are exact.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,17 +20,12 @@ from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.byte_strings import LARGE
 from whitewater.features.columns.categories import (
-    TAG,
     as_categories,
     hash_value,
-    id_field,
-    id_type,
-    order_by_frequency,
     row_hash,
     row_hash_one,
     scalar,
     value_hashes,
-    with_cardinality,
 )
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text
 from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, Input, columns_of, name_of
@@ -40,7 +36,7 @@ from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 NULL, OUT_OF_VOCABULARY = 1, 2
-TABLE = "vocabulary"
+TABLE, TAG = "vocabulary", "categorical"
 # Bytes of the table for look-ups for each value, besides the value.
 _TABLE_BYTES = 40
 Given = str | tuple[str, ...] | tuple[int, ...]
@@ -245,6 +241,38 @@ def _read(path: Path) -> pa.Array:
             return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
     except (OSError, pa.ArrowException, IndexError) as error:
         raise InputError(f"Categorify: the vocabulary {path} cannot be read as Parquet: {error}.") from error
+
+
+def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the order of values by descending count, and by ascending value where counts are equal.
+
+    Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
+    which is by code points. The order is positions, int64 (values,).
+    """
+    counted = pa.table({"count": to_arrow(counts), "value": values})
+    order = pc.sort_indices(counted, sort_keys=[("count", "descending"), ("value", "ascending")])
+    return to_numpy(order).astype(np.int64)
+
+
+def id_type(cardinality: int) -> npt.DTypeLike:
+    """Return the NumPy type of ids below ``cardinality``: int32 where that suffices."""
+    return np.int32 if cardinality <= 2**31 else np.int64
+
+
+def id_field(field: Field, cardinality: int) -> Field:
+    """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
+
+    Raises ConfigError if the column has other values.
+    """
+    category_type(field)
+    return with_cardinality(Field(field.name, field.type, field.tags), cardinality).with_tags(TAG)
+
+
+def with_cardinality(field: Field, cardinality: int) -> Field:
+    """Return a column, or one of lists, as one of ids below ``cardinality``."""
+    type_ = pa.from_numpy_dtype(id_type(cardinality))
+    properties = {**field.properties, "cardinality": cardinality}
+    return replace(field, type=pa.list_(type_) if pa.types.is_list(field.type) else type_, properties=properties)
 
 
 class HashBucket(ByColumn):
