@@ -92,7 +92,8 @@ class Text:
 
     def on_host(self) -> Categories:
         """Return the texts as categories on the host."""
-        return cast("Categories", column_of(table_of(self.series.to_frame("text"))["text"]))
+        texts = table_of(self.series.to_frame("text"))["text"]  # of no type where all are null
+        return cast("Categories", column_of(texts.cast(pa.large_string())))
 
 
 Column = Numbers | Categories | Lists
