@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +33,6 @@ from whitewater.web.pages import FORMAT, REDIRECTS, Page, PagesFolder
 from whitewater.web.urls import host, normalize
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 # From this many bytes of pages on, processes are worth the seconds that they take to start: parsing holds the GIL.
 LARGE_BYTES = 200_000_000
@@ -201,22 +199,17 @@ def _resolve(records: Records, parts: Sequence[Part], starts: Indices, settings:
         stops = np.cumsum(links)[places]
         return [ids[stop - count : stop] for stop, count in zip(stops, links[places], strict=True)]
 
-    return resolve(
-        records,
-        merge=settings.duplicates == "merge",
-        look_up=partial(_look_up, addresses, starts),
-        look_up_targets=partial(_look_up, targets, starts),
-    )
+    def look_up(read: Callable[[int, Indices], list[Any]], places: Indices) -> list[Any]:
+        """Look up records by their places; ``read`` does so in the part of a number, by their places there."""
+        found: dict[int, Any] = {}
+        numbers = np.searchsorted(starts, places, side="right") - 1
+        for number in np.unique(numbers).tolist():
+            in_part = places[numbers == number]
+            found |= zip(in_part.tolist(), read(number, in_part - starts[number]), strict=True)
+        return [found[place] for place in places.tolist()]
 
-
-def _look_up(read: Callable[[int, Indices], Sequence[T]], starts: Indices, places: Indices) -> list[T]:
-    """Look up records by their places; ``read`` does so in the part of a number, whose first record has a start."""
-    found: dict[int, T] = {}
-    numbers = np.searchsorted(starts, places, side="right") - 1
-    for number in np.unique(numbers).tolist():
-        in_part = places[numbers == number]
-        found |= zip(in_part.tolist(), read(number, in_part - starts[number]), strict=True)
-    return [found[place] for place in places.tolist()]
+    of_records, of_links = partial(look_up, addresses), partial(look_up, targets)
+    return resolve(records, merge=settings.duplicates == "merge", look_up=of_records, look_up_targets=of_links)
 
 
 def _counts(pages: PagesFolder, parts: Sequence[Part], records: Records, resolved: Resolved) -> dict[str, Any]:

@@ -75,12 +75,9 @@ def edges_of_files(
     if not counts["edges"] and not (vertices is not None and vertices.num_rows):
         raise InputError(f"{', '.join(files['edges'][:3])}: no edge was found, and no vertex. "
                          "Check pagerank.fetch.edges and the rules in section pagerank.edges.")  # fmt: skip
+    every_count = {**dict.fromkeys((*LINES, *COUNTS), 0), **counts}
     return finish_edges(
-        folder,
-        weighted=settings.weighted,
-        directed=settings.directed,
-        vertices=vertices,
-        counts={**dict.fromkeys((*LINES, *COUNTS), 0), **counts},
+        folder, weighted=settings.weighted, directed=settings.directed, vertices=vertices, counts=every_count
     )
 
 

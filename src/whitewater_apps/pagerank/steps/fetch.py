@@ -2,9 +2,6 @@
 
 All pages go into one folder in one layout, whatever their source; what is not a page is counted. Files of edges
 are read by the step `edges` where they are: here they are found, downloaded if need be, and written down.
-
-A new source is a section and a name in `whitewater_apps.pagerank.config.Fetch`, and here a case of `check` and one of
-`_read`. What its section has under ``folder`` or ``files`` is watched by the workflow.
 """
 
 import logging
