@@ -62,9 +62,13 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
         return style.explained(title, "The graph has one vertex, which has all rank.")
     ordered = np.sort(values)[::-1]
     total = float(ordered.sum())
+    lowest = int((ordered <= ordered[-1] * (1 + _EQUAL)).sum())
+    extremes = f"The highest is {ordered[0] * len(ordered):.3g} times the mean; {style.count(lowest)} have the lowest."
+    if ordered[0] - ordered[-1] <= _EQUAL * ordered[0]:
+        extremes = "All ranks are equal."
     subtitle = (
         f"{style.count(len(ordered))} vertices, {style.count(convergence['edges'])} edges; definition "
-        f"{convergence['definition']}, damping {convergence['damping']:g}. {_extremes(ordered)}"
+        f"{convergence['definition']}, damping {convergence['damping']:g}. {extremes}"
     )
     lost = (
         f"The ranks add up to {total:.4g}: by this definition the rank of vertices without out-edges is lost. "
@@ -78,13 +82,6 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     for axes in (left, right):
         axes.set(xscale="log", xlim=(0.8, len(ordered) * 1.25), xlabel="Position")
     return figure
-
-
-def _extremes(ordered: Floats) -> str:
-    if ordered[0] - ordered[-1] <= _EQUAL * ordered[0]:
-        return "All ranks are equal."
-    lowest = int((ordered <= ordered[-1] * (1 + _EQUAL)).sum())
-    return f"The highest is {ordered[0] * len(ordered):.3g} times the mean; {style.count(lowest)} have the lowest."
 
 
 def _draw_ranks(axes: Axes, positions: Integers, ordered: Floats) -> None:

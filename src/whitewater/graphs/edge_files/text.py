@@ -338,12 +338,8 @@ class _Block:
 
     def counts(self, read: int = sys.maxsize) -> Counter[str]:
         """Return counts of the lines, and of rows with more fields than are read."""
-        return Counter(
-            lines=self._lines,
-            comments=self._comments,
-            empty_lines=self._lines - self._comments - len(self.at),
-            unread_fields=int((self.sizes > read).sum()),
-        )
+        empty, unread = self._lines - self._comments - len(self.at), int((self.sizes > read).sum())
+        return Counter(lines=self._lines, comments=self._comments, empty_lines=empty, unread_fields=unread)
 
     def refuse(self, wrong: Array | Sequence[bool], fault: str, rows: Array | None = None) -> None:
         """Raise the error that names the first that is wrong, if any is: of all rows, or of fields of ``rows``."""

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -26,12 +26,10 @@ from whitewater.web.pages import REDIRECTS, Page
 
 logger = logging.getLogger(__name__)
 
-# What is not an answer; half a one, or one that cannot be understood; and one that is not wanted.
-Reason = Literal["timeout", "no_answer", "incomplete", "malformed", "encoding", "content_type", "too_large"]
-UNWANTED: frozenset[Reason] = frozenset({"content_type", "too_large"})
-
+# Reasons of answers that are whole, but not wanted; those of all others follow.
+UNWANTED = frozenset({"content_type", "too_large"})
 # The first that fits a fault counts.
-REASONS: dict[type[Exception], Reason] = {
+REASONS: dict[type[Exception], str] = {
     UndecodableError: "encoding", TimeoutError: "timeout", aiohttp.ClientPayloadError: "incomplete",
     aiohttp.ClientConnectionError: "no_answer", OSError: "no_answer", aiohttp.ClientError: "malformed",
     HttpProcessingError: "malformed", ValueError: "malformed",
@@ -64,7 +62,7 @@ class Answer(NamedTuple):
 class AnswerError(Exception):
     """A request without a whole answer that is wanted."""
 
-    def __init__(self, reason: Reason, detail: str) -> None:
+    def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {' '.join(detail.split())[:LONGEST_DETAIL]}")
         self.reason = reason
 

@@ -19,7 +19,7 @@ too_large            has more than `maximum_bytes` bytes
 host_given_up        was not asked for, after `GIVE_UP` URLs of its host in succession without an answer
 beyond_depth         is more than `maximum_depth` links away
 beyond_limits        was not reached before another limit
-other words          is the `client.Reason` of a fault, which is in the log
+other words          is the reason of a fault (`client.REASONS`), which is in the log
 ==================== ==================================================================================================
 
 Links that lead to no URL of the crawl are counted by link: ``links_other_host``, ``links_nofollow``, ``links_scheme``,

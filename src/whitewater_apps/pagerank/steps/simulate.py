@@ -252,11 +252,8 @@ def record_of(
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
         f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n{moved}\r\n"
     ).encode() + body
-    digests = {
-        name: b32encode(sha1(data, usedforsecurity=False).digest()).decode()
-        for name, data in (("body", body), ("block", block))
-    }
-    head = RECORD.format(id=uuid5(NAMESPACE_URL, url), url=url, length=len(block), **digests)
+    sha1s = [b32encode(sha1(data, usedforsecurity=False).digest()).decode() for data in (body, block)]
+    head = RECORD.format(id=uuid5(NAMESPACE_URL, url), url=url, length=len(block), body=sha1s[0], block=sha1s[1])
     return zlib.compress(head.encode() + block + b"\r\n\r\n", 9, wbits=16 + zlib.MAX_WBITS)
 
 
