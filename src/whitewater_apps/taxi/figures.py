@@ -1,22 +1,18 @@
 """The pictures of the taxi application: functions of tables that return Matplotlib figures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look, draw_predictions, interval
-from whitewater_apps.taxi.schema import STRAY_MONTH
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from whitewater_apps.taxi.schema import MODELS, STRAY_MONTH
 
 MEASURE = "Tip, % of the fare"
 RECORDED = "Mean tip / fare of the trips whose tip was recorded: paid by card, or in an app."
@@ -27,7 +23,6 @@ LOOKS = {
     "fhvhv": Look("App rides (fhvhv)", style.BLUE, "^"),
     "all": Look("All together", style.BLACK, "D"),
 }
-MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
 HOURS = np.arange(24)
 # Of all cells of the week, the share whose color tells their value; the few beyond are drawn as the ends of the scale.
 _WITHIN_SCALE = 0.98
@@ -275,8 +270,6 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     ``quality`` is the content of `quality.json`. Months that hold trips with a wrong clock only, and trips without a
     month, are in the totals but have no bar.
     """
-    import pandas as pd
-
     title, totals = "Rejected rows by month of pickup and reason", quality["totals"]
     if not totals["rows_in"]:
         return style.explained(title, "No row was read.")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from whitewater.figures.shapes import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
-from whitewater_apps.taxi.figures import MODELS
-from whitewater_apps.taxi.schema import PLACES
+from whitewater_apps.taxi.schema import MODELS, PLACES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,6 +28,8 @@ PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4:
 NULL_RATE_CODE = 99
 # The reason to reject a trip of another month than those of its file; here, so that pictures do not import the rules.
 STRAY_MONTH = "stray_month"
+# The models of tips and their names; here, so that sentences do not import the pictures.
+MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
 # Every spelling seen in 2009-2025, lower case and stripped.
 PAYMENTS = {
     "flex fare": 0, "credit": 1, "credit card": 1, "cre": 1, "crd": 1, "card": 1, "cash": 2, "csh": 2, "cas": 2,

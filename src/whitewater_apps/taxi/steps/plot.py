@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import pandas as pd
+
 from whitewater.figures import style
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater_apps.taxi import figures
 from whitewater_apps.taxi.config import Plot
+from whitewater_apps.taxi.schema import MODELS
 
 
 def plot(
@@ -25,10 +28,8 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``tip_fraction_by_hour.svg``.
     """
-    import pandas as pd
-
     read, few = pd.read_parquet, {"minimum_trips": run.settings.minimum_trips}
-    needed = ["service", "observed", *figures.MODELS]
+    needed = ["service", "observed", *MODELS]
     draw = {
         "tip_fraction_by_hour": lambda: figures.tip_fraction_by_hour(read(tips_by_hour), **few),
         "tip_fraction_by_weekday_hour": lambda: figures.tip_fraction_by_weekday_hour(read(tips_by_weekday_hour), **few),
