@@ -109,16 +109,9 @@ def logistic_regression(device: Device, *, penalty: float) -> Any:
 
 
 def fit_boosted_trees(
-    device: Device,
-    rows: tuple[Array, Array],
-    later: tuple[Array, Array],
-    *,
-    trees: int,
-    depth: int,
-    learning_rate: float,
-    seed: int,
-    threads: int,
-) -> tuple[Callable[[Array], Array], int]:
+    device: Device, rows: tuple[Array, Array], later: tuple[Array, Array], *, trees: int, depth: int,
+    learning_rate: float, seed: int, threads: int,
+) -> tuple[Callable[[Array], Array], int]:  # fmt: skip
     """Fit gradient-boosted trees to rows (X, y) with labels of 0 and 1 until ``later`` ones are predicted no better.
 
     NaN is a missing value, which goes the better way. The trees are the same for any number of threads; without later

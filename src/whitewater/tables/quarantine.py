@@ -104,14 +104,9 @@ def finish_data_sets(
 
 
 def write_rejected(
-    rows: pa.Table,
-    mask: Array,
-    origins: Sequence[str],
-    path: Path,
-    *,
-    reasons: Sequence[str],
+    rows: pa.Table, mask: Array, origins: Sequence[str], path: Path, *, reasons: Sequence[str],
     lines: pa.Array | pa.ChunkedArray | None = None,
-) -> None:
+) -> None:  # fmt: skip
     """Write rejected rows: their columns, ``reasons``, ``source_file``, and ``raw_line``, null but for ``lines``.
 
     ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``origins``, of each row, are what the user

@@ -199,14 +199,9 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
 
 
 def write_unit(
-    unit: Unit,
-    *,
-    folder: Path,
-    schema: pa.Schema,
-    frames: Callable[[Unit], Iterable[tuple[Any, tuple[str, ...]]]],
-    write: Callable[[Any, Path, pa.Schema], None],
-    count: Callable[[Any], Counts],
-) -> Counts:
+    unit: Unit, *, folder: Path, schema: pa.Schema, frames: Callable[[Unit], Iterable[tuple[Any, tuple[str, ...]]]],
+    write: Callable[[Any, Path, pa.Schema], None], count: Callable[[Any], Counts],
+) -> Counts:  # fmt: skip
     """Write a unit of a raw file, which an engine reads as ``frames``, as parts with those columns that it has.
 
     Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.

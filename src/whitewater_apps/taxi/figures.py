@@ -206,14 +206,9 @@ def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int)
 
 
 def _rankings(
-    table: pd.DataFrame,
-    places: pd.DataFrame,
-    *,
-    what: str,
-    notes: Sequence[str],
-    minimum_trips: int,
+    table: pd.DataFrame, places: pd.DataFrame, *, what: str, notes: Sequence[str], minimum_trips: int,
     most: int | None = None,
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Draw the ``most`` places with the largest means of each service, side by side; zones with a legend of boroughs.
 
     ``places`` are the rows of ``table`` that have a place, and its ``label``; those that are in no borough come last.

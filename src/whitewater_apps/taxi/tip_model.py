@@ -209,12 +209,7 @@ def trip_hashes(trips: Columns, device: Device) -> Array:
 
 def save(which: FeatureSet, models: Mapping[str, Models], directory: Path) -> None:
     """Write the models of the services into a directory, `model.json` last."""
-    described = {
-        "target": PREDICTED,
-        "features": which.features,
-        "boroughs": which.boroughs,
-        "services": list(models),
-    }
+    described = {"target": PREDICTED, "features": which.features, "boroughs": which.boroughs, "services": list(models)}
     trained.save(models, directory, form=FORMAT, described=described, columns=which.linear_columns())
 
 

@@ -12,16 +12,9 @@ from whitewater_apps.recsys.config import Features
 
 
 def features(
-    run: Run[Features],
-    *,
-    train: Path,
-    valid: Path,
-    test: Path,
-    workflow: Path,
-    train_features: Output,
-    valid_features: Output,
-    test_features: Output,
-) -> None:
+    run: Run[Features], *, train: Path, valid: Path, test: Path, workflow: Path, train_features: Output,
+    valid_features: Output, test_features: Output,
+) -> None:  # fmt: skip
     """Transform the training rows, shuffled, with statistics that leave their own fold out, and the others in order.
 
     Raises InputError if a log or the workflow is missing or damaged, or a log lacks a column of the workflow;

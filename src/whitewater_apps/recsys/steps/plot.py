@@ -13,16 +13,9 @@ from whitewater_apps.recsys.config import Plot
 
 
 def plot(
-    run: Run[Plot],
-    *,
-    metrics: Path,
-    drift: Path,
-    statistics: Path,
-    workflow: Path,
-    events: Path,
-    test: Path,
+    run: Run[Plot], *, metrics: Path, drift: Path, statistics: Path, workflow: Path, events: Path, test: Path,
     plots: Outputs,
-) -> None:
+) -> None:  # fmt: skip
     """Draw what features are worth, the calibration, the drift, the categories, and a number before and after.
 
     The name of a file says which picture it is, and in which format: ``auc.png``.

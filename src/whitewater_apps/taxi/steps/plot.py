@@ -14,16 +14,9 @@ from whitewater_apps.taxi.schema import MODELS
 
 
 def plot(
-    run: Run[Plot],
-    *,
-    tips_by_hour: Path,
-    tips_by_weekday_hour: Path,
-    tips_by_borough: Path,
-    tips_by_zone: Path,
-    quality: Path,
-    model: Path,
-    plots: Outputs,
-) -> None:
+    run: Run[Plot], *, tips_by_hour: Path, tips_by_weekday_hour: Path, tips_by_borough: Path, tips_by_zone: Path,
+    quality: Path, model: Path, plots: Outputs,
+) -> None:  # fmt: skip
     """Draw tips by hour, weekday, borough and zone, the quality of the data, and predictions against observations.
 
     The name of a file says which picture it is, and in which format: ``tip_fraction_by_hour.svg``.

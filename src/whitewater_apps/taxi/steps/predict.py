@@ -66,12 +66,7 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
 
 
 def predict_row_group(
-    group: RowGroup,
-    *,
-    which: tip_model.FeatureSet,
-    models: Mapping[str, Models],
-    directory: Path,
-    run: Run[Predict],
+    group: RowGroup, *, which: tip_model.FeatureSet, models: Mapping[str, Models], directory: Path, run: Run[Predict]
 ) -> tuple[Service, int, int]:
     """Write the predictions of the trips of a row group, at most `FILE_ROWS` a file, in the order of the trips.
 
