@@ -1,22 +1,20 @@
 """What pictures of several applications draw: bars, histograms, thresholds, predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import QuadMesh
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from whitewater.engines import Array
 from whitewater.figures import style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.collections import QuadMesh
-    from matplotlib.lines import Line2D
 
 # Where logarithmic axes of counts begin, so that a bar of 1 can be seen.
 LEAST_COUNT = 0.7
@@ -38,16 +36,12 @@ class Look:
 
     def entry(self, **changes: Any) -> Line2D:
         """Return its entry of a legend."""
-        from matplotlib.lines import Line2D
-
         look = {"color": self.color, "marker": self.mark, "linestyle": "none", "label": self.name}
         return Line2D([], [], **look | changes)
 
 
 def in_percent(*axes: Axis) -> None:
     """Label axes of fractions in percent, with few enough ticks to keep them apart."""
-    from matplotlib.ticker import FuncFormatter
-
     for axis in axes:
         limit_ticks(axis, 6, steps=[1, 2, 5, 10])
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.6g} %"))
@@ -55,8 +49,6 @@ def in_percent(*axes: Axis) -> None:
 
 def limit_ticks(axis: Axis, most: int, **how: Any) -> None:
     """Let a linear axis have at most so many ticks and one; ``how`` is for `matplotlib.ticker.MaxNLocator`."""
-    from matplotlib.ticker import MaxNLocator
-
     axis.set_major_locator(MaxNLocator(nbins=most, **how))
 
 
@@ -165,8 +157,6 @@ def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
 
     All float64 (tenths,); fewer than ten where many predictions are equal, because equal predictions stay together.
     """
-    import pandas as pd
-
     edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
     rows = pd.DataFrame({"predicted": predicted, "observed": observed})
     of_tenth = rows.groupby(np.searchsorted(edges, predicted, side="right"))

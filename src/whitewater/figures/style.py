@@ -4,21 +4,26 @@ Colors: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which 
 vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it lists as safe for them.
 """
 
-from __future__ import annotations
-
 import logging
 import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import Any, ParamSpec
+
+import matplotlib.style
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.font_manager import FontProperties, findfont, get_font
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
+from matplotlib.ticker import FixedFormatter, FuncFormatter
+from matplotlib.transforms import Bbox
 
 from whitewater.errors import InputError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 P = ParamSpec("P")
 logger = logging.getLogger(__name__)
@@ -76,8 +81,6 @@ def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
 
     @wraps(draw)
     def drawn(*arguments: P.args, **options: P.kwargs) -> Figure:
-        import matplotlib.style
-
         with matplotlib.style.context(_LOOK, after_reset=True):
             figure = draw(*arguments, **options)
             _write_literally(figure)
@@ -92,10 +95,6 @@ def _write_literally(figure: Figure) -> None:
 
     Only the numbers that an axis writes itself stay formulas, such as powers of ten.
     """
-    from matplotlib.axis import Axis
-    from matplotlib.text import Text
-    from matplotlib.ticker import FixedFormatter, FuncFormatter
-
     numbers: set[Text] = set()
     for axis in figure.findobj(Axis):
         numbers |= {axis.get_offset_text(), *axis.get_minorticklabels()}
@@ -109,8 +108,6 @@ def _write_literally(figure: Figure) -> None:
 
 def _lay_out(figure: Figure) -> None:
     """Give everything its place, once for all formats."""
-    from matplotlib.transforms import Bbox
-
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -128,9 +125,6 @@ def titled(
     Width and height are inches, the height that of the empty part, to which the lines of text are added. The subtitle
     and each note are wrapped.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
     letters = int(width * _LETTERS_AN_INCH)
     above = textwrap.wrap(subtitle, letters)
     below = [line for note in notes for line in textwrap.wrap(note, int(letters * 1.1))]
@@ -220,24 +214,17 @@ def spelled(name: str) -> str:
 
 @cache
 def _has(letter: str) -> bool:
-    from matplotlib.font_manager import findfont, get_font
-
     return letter.isprintable() and get_font(findfont(_FONT)).get_char_index(ord(letter)) != 0
 
 
 def text_width(text: str, size: float) -> float:
     """Return the width of a line in points."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
     font = FontProperties(family=_FONT, size=size)
     return _ROUNDED * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def save(figure: Figure, path: Path) -> None:
     """Write a picture, in the format that its suffix names, or raise `InputError`. Equal figures give equal bytes."""
-    import matplotlib.style
-
     form = path.suffix.removeprefix(".")
     if form not in _METADATA:
         raise InputError(f"{path}: a picture is a .png or .svg file. Name it so.")
@@ -251,8 +238,6 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], plots: Mapping[str, Pa
     ``plots`` has the path to write for each name of a file, which says which picture it is and in which format:
     ``ranks.png``. Raises `InputError` if there is no picture of a name.
     """
-    from matplotlib.text import Text
-
     files: dict[str, list[Path]] = defaultdict(list)
     for file, path in plots.items():
         files[Path(file).stem].append(path)

@@ -1,23 +1,19 @@
 """The pictures of the genomics application: functions of tables that return Matplotlib figures."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import cycle
 from math import erfc, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from whitewater.engines import Array
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater_apps.genomics.decisions import DEGREES
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure, SubFigure
 
 NO_LABEL, OTHER = "no label", "other labels"
 # With 6 colors and 7 marks no two of 42 labels look alike, and neighbors in the legend differ in both.

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from whitewater.figures import style
 from whitewater.genotypes.pca.loadings import read_loadings
@@ -15,9 +15,6 @@ from whitewater.script import main
 from whitewater.step import Outputs, Run
 from whitewater_apps.genomics import figures
 from whitewater_apps.genomics.config import Plot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot(
@@ -30,10 +27,10 @@ def plot(
     """
     read = pd.read_parquet
 
-    def pair(x: int, y: int) -> "Figure":
+    def pair(x: int, y: int) -> Figure:
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
 
-    def along_genome() -> "Figure":
+    def along_genome() -> Figure:
         found = read_loadings(loadings)
         return figures.loadings_by_position(found.weights, found.variants, components=run.settings.components)
 
