@@ -20,6 +20,7 @@ from itertools import chain, islice, pairwise, takewhile, zip_longest
 from pathlib import Path
 from typing import Any
 
+import cyvcf2
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -101,8 +102,6 @@ def _header(file: Path) -> tuple[tuple[str, ...], list[str], int | None]:
 
     Raises InputError if it is not a whole file with genotypes.
     """
-    import cyvcf2
-
     if not file.is_file():
         raise InputError(f"{file} does not exist. Check the paths of the source vcf.")
     # Of a file of bgzip that lacks its last block htslib only warns, and reads the records until there.
@@ -157,8 +156,6 @@ def _check(counted: dict[Path, int | None], regions: Sequence[Sequence[Block]]) 
 
 def _read(task: tuple[Path, str], *, scratch: Path) -> list[Block]:
     """Write the calls and the tables of a file, or of a contig of one that is indexed."""
-    import cyvcf2
-
     folder, blocks = Path(tempfile.mkdtemp(dir=scratch)), list[Block]()
     with _htslib_errors() as errors:
         opened = cyvcf2.VCF(task[0])
