@@ -8,8 +8,6 @@ from pydantic import Field
 from whitewater.config.base import Section, Sourced
 
 Share = Annotated[float, Field(ge=0, le=1)]
-
-
 PLOIDY = Field(
     0,
     ge=0,

@@ -1,5 +1,6 @@
 """The pictures of the genomics application: functions of tables that return Matplotlib figures."""
 
+from collections import Counter
 from collections.abc import Mapping
 from itertools import cycle
 from math import erfc, sqrt
@@ -61,8 +62,8 @@ def component_pair(
     """
     x, y = (f"PC{number}" for number in pair)
     title = f"Samples on {x} and {y}"
-    if y not in pcs or x not in pcs:
-        computed = sum(name.startswith("PC") and name[2:].isdigit() for name in pcs.columns)
+    computed = len(eigenvalues["eigenvalues"])
+    if max(pair) > computed:
         return style.explained(title, f"There are {computed} components only: the data have no {y}.")
     placed = projected.dropna(subset=[x, y])
     subtitle = f"{style.count(len(pcs))} samples, {style.count(eigenvalues['variants'])} variants."
@@ -129,16 +130,16 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
     shown = looks(samples["label"], projected["label"])
     # None in UMAP, which gives projected samples no place.
     hollow = projected.reindex(columns=["label", x, y]).dropna(subset=[x, y])
-    axes, counts = body.subplots(), dict.fromkeys(shown, 0)
+    axes, counts = body.subplots(), Counter[str]()
     for table, outlined in ((samples, False), (hollow, True)):
         # Smaller where there are more.
         size = (1.6 if outlined else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
         names = table["label"].fillna(NO_LABEL).astype(str)
         names = names.where(names.isin(list(shown)), OTHER)
         frequent = names.value_counts()
+        counts.update(names.tolist())
         for name in sorted(frequent.index, key=lambda name: (name not in (NO_LABEL, OTHER), -frequent[name], name)):
             look, rows = shown[name], table[names == name]
-            counts[name] += len(rows)
             axes.scatter(
                 rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
                 rasterized=len(table) > _MANY_POINTS, facecolors="none" if outlined else look.color,
@@ -146,11 +147,10 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
                 zorder=3 if outlined else 2,
             )  # fmt: skip
     entries = []
-    for name, number in counts.items():
-        if number:
-            spelled = style.spelled(name)
-            cut = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
-            entries.append(shown[name].entry(markersize=6, label=f"{cut} ({style.count(number)})"))
+    for name in filter(counts.get, shown):
+        spelled = style.spelled(name)
+        cut = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
+        entries.append(shown[name].entry(markersize=6, label=f"{cut} ({style.count(counts[name])})"))
     if len(hollow):
         entries.append(Look("projected", style.BLACK).entry(markersize=6, markerfacecolor="none"))
     body.legend(

@@ -197,13 +197,9 @@ def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
 
 
 def sites(
-    *,
-    contig: Text | Sequence[str],
-    position: npt.NDArray[Any] | Sequence[int],
-    names: Text | Sequence[str] | None,
-    alleles: Text,
-    filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
-) -> pd.DataFrame:
+    *, contig: Text | Sequence[str], position: npt.NDArray[Any] | Sequence[int], names: Text | Sequence[str] | None,
+    alleles: Text, filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
+) -> pd.DataFrame:  # fmt: skip
     """Make rows of the table of variants.
 
     ``alleles``, (variants, alleles), are the reference, then its alternates; those that are empty or ``.`` pad the row.

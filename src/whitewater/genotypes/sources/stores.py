@@ -78,13 +78,8 @@ def _vcz_rows(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filter
     passed = read.get("variant_filter_pass", np.ones(len(contig), bool)) & ~read.get("variant_mask", np.False_)
     if "variant_filter" in read:
         passed &= ~read["variant_filter"][:, filters != PASS].any(axis=1)
-    return sites(
-        contig=contigs[contig],
-        position=read["variant_position"],
-        names=names,
-        alleles=read[ALLELES].astype(object),
-        filter_pass=passed,
-    )
+    position, alleles = read["variant_position"], read[ALLELES].astype(object)
+    return sites(contig=contigs[contig], position=position, names=names, alleles=alleles, filter_pass=passed)
 
 
 def _names(group: Group, array: str, attribute: str) -> Text:
@@ -144,14 +139,10 @@ def _contig(name: str, calls: Group, listed: Group, *, ploidy: int) -> Part:
 def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequence[Array]) -> pd.DataFrame:
     """Return rows of the table of the variants; ids are made, and all alternates listed."""
     reference, alternates = (arrays[name].read((rows,)).astype(object) for name in (REFERENCE, ALTERNATE))
-    number = rows.stop - rows.start
-    return sites(
-        contig=np.full(number, contig, object),
-        position=arrays[POSITION].read((rows,)),
-        names=None,
-        alleles=np.column_stack([reference, alternates]),
-        filter_pass=np.logical_and.reduce([np.ones(number, bool), *(each.read((rows,)) for each in passed)]),
-    )
+    contigs, position = np.full(len(reference), contig, object), arrays[POSITION].read((rows,))
+    alleles = np.column_stack([reference, alternates])
+    flags = np.logical_and.reduce([np.ones(len(reference), bool), *(each.read((rows,)) for each in passed)])
+    return sites(contig=contigs, position=position, names=None, alleles=alleles, filter_pass=flags)
 
 
 # ---- either layout
