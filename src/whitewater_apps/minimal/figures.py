@@ -1,18 +1,13 @@
 """The picture, and what the results say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
 
 from whitewater.figures import style
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure
 
 COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY_BLUE)
 MARKS = ("o", "s", "^", "D", "v", "P")

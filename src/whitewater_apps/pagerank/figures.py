@@ -1,24 +1,21 @@
 """The pictures of the PageRank application: functions of arrays and summaries that return Matplotlib figures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
 
 from whitewater.figures import shapes, style
 from whitewater.figures.shapes import Look
 from whitewater.graphs.graph_folder import GraphFolder
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -384,8 +381,6 @@ def _describe(subgraph: Neighborhood, share: str) -> str:
 
 
 def _draw_graph(axes: Axes, subgraph: Neighborhood, places: Floats, radius: Floats, colors: Sequence[str]) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
     for source, target in zip(subgraph.source.tolist(), subgraph.target.tolist(), strict=True):
         axes.add_patch(
             FancyArrowPatch(

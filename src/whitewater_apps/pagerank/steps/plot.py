@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
 
 from whitewater.figures import style
 from whitewater.graphs.graph_folder import open_graph
@@ -12,9 +13,6 @@ from whitewater.step import Outputs, Run
 from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
 from whitewater_apps.pagerank.headline import read_column, read_names
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 def plot(
@@ -36,7 +34,7 @@ def plot(
     run.note(pictures=style.draw_all(draw, plots))
 
 
-def _neighborhood(graph: Path, vertices: Path, *, top: int) -> "Figure":
+def _neighborhood(graph: Path, vertices: Path, *, top: int) -> Figure:
     ranks = read_column(vertices, "rank")
     found = figures.find_neighborhood(open_graph(graph), ranks, top=top)
     return figures.neighborhood(
