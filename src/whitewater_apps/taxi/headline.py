@@ -1,20 +1,17 @@
 """What a run of the taxi application found, in sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import hypot
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from whitewater.figures.shapes import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
 from whitewater_apps.taxi.schema import MODELS, PLACES
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def headline(results: Path) -> list[str]:
@@ -29,8 +26,6 @@ def headline(results: Path) -> list[str]:
 
 
 def _hours(path: Path) -> list[str]:
-    import pandas as pd
-
     table, least = pd.read_parquet(path), Plot().minimum_trips
     deviations = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
     known = table[table["hour"].notna() & (table["trips"] >= least)]
@@ -95,7 +90,7 @@ def _predictions(path: Path) -> list[str]:
     return [f"{predicted:,} of {_count(trips, 'trip')} {_are(predicted)} predicted.{rest}"]
 
 
-def _hour(row: pd.Series[Any]) -> str:
+def _hour(row: pd.Series) -> str:
     bounds = f"{100 * row['mean_low']:.1f}, {100 * row['mean_high']:.1f}"
     return f"{row['hour']}:00: {_percent(row['mean'])} [{bounds}] of the fare (n = {row['trips']:,})"
 
