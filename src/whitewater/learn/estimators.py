@@ -43,14 +43,9 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
     On the CPU it uses one thread: the workers are parallel already.
     """
     options = {
-        "n_estimators": trees,
-        "max_depth": depth,
-        "max_features": FEATURES_PER_SPLIT,
-        "min_samples_leaf": ROWS_PER_LEAF,
-        "bootstrap": True,
-        "max_samples": sample_fraction,
-        "random_state": seed,
-    }
+        "n_estimators": trees, "max_depth": depth, "max_features": FEATURES_PER_SPLIT,
+        "min_samples_leaf": ROWS_PER_LEAF, "bootstrap": True, "max_samples": sample_fraction, "random_state": seed,
+    }  # fmt: skip
     if device.name == "gpu":
         return estimators_gpu.random_forest(**options)
     from sklearn.ensemble import RandomForestRegressor
@@ -129,14 +124,9 @@ def fit_boosted_trees(
         )
     watch = len(later[1]) > 0
     model = xgboost.XGBClassifier(
-        n_estimators=trees,
-        max_depth=depth,
-        learning_rate=learning_rate,
-        tree_method="hist",
-        device="cuda" if device.name == "gpu" else "cpu",
+        n_estimators=trees, max_depth=depth, learning_rate=learning_rate, random_state=seed, n_jobs=threads,
+        tree_method="hist", device="cuda" if device.name == "gpu" else "cpu",
         early_stopping_rounds=_PATIENCE if watch else None,
-        random_state=seed,
-        n_jobs=threads,
-    )
+    )  # fmt: skip
     model.fit(*rows, eval_set=[later] if watch else None, verbose=False)
     return lambda X: model.predict_proba(X)[:, 1], model.best_iteration + 1 if watch else trees

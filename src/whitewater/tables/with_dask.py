@@ -197,12 +197,9 @@ def read_parquet(
 ) -> Frame:
     """Return columns of a Parquet file, or of some of its row groups; Hive's directories do not become columns."""
     if backend == "cudf":
+        some = None if row_groups is None else list(row_groups)
         return backend_module(backend).read_parquet(
-            path,
-            columns=columns,
-            row_groups=None if row_groups is None else list(row_groups),
-            use_pandas_metadata=False,
-            dataset_kwargs={"partitioning": None},
+            path, columns=columns, row_groups=some, use_pandas_metadata=False, dataset_kwargs={"partitioning": None}
         )
     with pq.ParquetFile(path) as file:
         groups = range(file.num_row_groups) if row_groups is None else row_groups
