@@ -3,8 +3,6 @@
 Kernels use `cuda` as a global of this module, because that is where Numba's simulator puts its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
