@@ -42,7 +42,7 @@ from whitewater.features.plan import FitState, Lesson, Read
 HOST = Device()
 # Number of frames of sums that are merged at a time.
 SPLIT_EVERY = 8
-# Floats are scaled to integers of up to this many bits, see `halves`.
+# Floats are scaled to integers of up to this many bits.
 _BITS = 61
 _LARGEST_EXPONENT = 1000
 

@@ -16,7 +16,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 from whitewater.features.columns import byte_strings, categories
 from whitewater.features.columns.byte_strings import ByteStrings
 from whitewater.features.columns.categories import CategoryCounter, count_codes
-from whitewater.features.columns.column import Column, Lists, Numbers, as_floats
+from whitewater.features.columns.column import Column, Lists, Numbers, as_categories, as_floats
 from whitewater.features.columns.groups import CategoryNumbers
 from whitewater.features.operators.categorify import order_by_frequency
 
@@ -160,7 +160,7 @@ def test_long_common_beginnings_are_told_apart_by_what_follows() -> None:
 def test_integers_become_categories_each_once(rows: list[int | None]) -> None:
     valid = np.array([value is not None for value in rows], bool)
     values = np.array([7 if value is None else value for value in rows], np.int64)
-    found = categories.as_categories(Numbers(values, None if valid.all() else valid))
+    found = as_categories(Numbers(values, None if valid.all() else valid))
     words = found.dictionary.to_pylist()
     assert found.dictionary.type == pa.int64()
     assert found.codes.dtype == np.int32
@@ -171,17 +171,17 @@ def test_integers_become_categories_each_once(rows: list[int | None]) -> None:
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "bool"])
 def test_integers_of_every_width_are_categories(dtype: str) -> None:
     column = Numbers(np.array([1, 0, 1], dtype), np.array([True, True, False]))
-    found = categories.as_categories(column)
+    found = as_categories(column)
     assert [found.dictionary.to_pylist()[code] if code >= 0 else None for code in found.codes] == [1, 0, None]
-    assert categories.as_categories(found) is found
+    assert as_categories(found) is found
 
 
 def test_what_is_not_a_category_is_refused() -> None:
     for column in (Numbers(np.array([1.0])), Lists(np.array([0, 1]), Numbers(np.array([1])))):
         with pytest.raises(ConfigError, match="a category is a text or an integer"):
-            categories.as_categories(column)
+            as_categories(column)
     with pytest.raises(InputError, match=r"above 2\*\*63 - 1"):
-        categories.as_categories(Numbers(np.array([2**63], np.uint64)))
+        as_categories(Numbers(np.array([2**63], np.uint64)))
 
 
 @pytest.mark.parametrize(
@@ -214,4 +214,4 @@ def test_read_only_rows_and_slices_are_counted() -> None:
     codes = np.from_dlpack(pa.array([0, 1, 1, 0], pa.int32()))
     assert count_codes(codes[::2], 2).tolist() == [1, 1]
     every_other = Numbers(np.from_dlpack(pa.array([5, 7, 5, 7]))[::2])
-    assert categories.as_categories(every_other).dictionary.to_pylist() == [5]
+    assert as_categories(every_other).dictionary.to_pylist() == [5]

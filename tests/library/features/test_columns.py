@@ -216,6 +216,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         import pyarrow.parquet as pq
         from whitewater.engines import Device
         from whitewater.features.columns.categories import count_codes
+        from whitewater.features.columns.column import as_categories
         from whitewater.features.columns.parquet import read_columns
         from whitewater.features.dataset import as_table
         from whitewater.features.feature_folder import write_file
@@ -229,7 +230,7 @@ def test_pandas_which_takes_a_quarter_of_a_second_is_not_imported(tmp_path: Path
         block = read_columns(path, 0, list(types))
         schema = Schema(tuple(Field(name, type_) for name, type_ in types.items()))
         write_file(path.parent, 0, as_table(block, types), schema, row_group_rows=1)
-        columns = [categories.as_categories(block[name]) for name in "sib"]
+        columns = [as_categories(block[name]) for name in "sib"]
         categories.row_hash(columns, 0, device)
         dictionary = groups.combine(columns).dictionary
         counter = categories.CategoryCounter(dictionary.type)

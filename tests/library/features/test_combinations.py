@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
-from whitewater.features.columns.categories import as_categories
-from whitewater.features.columns.column import Categories, Numbers
+from whitewater.features.columns.column import Categories, Numbers, as_categories
 from whitewater.features.columns.groups import combine, combine_one
 
 CPU = Device()

@@ -18,8 +18,7 @@ from tests.library.features.operator_cases import categories, numbers
 from whitewater.engines import Device
 from whitewater.errors import ConfigError
 from whitewater.features.columns import categories as hashing
-from whitewater.features.columns.categories import as_categories
-from whitewater.features.columns.column import Column, Lists, Numbers
+from whitewater.features.columns.column import Column, Lists, Numbers, as_categories
 
 CPU = Device()
 SEEDS = st.sampled_from([0, 1, 42, 2**63, 2**64 - 1])

@@ -20,9 +20,9 @@ import xxhash
 
 from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel
-from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
+from whitewater.errors import InputError, IntegrityError, ResourceError
 from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
-from whitewater.features.columns.column import Categories, Column, Numbers, Text, arrow_of, as_floats, categories_of
+from whitewater.features.columns.column import Categories, Column, Text, as_integers
 from whitewater.features.operator import Value
 from whitewater.tables.hashing import hash_int64
 
@@ -44,30 +44,6 @@ def scalar(value: Value, name: str) -> Any:
     if isinstance(value, int) and value > np.iinfo(np.int64).max:
         raise InputError(f"column {name}: {value} is above 2**63 - 1, and so no category. Store it as text.")
     return value
-
-
-def as_categories(column: Column) -> Categories:
-    """Return a column as categories: integers and booleans become those of int64.
-
-    Floats that are all NaN are what a column of nulls is read as. Raises ConfigError if it is of other floats, which
-    have no equal values to rely on, or of lists; InputError if a value is above 2**63 - 1.
-    """
-    if isinstance(column, Categories):
-        return column
-    if isinstance(column, Numbers) and column.values.dtype.kind == "f" and np.isnan(as_floats(column)).all():
-        return Categories(np.full(len(column), -1, np.int32), pa.array([], pa.string()))
-    return categories_of(arrow_of(as_integers(column), pa.int64()).dictionary_encode())
-
-
-def as_integers(column: Column) -> Numbers:
-    """Return integers or booleans as int64; see `as_categories`."""
-    if not isinstance(column, Numbers) or column.values.dtype.kind not in "iub":
-        kind = column.values.dtype.name if isinstance(column, Numbers) else "lists or text"
-        raise ConfigError(f"a category is a text or an integer, not one of {kind}. Give other columns, or Bucketize.")
-    values = column.values
-    if values.dtype == np.uint64 and len(column) and int(values.max()) > np.iinfo(np.int64).max:
-        raise InputError("categories are integers of 64 bits with sign: a value is above 2**63 - 1. Store it as text.")
-    return Numbers(values.astype(np.int64, copy=False), column.valid)
 
 
 class CategoryCounter:

@@ -21,15 +21,7 @@ import pyarrow.compute as pc
 
 from whitewater.engines.device import Array, Device
 from whitewater.features.columns.byte_strings import ByteStrings
-from whitewater.features.columns.categories import (
-    CategoryCounter,
-    as_categories,
-    as_integers,
-    hash_value,
-    hash_values,
-    scalar,
-    value_hashes,
-)
+from whitewater.features.columns.categories import CategoryCounter, hash_value, hash_values, scalar, value_hashes
 from whitewater.features.columns.column import (
     Block,
     Categories,
@@ -38,6 +30,8 @@ from whitewater.features.columns.column import (
     Numbers,
     Series,
     Text,
+    as_categories,
+    as_integers,
     column_of,
     column_of_series,
     frame_class,
@@ -53,8 +47,6 @@ Input = str | tuple[str, ...]
 NULL_GROUP, SEED = 0, 0
 _NULL, _TEXT, _INTEGER = range(3)
 _LENGTH_BYTES, _HEAD_BYTES, _INTEGER_BYTES = 4, 5, 8
-# Bits of the second half of a number, see `halves`.
-_HALF = 31
 # The separator of parts; `pyarrow.scalar` would import pandas.
 _NOTHING = ByteStrings(np.empty(0, np.uint8), np.zeros(2, np.int64)).as_arrow(pa.large_binary())[0]
 
@@ -163,21 +155,6 @@ def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
     merged = keys.assign(order=device.xp.arange(len(keys))).merge(table, how="left", on=list(keys.columns))
     # Neither library guarantees the order of merged rows.
     return merged.sort_values("order").reset_index(drop=True)["number"]
-
-
-def halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
-    """Return ``values * 2**exponent``, float64 (rows,) below 2**62, as integers in two halves whose sums are exact.
-
-    The integer is ``first * 2**_HALF + second``, both int64 (rows,), and 0 for NaN.
-    """
-    xp = device.xp
-    integers = xp.rint(xp.ldexp(xp.where(xp.isnan(values), 0.0, values), exponent)).astype(xp.int64)
-    return integers >> _HALF, integers & ((1 << _HALF) - 1)
-
-
-def sums_of_halves(first: Array, second: Array, exponent: int) -> Array:
-    """Return sums of `halves` put together, as float64."""
-    return np.ldexp(first * 2.0**_HALF + second, -exponent)
 
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceError
-from whitewater.features.columns.categories import CategoryCounter, as_categories, count_codes, hash_values
-from whitewater.features.columns.column import Block, Categories, Frame, Lists, Numbers, as_floats
+from whitewater.features.columns.categories import CategoryCounter, count_codes, hash_values
+from whitewater.features.columns.column import Block, Categories, Frame, Lists, Numbers, as_categories, as_floats
 from whitewater.features.columns.groups import (
     NULL_GROUP,
     CategoryNumbers,
@@ -26,10 +26,8 @@ from whitewater.features.columns.groups import (
     categories_of,
     categories_of_keys,
     columns_of,
-    halves,
     keys_of,
     name_of,
-    sums_of_halves,
 )
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, Value
 from whitewater.features.operators.by_column import number_fields
@@ -43,6 +41,8 @@ ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
 DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
 # Bits of the number of a group in that of a pair.
 _GROUP_BITS = 32
+# Bits of the second half of a number that is summed in halves.
+_HALF = 31
 HOST = Device()
 
 
@@ -314,7 +314,7 @@ class CategoryStatistic(Statistic):
     sources: tuple[Input, ...]
     types: tuple[pa.DataType, ...]
     given: pa.Array | None = None
-    # The power of 2 by which a target is multiplied to be summed as `halves`; None while it is not known
+    # The power of 2 by which a target is multiplied to be summed as `_halves`; None while it is not known
     exponent: int | None = 0
 
     @property
@@ -349,7 +349,7 @@ class CategoryStatistic(Statistic):
             keys = values.rename(columns={"value": "key_0"})
         slots, numbers = self.operator.slots(block, device), self._numbers(block, device) or {ROWS: 1}
         if SUMS in numbers:
-            numbers["first"], numbers["second"] = halves(numbers.pop(SUMS), self.exponent or 0, device)
+            numbers["first"], numbers["second"] = _halves(numbers.pop(SUMS), self.exponent or 0, device)
         return keys.assign(**({} if slots is None else {"key_slot": slots}), **numbers)
 
     def learn(self, cells: pa.Table) -> Fitted:
@@ -357,7 +357,7 @@ class CategoryStatistic(Statistic):
         keys = len(columns_of(self.sources[0]))
         numbers = {name: to_numpy(cells[name]) for name in cells.column_names[keys:]}
         if self.operator.target_columns:
-            numbers[SUMS] = sums_of_halves(numbers["first"], numbers["second"], self.exponent or 0)
+            numbers[SUMS] = _sums_of_halves(numbers["first"], numbers["second"], self.exponent or 0)
         sums = self._empty()
         sums.add_rows(categories_of_keys(cells, keys), numbers.get("key_slot"), numbers)
         return self.operator.learn(self, sums)
@@ -380,6 +380,21 @@ def _categories(block: Block, of: Input) -> Categories:
     """Return the categories of rows, or of the items of their lists."""
     column = block[columns_of(of)[0]]
     return as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
+
+
+def _halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
+    """Return ``values * 2**exponent``, float64 (rows,) below 2**62, as integers in two halves whose sums are exact.
+
+    The integer is ``first * 2**_HALF + second``, both int64 (rows,), and 0 for NaN.
+    """
+    xp = device.xp
+    integers = xp.rint(xp.ldexp(xp.where(xp.isnan(values), 0.0, values), exponent)).astype(xp.int64)
+    return integers >> _HALF, integers & ((1 << _HALF) - 1)
+
+
+def _sums_of_halves(first: Array, second: Array, exponent: int) -> Array:
+    """Return sums of `_halves` put together, as float64."""
+    return np.ldexp(first * 2.0**_HALF + second, -exponent)
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

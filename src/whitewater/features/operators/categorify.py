@@ -19,15 +19,8 @@ from whitewater.engines import memory
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.byte_strings import LARGE
-from whitewater.features.columns.categories import (
-    as_categories,
-    hash_value,
-    row_hash,
-    row_hash_one,
-    scalar,
-    value_hashes,
-)
-from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text
+from whitewater.features.columns.categories import hash_value, row_hash, row_hash_one, scalar, value_hashes
+from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text, as_categories
 from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, Input, columns_of, name_of
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Value
 from whitewater.features.operators.by_category import ROWS, CategoryStatistic, LearnsCategories, Sums, category_types
