@@ -30,7 +30,6 @@ from whitewater.features.columns.column import (
     column_of,
     column_of_series,
     frame_of,
-    is_list,
     series_of,
     table_of,
 )
@@ -193,8 +192,9 @@ def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], devic
 
 def _reader(rows: Frame) -> Read:
     """Return what reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
+    lists = [name for name in list(rows.columns) if str(rows[name].dtype).lower().startswith("list")]
     return lambda names: {
-        name: column_of(table_of(rows[[name]])[name]) if is_list(rows[name]) else column_of_series(rows[name])
+        name: column_of(table_of(rows[[name]])[name]) if name in lists else column_of_series(rows[name])
         for name in names
     }
 

@@ -233,11 +233,6 @@ def is_integer(series: Series) -> bool:
     return getattr(series.dtype, "kind", "O") in "biu"
 
 
-def is_list(series: Series) -> bool:
-    """Return whether a column has lists."""
-    return str(series.dtype).lower().startswith("list")
-
-
 def column_of_series(series: Series) -> Any:
     """Return a series of numbers as `Numbers`, with the arrays of its library (NumPy or CuPy), and text as `Text`."""
     kind = getattr(series.dtype, "kind", "O")

@@ -214,7 +214,11 @@ class CategoryNumbers:
                 self._frame = frame_of(pa.table(self._columns(keys)), mode.device)
         unseen = cast("Any", self.unseen)
         if self.buckets > 1:
-            unseen = series_of(Numbers(self._bucket(_hashes_of_keys(keys, mode.device)) + self.unseen), keys)
+            count = len(keys.columns)
+            # The bytes of combinations are on the host alone.
+            column = column_of_series(keys["key_0"]) if count == 1 else categories_of_keys(table_of(keys), count)
+            hashes = value_hashes(column, SEED, mode.device)
+            unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
         numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
         has_key = reduce(or_, [keys[name].notna() for name in list(keys.columns)])
         return numbers.where(has_key, self.null).values.astype(dtype)
@@ -222,13 +226,10 @@ class CategoryNumbers:
     def of_value(self) -> Callable[[str | int | bytes | None], int]:
         """Return what gives the number of one value, and of None."""
         known = {None: self.null} | {value: number for number, value in enumerate(self.values.to_pylist(), self.first)}
-        unseen, buckets = self.unseen, self.buckets
-        if buckets == 1:
-            return lambda value: known.get(value, unseen)
 
         def number(value: Any) -> int:
             found = known.get(value)
-            return unseen + hash_value(value, SEED) % buckets if found is None else found
+            return self.unseen + hash_value(value, SEED) % self.buckets if found is None else found
 
         return number
 
@@ -257,10 +258,3 @@ class CategoryNumbers:
             if part.null_count == len(part):  # of any type
                 columns[name] = pa.nulls(len(part), pa.int64() if is_integer(keys[name]) else pa.string())
         return {**columns, "number": np.arange(len(self.values))}
-
-
-def _hashes_of_keys(keys: Frame, device: Device) -> Array:
-    """Return hashes, uint64 (rows,); those of combinations are computed on the host, which alone has their bytes."""
-    count = len(keys.columns)
-    column = column_of_series(keys["key_0"]) if count == 1 else categories_of_keys(table_of(keys), count)
-    return value_hashes(column, SEED, device)

@@ -327,7 +327,9 @@ class CategoryStatistic(Statistic):
         for block in blocks:
             slots, numbers = self.operator.slots(block, HOST), self._numbers(block, HOST)
             for of in self.sources:
-                sums.add_rows(_categories(block, of), slots, numbers)
+                column = block[columns_of(of)[0]]
+                categories = as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
+                sums.add_rows(categories, slots, numbers)
         return sums
 
     def combine(self, summaries: Iterable[Sums], mode: Mode) -> Fitted:
@@ -374,12 +376,6 @@ class CategoryStatistic(Statistic):
         is_null = xp.isnan(values)
         counts = {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
         return {**counts, SUMS: xp.where(is_null, 0.0, values)}
-
-
-def _categories(block: Block, of: Input) -> Categories:
-    """Return the categories of rows, or of the items of their lists."""
-    column = block[columns_of(of)[0]]
-    return as_categories(column.values) if isinstance(column, Lists) else categories_of(block, of)
 
 
 def _halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
