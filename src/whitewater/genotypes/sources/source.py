@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import compress, pairwise
+from itertools import accumulate, compress, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -98,8 +98,7 @@ class Source:
     @cached_property
     def starts(self) -> list[int]:
         """The first variant of each part, and the one behind the last."""
-        starts: list[int] = np.cumsum([0, *(part.variants for part in self.parts)]).tolist()
-        return starts
+        return [*accumulate((part.variants for part in self.parts), initial=0)]
 
     @property
     def variants(self) -> int:
