@@ -5,6 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from whitewater.figures import style
@@ -38,8 +39,6 @@ def headline(results: Path) -> list[str]:
 
     The strongest is compared with each other one, at 5 % divided by their number (Bonferroni).
     """
-    import pyarrow.parquet as pq
-
     rows = pq.read_table(results / "wind_by_hour.parquet").to_pandas().dropna(subset="deviation")
     if rows.empty:
         return ["No station has enough readings in any hour."]

@@ -42,12 +42,11 @@ it has, one for those that it has not, and one for nulls.
 """
 
 import logging
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from math import log as ln
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,7 @@ Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 # A column, by row group.
 Parts = Iterable[pa.ChunkedArray]
-VERDICTS = ("drift", "chance", "stable")
-"""From worst to best."""
+VERDICTS = ("drift", "chance", "stable")  # from worst to best
 EDGES = 1024
 """Values of a column of numbers, about, at most, before and at which its distribution is known."""
 LEAST_ROWS = 10
@@ -308,8 +306,8 @@ def jensen_shannon(reference: Counts, counts: Counts) -> float:
     """
     before, now = reference / reference.sum(), counts / counts.sum()
     mean = (before + now) / 2
-    divergence = (rel_entr(before, mean) + rel_entr(now, mean)).sum() / ln(4)
-    return sqrt(min(max(divergence, 0.0), 1.0))
+    divergence = (rel_entr(before, mean) + rel_entr(now, mean)).sum() / math.log(4)
+    return math.sqrt(min(max(divergence, 0.0), 1.0))
 
 
 def kolmogorov_smirnov(reference: Counts, counts: Counts) -> float:
@@ -330,12 +328,12 @@ def chance(reference: Counts, counts: Counts) -> dict[str, float]:
     degrees_of_freedom = int(((reference > 0) | (counts > 0)).sum()) - 1
     quantile = chdtri(degrees_of_freedom, _CHANCE) if degrees_of_freedom else 0.0
     psi_limit = float(quantile * (1 / int(reference.sum()) + 1 / int(counts.sum())))
-    return {"psi": psi_limit, "jensen_shannon": min(sqrt(psi_limit / (8 * ln(2))), 1.0)}
+    return {"psi": psi_limit, "jensen_shannon": min(math.sqrt(psi_limit / (8 * math.log(2))), 1.0)}
 
 
 def chance_of_ks(reference: int, rows: int) -> float:
     """Return the limit of chance of `kolmogorov_smirnov` for samples of these sizes (Smirnov 1948)."""
-    return float(min(kolmogi(_CHANCE) * sqrt(1 / reference + 1 / rows), 1.0))
+    return float(min(kolmogi(_CHANCE) * math.sqrt(1 / reference + 1 / rows), 1.0))
 
 
 def chance_of_new_categories(once: int, reference: int, rows: int) -> float:
@@ -345,7 +343,7 @@ def chance_of_new_categories(once: int, reference: int, rows: int) -> float:
     probability of an unseen category in the next row (Good 1953). The 3 comes from the rule of three, for none seen.
     """
     share = (once + 3) / reference
-    return float(min(share + ndtri(1 - _CHANCE) * sqrt(share * (1 / reference + 1 / rows)), 1.0))
+    return float(min(share + ndtri(1 - _CHANCE) * math.sqrt(share * (1 / reference + 1 / rows)), 1.0))
 
 
 if __name__ == "__main__":
