@@ -38,10 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     if output.exists() and not output.is_file():
         # What is there would be replaced, a folder with all that is in it.
         raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
-    if output.resolve() == source.resolve():
-        raise ConfigError(f"{output} is the file that is read. Write to another one.")
-    if source.resolve() in output.resolve().parents:
-        raise ConfigError(f"{output} is in the folder that is read, {source}. Write to another folder.")
+    if source.resolve() in (output.resolve(), *output.resolve().parents):
+        raise ConfigError(f"{output} is the file or in the folder that is read, {source}. Write to another one.")
     rows = transform(given.workflow, source, output, device=given.device, threads=given.threads)
     print(f"{rows:,} rows: {output}")
     return 0
