@@ -26,6 +26,7 @@ def plot(
     The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.
     """
     read = pd.read_parquet
+    quality = partial(read, variants, columns=["call_rate", "allele_frequency", "kept", "reasons"])
 
     def pair(x: int, y: int) -> Figure:
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
@@ -38,12 +39,8 @@ def plot(
         "pcs_1_2": partial(pair, 1, 2),
         "scree": lambda: figures.scree(read_json(eigenvalues)),
         "loadings_by_position": along_genome,
-        "missingness": lambda: figures.missingness(
-            read(samples, columns=["call_rate", "reason"]), read(variants, columns=["call_rate", "reasons"])
-        ),
-        "variant_quality": lambda: figures.variant_quality(
-            read(variants, columns=["allele_frequency", "kept", "reasons"])
-        ),
+        "missingness": lambda: figures.missingness(read(samples), quality()),
+        "variant_quality": lambda: figures.variant_quality(quality()),
         "kinship": lambda: figures.kinship(read(kinship), relatedness=read_json(relatedness)),
         "umap": lambda: figures.umap(read(umap), read(projected, columns=["label"]), quality=read_json(umap_quality)),
     }

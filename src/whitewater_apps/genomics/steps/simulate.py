@@ -21,7 +21,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import synthetic
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.synthetic import TEXT, Called
+from whitewater_apps.genomics.synthetic import DIRT, POOR_SAMPLES, SAMPLE_CONCENTRATION, TEXT, Called, draw_rates
 
 logger = logging.getLogger(__name__)
 VERSION = "0.5"
@@ -43,9 +43,7 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     people = synthetic.draw_people(samples, families=families, duplicates=duplicates)
     # A stream of random numbers for the samples, 0, and one for each chromosome.
     random, mean = np.random.default_rng((settings.seed, 0)), settings.missing_fraction
-    rates = synthetic.draw_rates(
-        len(people), mean=mean, concentration=synthetic.SAMPLE_CONCENTRATION, poor=synthetic.POOR_SAMPLES, random=random
-    )
+    rates = draw_rates(len(people), mean=mean, concentration=SAMPLE_CONCENTRATION, poor=POOR_SAMPLES, random=random)
     numbers = range(1, settings.chromosomes + 1)
     variants = write_vcz(
         store,
@@ -58,7 +56,7 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     table = pd.DataFrame(people).drop(columns="original")
     parents = {who: table[who].map(table["sample"]) for who in ("mother", "father")}
     table.assign(**parents).to_csv(labels, index=False)
-    roles, dirt = Counter(person.role for person in people), {**synthetic.DIRT, "poor_samples": synthetic.POOR_SAMPLES}
+    roles, dirt = Counter(person.role for person in people), {**DIRT, "poor_samples": POOR_SAMPLES}
     run.note(variants=variants, samples=len(people), roles=dict(roles), dirt=dirt)
     logger.info("simulated %d variants of %d samples", variants, len(people))
 
