@@ -52,8 +52,7 @@ def fit_workflow(
     while lessons := _next_phase(plan, learned):
         # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-        mode = Mode(run.device, training=True, engine=run.engine, memory=int(memory))
-        state = FitState(plan, dataset, mode)
+        state = FitState(plan, dataset, Mode(run.device, training=True, engine=run.engine, memory=int(memory)))
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             results, lessons = _learn(lessons, state, workers), []

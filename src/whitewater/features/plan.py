@@ -132,8 +132,7 @@ class Plan:
     def data_columns(self, wanted: Mapping[str, Origin] | None = None, *, training: bool) -> list[str]:
         """Return the distinct columns of the data that are needed to make the wanted columns: by default the result."""
         wanted = self.outputs if wanted is None else wanted
-        order = self.evaluation_order(wanted)
-        taken = [self.taken(number, inputs, training=training) for number, inputs in order]
+        taken = [self.taken(*step, training=training) for step in self.evaluation_order(wanted)]
         pairs = [pair for origins in [*taken, wanted] for pair in origins.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
@@ -171,8 +170,7 @@ class Plan:
                 columns.update({(None, name): column for name, column in read(missing).items()})
             return {name: columns[origin, name] for name, origin in origins.items()}
 
-        order = self.evaluation_order(wanted)
-        steps = [(number, inputs, self.taken(number, inputs, training=mode.training)) for number, inputs in order]
+        steps = [(*step, self.taken(*step, training=mode.training)) for step in self.evaluation_order(wanted)]
         last_use = {
             (origin, name): place for place, (_, _, origins) in enumerate(steps) for name, origin in origins.items()
         }

@@ -159,12 +159,11 @@ def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
     observed = [state.plan.data_columns(lesson.columns, training=True) for lesson in lessons]
     types = {name: state.plan.schema[name].type for names in observed for name in names}
     dataset, device = state.dataset, state.mode.device
-    rows: dd.DataFrame = dd.from_map(
+    return dd.from_map(
         _read,
         list(spans(dataset.parts, rows=device.partition_rows)),
         dataset=dataset, types=types, device=device, meta=_empty(types),
     )  # fmt: skip
-    return rows
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,7 @@ def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def smoothed_means(rows: npt.NDArray[Any], sums: Array, prior: Any, smoothing: float) -> npt.NDArray[np.float32]:
     """Return ``(sums + smoothing * prior) / (rows + smoothing)``, or the prior where the divisor is 0."""
     weight, prior = rows + smoothing, np.broadcast_to(prior, rows.shape)
-    means = np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0)
-    return means.astype(np.float32)
+    return np.divide(sums + smoothing * prior, weight, out=prior.copy(), where=weight > 0).astype(np.float32)
 
 
 class JoinGroupby(ByCategory):
