@@ -100,12 +100,7 @@ class Run(Generic[Settings_co]):
 
 
 def execute(
-    run: Run[Any],
-    function: Callable[..., None],
-    *,
-    inputs: Paths,
-    outputs: Paths,
-    record: Path | None,
+    run: Run[Any], function: Callable[..., None], *, inputs: Paths, outputs: Paths, record: Path | None
 ) -> None:
     """Run a step: stage its outputs, call it, check and rename them, and write its record."""
     started, clock, processor = time.time(), time.perf_counter(), time.process_time()
