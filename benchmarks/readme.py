@@ -22,7 +22,7 @@ from benchmarks.report import Quantity, Report
 from benchmarks.results_file import CaseResult, Results, read
 from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater.application import in_project
-from whitewater.figures import style
+from whitewater.figures import words
 from whitewater.io.store import write_bytes
 from whitewater.log import logged
 
@@ -133,7 +133,7 @@ def _application_line(path: Path, report: Report) -> list[str]:
     best, others = next(iter(peers), None), list(peers)[1:]
     return [
         report.name,
-        style.count(report.size.rows),
+        words.count(report.size.rows),
         _time(report, OURS, quantity),
         f"{_time(report, BY_DASK, quantity)}, {_memory(report, BY_DASK)}" if BY_DASK in report.outcomes else _NOTHING,
         f"{best} {seconds(peers[best].median)}" if best else _NOTHING,

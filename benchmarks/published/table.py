@@ -18,7 +18,7 @@ from benchmarks.report import Report
 from benchmarks.results_file import CaseResult, Results, read
 from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater.errors import ConfigError
-from whitewater.figures import style
+from whitewater.figures import words
 from whitewater.io.store import write_bytes
 from whitewater.log import logged
 
@@ -75,7 +75,7 @@ def published(case: CaseResult) -> str:
 
 def _size(report: Report) -> str:
     size, scale = report.size, report.parameters.get("scale")
-    return f"scale {scale:g}: {style.count(size.rows)} rows, {amount(size.bytes, 'B')} in {_BASES[size.basis]}"
+    return f"scale {scale:g}: {words.count(size.rows)} rows, {amount(size.bytes, 'B')} in {_BASES[size.basis]}"
 
 
 def _measured(report: Report, limits: Limits) -> list[str]:

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from whitewater.engines import Array
-from whitewater.figures import style
+from whitewater.figures import style, words
 
 # Where logarithmic axes of counts begin, so that a bar of 1 can be seen.
 LEAST_COUNT = 0.7
@@ -109,7 +109,7 @@ def draw_bars(
     places, numbers = np.arange(len(bars)), np.array(list(bars.values()))
     axes.barh(places, numbers / total, 0.7, color=colors)
     for place, number in enumerate(numbers.tolist()):
-        text = f"{style.count(number)} ({style.percent(number / total)})"
+        text = f"{words.count(number)} ({words.percent(number / total)})"
         write_beside(axes, text, (number / total, place), (4, 0), va="center", size=8.5, color=style.BLACK)
     axes.set_yticks(places, list(bars))
     axes.set(ylim=(max(len(bars), rows) - 0.4, -0.6), xlim=(0, room * numbers.max() / total), xlabel=xlabel)
@@ -164,12 +164,3 @@ def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
     found = of_tenth.mean().assign(margin=_NORMAL_95 * of_tenth["observed"].sem()).dropna()
     x, y, margin = found.to_numpy().T
     return x, y, margin
-
-
-def interval(estimate: Mapping[str, float | None], factor: float, digits: int) -> str:
-    """Return an estimate times a factor, with its interval, as text."""
-    known = [factor * number for name in ("value", "low", "high") if (number := estimate[name]) is not None]
-    if len(known) < 3:
-        return "unknown"
-    value, low, high = known
-    return f"{value:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"

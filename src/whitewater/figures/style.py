@@ -158,32 +158,6 @@ def explain(axes: Axes, *reasons: str) -> None:
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GRAY)
 
 
-def percent(fraction: float) -> str:
-    """Return a share to three digits: ``27.0 %``, ``0.0923 %``."""
-    return f"{100 * fraction:#.3g}".removesuffix(".") + " %"
-
-
-def count(number: int) -> str:
-    """Return a count as people read it: ``12,345``, ``12.3 million``, ``1.23 billion``."""
-    for size, name in ((10**9, "billion"), (10**6, "million")):
-        if number >= 10 * size or (number >= size and name == "billion"):
-            return f"{number / size:.3g} {name}"
-    return f"{number:,}"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a count with its noun: ``1 group``, ``1,234 communities``."""
-    several = what.removesuffix("y") + "ies" if what.endswith("y") else f"{what}s"
-    return f"{count(number)} {what if number == 1 else several}"
-
-
-def short_count(number: int) -> str:
-    """Return a count in the room of a bar: ``980``, ``12.3k``, ``1.23M``."""
-    sizes = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
-    size, letter = next((each for each in sizes if number >= each[0]), (1, ""))
-    return f"{number / size:.3g}{letter}"
-
-
 def fitted(text: str, *, points: float = 120, size: float = 9) -> str:
     """Return text that is data as one line of at most ``points`` in width at a font size, cut in the middle.
 

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from whitewater.engines import Array
-from whitewater.figures import shapes, style
+from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look
 from whitewater_apps.genomics.decisions import DEGREES
 
@@ -66,17 +66,17 @@ def component_pair(
     if max(pair) > computed:
         return style.explained(title, f"There are {computed} components only: the data have no {y}.")
     placed = projected.dropna(subset=[x, y])
-    subtitle = f"{style.count(len(pcs))} samples, {style.count(eigenvalues['variants'])} variants."
+    subtitle = f"{words.count(len(pcs))} samples, {words.count(eigenvalues['variants'])} variants."
     if len(placed):
-        subtitle += f" Hollow: {style.count(len(placed))} samples that the components were not computed from."
+        subtitle += f" Hollow: {words.count(len(placed))} samples that the components were not computed from."
     lost = len(projected) - len(placed)
     why = "samples without scores: column `reason` of projected.parquet tells why"
-    notes = [f"Not shown: {style.count(lost)} {why}."] if lost else []
+    notes = [f"Not shown: {words.count(lost)} {why}."] if lost else []
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
     axes = _draw_samples(body, pcs, projected, x=x, y=y)
     for at in (axes.axhline, axes.axvline):
         at(0, color=style.GRAY, linewidth=0.6, zorder=1)
-    shares = (style.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
+    shares = (words.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
     across, up = (f"{name} ({share} of the variance)" for name, share in zip((x, y), shares, strict=True))
     axes.set(xlabel=across, ylabel=up)
     return figure
@@ -91,10 +91,10 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
     """
     title = "Samples on a map of their components"
     if quality["trustworthiness"] is None:
-        reason = f"{style.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
+        reason = f"{words.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
         return style.explained(title, f"No map was made: {reason} (genomics.umap.neighbors).")
     subtitle = (
-        f"{style.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbors "
+        f"{words.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbors "
         "on the map are neighbors in the components."
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
@@ -150,7 +150,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
     for name in filter(counts.get, shown):
         spelled = style.spelled(name)
         cut = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
-        entries.append(shown[name].entry(markersize=6, label=f"{cut} ({style.count(counts[name])})"))
+        entries.append(shown[name].entry(markersize=6, label=f"{cut} ({words.count(counts[name])})"))
     if len(hollow):
         entries.append(Look("projected", style.BLACK).entry(markersize=6, markerfacecolor="none"))
     body.legend(
@@ -173,7 +173,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     tests, significant = eigenvalues["tracy_widom"], int(eigenvalues["significant_components"])
     subtitle = (
         f"{significant} of the first {len(values)} components are significant. Percentages: share of the variance. "
-        f"{style.count(eigenvalues['samples'])} samples, {style.count(eigenvalues['variants'])} variants."
+        f"{words.count(eigenvalues['samples'])} samples, {words.count(eigenvalues['variants'])} variants."
     )
     smaller = any(test["p_value"] < _LEAST_P for test in tests)
     notes = [f"Smaller p-values are drawn at {_LEAST_P:g}."] if smaller else []
@@ -205,7 +205,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
         # So far below the one before that text fits beside each.
         if component and values[component - 1] - values[component] < _LINE * top:
             break
-        share = style.percent(eigenvalues["explained_variance_ratio"][component])
+        share = words.percent(eigenvalues["explained_variance_ratio"][component])
         shapes.write_beside(left, share, (component + 1, values[component]), (7, 3))
     left.set(ylabel="Eigenvalue", ylim=(0, max(top, 1.3 * max(thresholds, default=0))))
     left.legend(loc="upper right")
@@ -222,7 +222,7 @@ def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components:
     drawn = min(components, loadings.shape[1])
     places, spans = along_genome(variants)
     subtitle = (
-        f"Squared loadings of {style.count(len(places))} variants; 1 where all have the same share. Towers: variants "
+        f"Squared loadings of {words.count(len(places))} variants; 1 where all have the same share. Towers: variants "
         "that are inherited together, as in inversions or regions of long-range LD."
     )
     title = "Where on the genome the components come from"
@@ -298,10 +298,10 @@ def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
         bins = max(1, round(_BINS * (1 - enough) / (1 - least)))
         width = (1 - enough) / bins if enough < 1 else (1 - least) / _BINS
         edges = 1 - width * np.arange(np.ceil((1 - least) / width) + 1)[::-1]
-        counted = {f"{style.count(int((~left_out).sum()))} {what} with enough calls": (rates[~left_out], _KEPT)}
+        counted = {f"{words.count(int((~left_out).sum()))} {what} with enough calls": (rates[~left_out], _KEPT)}
         if left_out.any():
-            counted[f"{style.count(int(left_out.sum()))} left out: too few calls"] = (rates[left_out], _REJECTED)
-        title = f"{what.capitalize()}: mean {style.percent(float(rates.mean()))}" if len(rates) else f"No {what}"
+            counted[f"{words.count(int(left_out.sum()))} left out: too few calls"] = (rates[left_out], _REJECTED)
+        title = f"{what.capitalize()}: mean {words.percent(float(rates.mean()))}" if len(rates) else f"No {what}"
         axes.set(title=title, xlabel="Call rate", ylabel=what.capitalize())
         _draw_counts(axes, counted, edges, room=1.35, loc="upper left")
     return figure
@@ -332,8 +332,8 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     reasons = {str(name): int(number) for name, number in variants["reasons"].explode().value_counts().items()}
     bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, _MOST_REASONS)}
     subtitle = (
-        f"{style.count(len(kept))} variants = {style.count(bars['kept'])} kept + "
-        f"{style.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
+        f"{words.count(len(kept))} variants = {words.count(bars['kept'])} kept + "
+        f"{words.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
     )
     figure, body = style.titled(9, max(3.2, 1.1 + 0.3 * len(bars)), title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
@@ -370,8 +370,8 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     )
     below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
-    notes += [f"Not shown: {style.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
-    subtitle = f"{style.count(compared)} pairs. {found.capitalize()}."
+    notes += [f"Not shown: {words.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
+    subtitle = f"{words.count(compared)} pairs. {found.capitalize()}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     above = np.inf
@@ -407,5 +407,5 @@ def _beyond_chance(number: int, compared: int, least: float, error: float | None
     """Return a number of relatives, and that it is noise where as many pairs of strangers come out above ``least``."""
     by_chance = compared * erfc(least / error / sqrt(2)) / 2 if error else 0.0
     if not 0 < number <= by_chance:
-        return style.count(number)
-    return f"{style.count(number)}, no more than the {style.count(round(by_chance))} that chance may bring"
+        return words.count(number)
+    return f"{words.count(number)}, no more than the {words.count(round(by_chance))} that chance may bring"

@@ -6,12 +6,12 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from whitewater.figures.style import counted
+from whitewater.figures.words import counted
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.decisions import FALSE_PAIRS
-from whitewater_apps.genomics.figures import MOST_LABELS
 
 _MOST_PCS = 2
+_MOST_LABELS = 42  # that pictures tell apart
 _LEAST_P = 1e-300
 _LEVEL = 0.01
 # Reasons that step `ld_prune` gives.
@@ -62,7 +62,7 @@ def _components(eigenvalues: Path, pcs: Path) -> list[str]:
     sentences = [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
     for number, share in enumerate(described["explained_variance_ratio"][: min(_MOST_PCS, significant)], start=1):
         means = table.groupby("label")[f"PC{number}"].mean().sort_values()
-        ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= MOST_LABELS else ""
+        ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= _MOST_LABELS else ""
         sentences.append(f"PC{number} explains {100 * share:.3g} % of the variance{ends}.")
     return sentences + _labels(table)
 

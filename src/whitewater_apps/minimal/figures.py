@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
-from whitewater.figures import style
+from whitewater.figures import style, words
 
 COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY_BLUE)
 MARKS = ("o", "s", "^", "D", "v", "P")
@@ -22,7 +22,7 @@ def wind_by_hour(table: pd.DataFrame, *, stations: int) -> Figure:
         return style.explained(title, "No station has enough readings in any hour.")
     counts = table.groupby("station")["values"].sum()
     most = counts.sort_values(ascending=False, kind="stable").index[:stations]
-    notes = [f"{style.count(len(counts) - len(most))} stations are not shown."] if len(counts) > len(most) else []
+    notes = [f"{words.count(len(counts) - len(most))} stations are not shown."] if len(counts) > len(most) else []
     figure, body = style.titled(9, 4.2, title=title, subtitle="Mean wind speed of each station.", notes=notes)
     axes = body.subplots()
     for name, color, mark in zip(most, COLORS, MARKS, strict=False):

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
-from whitewater.figures import shapes, style
+from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look
 from whitewater.graphs.graph_folder import GraphFolder
 
@@ -60,11 +60,11 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     ordered = np.sort(values)[::-1]
     total = float(ordered.sum())
     lowest = int((ordered <= ordered[-1] * (1 + _EQUAL)).sum())
-    extremes = f"The highest is {ordered[0] * len(ordered):.3g} times the mean; {style.count(lowest)} have the lowest."
+    extremes = f"The highest is {ordered[0] * len(ordered):.3g} times the mean; {words.count(lowest)} have the lowest."
     if ordered[0] - ordered[-1] <= _EQUAL * ordered[0]:
         extremes = "All ranks are equal."
     subtitle = (
-        f"{style.count(len(ordered))} vertices, {style.count(convergence['edges'])} edges; definition "
+        f"{words.count(len(ordered))} vertices, {words.count(convergence['edges'])} edges; definition "
         f"{convergence['definition']}, damping {convergence['damping']:g}. {extremes}"
     )
     lost = (
@@ -100,7 +100,7 @@ def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
         if position >= _FIRST_MARKED_POSITION:
             height = float(cumulated[position - 1])
             axes.plot([position], [height], "o", color=style.VERMILION, markersize=5)
-            text = f"first {100 * share:g} %: {style.percent(height)}"
+            text = f"first {100 * share:g} %: {words.percent(height)}"
             shapes.write_beside(axes, text, (position, height), (-5, 5), size=8.5, ha="right", color=style.BLACK)
     axes.set(ylabel="Share of all rank up to a position", ylim=(0, 1.05))
     axes.legend(loc="upper left")
@@ -116,19 +116,19 @@ def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, A
     """
     title, vertices, edges = "In- and out-degrees", len(in_degree), int(in_degree.sum())
     if not edges:
-        return style.explained(title, f"None of the {style.count(vertices)} vertices has an edge.")
+        return style.explained(title, f"None of the {words.count(vertices)} vertices has an edge.")
     subtitle = (
-        f"{style.count(vertices)} vertices, {style.count(edges)} edges: {edges / vertices:.3g} a vertex. Left: a point "
+        f"{words.count(vertices)} vertices, {words.count(edges)} edges: {edges / vertices:.3g} a vertex. Left: a point "
         "for each bin, which are of equal width on the axis; right: all degrees."
     )
     texts = {"duplicates": "edges were merged with others of the same ends", "self_loops": "edges are self-loops"}
-    note = "; ".join(f"{style.count(counts[name])} {text}" for name, text in texts.items() if counts[name])
+    note = "; ".join(f"{words.count(counts[name])} {text}" for name, text in texts.items() if counts[name])
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[f"{note}."] if note else [])
     left, right = body.subplots(1, 2)
     for values, look in ((in_degree, Look("in", style.BLUE, "o")), (out_degree, Look("out", style.ORANGE, "s"))):
         share = float((values == 0).mean())
-        zeros = f"{style.percent(share)} have none" if share else "each has some"
-        label = f"{look.name}-degree: {zeros}, at most {style.count(int(values.max()))}"
+        zeros = f"{words.percent(share)} have none" if share else "each has some"
+        label = f"{look.name}-degree: {zeros}, at most {words.count(int(values.max()))}"
         left.plot(*binned(values), color=look.color, marker=look.mark, linewidth=1, label=label)
         right.step(*at_least(values), where="pre", color=look.color, linewidth=1.5)
     left.set(title="Of a degree", xlabel="Degree", ylabel="Share of vertices")
@@ -173,17 +173,17 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
     if not log:
         return style.explained(title, "There was no iteration: none was asked for.")
     change, bound = (np.array([step[name] for step in log], dtype=float) for name in ("l1_change", "error_bound"))
-    fixed_count, count = summary["definition"] == _FIXED_COUNT, style.counted(len(log), "iteration")
+    fixed_count, count = summary["definition"] == _FIXED_COUNT, words.counted(len(log), "iteration")
     outcome = (
         f"The definition asks for exactly {count}, converged or not."
         if fixed_count
         else f"After {count} the exact ranks are within {summary['error_bound']:.2g}."
     )
     subtitle = (
-        f"Definition {summary['definition']}, damping {summary['damping']:g}; {style.count(summary['vertices'])} "
-        f"vertices, {style.count(summary['edges'])} edges. {outcome}"
+        f"Definition {summary['definition']}, damping {summary['damping']:g}; {words.count(summary['vertices'])} "
+        f"vertices, {words.count(summary['edges'])} edges. {outcome}"
     )
-    zeros = style.counted(int((change == 0).sum()), "iteration")
+    zeros = words.counted(int((change == 0).sum()), "iteration")
     notes = [] if change.all() else [
         f"Not shown, for want of a place on a logarithmic axis: {zeros} without any change."
     ]  # fmt: skip
@@ -214,8 +214,8 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
     """
     title, components, groups = "Components and communities", summary["components"], summary["communities"]
     subtitle = (
-        f"{style.count(vertices)} vertices; the largest weakly connected component has "
-        f"{style.count(components['largest'])} of them ({style.percent(components['largest'] / vertices)})."
+        f"{words.count(vertices)} vertices; the largest weakly connected component has "
+        f"{words.count(components['largest'])} of them ({words.percent(components['largest'] / vertices)})."
     )
     if groups["method"] != "none" and groups["modularity"] is not None:
         subtitle += f" Communities by {groups['method'].capitalize()}, modularity {groups['modularity']:.3f}."
@@ -230,12 +230,12 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
 
 
 def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: str, color: str) -> None:
-    axes.set_title(style.counted(groups["count"], what))
+    axes.set_title(words.counted(groups["count"], what))
     if groups["count"] <= _MAXIMUM_BARS:
         sizes = groups["sizes"]
         tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
         bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)
-        axes.bar_label(bars, list(map(style.short_count, sizes)), padding=2, size=7.5, rotation=rotation)
+        axes.bar_label(bars, list(map(words.short_count, sizes)), padding=2, size=7.5, rotation=rotation)
         axes.set(xticks=range(0, len(sizes), tick_step), xlim=(-1, max(4, len(sizes))), ylim=(0, max(sizes) * 1.18))
         axes.set(xlabel=what.capitalize(), ylabel="Vertices")
         axes.xaxis.set_major_formatter("{x:.0f}")
@@ -244,7 +244,7 @@ def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: s
         return
     sizes, counts = np.array(sorted(map(tuple, groups["size_counts"])), dtype=float).reshape(-1, 2).T
     axes.plot(sizes, counts, "o", color=color, markeredgecolor="white", markeredgewidth=0.4, markersize=6)
-    plural = style.counted(2, what).removeprefix("2 ").capitalize()
+    plural = words.counted(2, what).removeprefix("2 ").capitalize()
     axes.set(xscale="log", yscale="log", xlim=(0.7, vertices * 1.4), ylim=(0.7, counts.max() * 1.6))
     axes.set(xlabel=f"Vertices of a {what}", ylabel=f"{plural} of that size")
 
@@ -349,7 +349,7 @@ def neighborhood(
     height = max(4.2, _LINE * (top + (len(legend) + 1.4 if legend else 0) + 1.2))
     lacks_letters = any(style.NO_LETTER in name for name in labels)
     notes = [f"{style.NO_LETTER}: a letter that the font of the pictures lacks."] if lacks_letters else []
-    subtitle = _describe(subgraph, style.percent(float(ranks[:top].sum()) / total))
+    subtitle = _describe(subgraph, words.percent(float(ranks[:top].sum()) / total))
     figure, body = style.titled(_MAP + _LIST, height, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, width_ratios=(_MAP, _LIST))
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
@@ -360,7 +360,7 @@ def neighborhood(
     radius = np.minimum(np.maximum(_LARGEST * np.sqrt(ranks / ranks.max()), smallest), room)
     _draw_graph(left, subgraph, places, radius, colors)
     right.set(xlim=(0, _LIST - 0.2), ylim=(height / _LINE - 0.5, -0.8))
-    _write_list(right, labels, [style.percent(rank / total) for rank in ranks[:top].tolist()], colors, legend)
+    _write_list(right, labels, [words.percent(rank / total) for rank in ranks[:top].tolist()], colors, legend)
     for axes in (left, right):
         axes.set_axis_off()
     return figure
@@ -372,8 +372,8 @@ def _describe(subgraph: Neighborhood, share: str) -> str:
     if not links:
         return top + "No other vertex links to them."
     among_top = int((subgraph.source < subgraph.top).sum())
-    parts = [f"{among_top} of the {style.counted(subgraph.among, 'link')} among them"] if among_top else []
-    parts += [f"{style.counted(links - among_top, 'link')} from others"] if others else []
+    parts = [f"{among_top} of the {words.counted(subgraph.among, 'link')} among them"] if among_top else []
+    parts += [f"{words.counted(links - among_top, 'link')} from others"] if others else []
     return (
         f"{top}An arrow is a link. To each of them at most {subgraph.links} are drawn, from the highest vertices that "
         f"link to it: {' and '.join(parts)}. The larger, the higher the rank."

@@ -7,7 +7,7 @@ from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whitewater.figures.style import count, counted, percent
+from whitewater.figures.words import count, counted, percent
 from whitewater.io.store import read_json
 from whitewater.io.terminal_text import shorten
 from whitewater.manifest import is_of_last_run

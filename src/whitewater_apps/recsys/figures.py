@@ -16,7 +16,7 @@ from whitewater.features.artifact import FORMAT
 from whitewater.features.feature_folder import CONTINUOUS, FeatureFolder
 from whitewater.features.log_folder import Log
 from whitewater.features.operators.categorify import TABLE
-from whitewater.figures import shapes, style
+from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
@@ -91,9 +91,9 @@ def _points(look: Look) -> dict[str, Any]:
 def _test_rows(metrics: Values) -> str:
     """Return the number of test rows as text, with how many they were drawn from and the share of label 1."""
     test = metrics["parts"]["test"]
-    drawn = f", drawn from {style.count(test['of'])}" if test["of"] > test["rows"] else ""
-    rate = style.percent(test["label_rate"])
-    return f"{style.count(test['rows'])} test rows{drawn}, {rate} of which have the label 1"
+    drawn = f", drawn from {words.count(test['of'])}" if test["of"] > test["rows"] else ""
+    rate = words.percent(test["label_rate"])
+    return f"{words.count(test['rows'])} test rows{drawn}, {rate} of which have the label 1"
 
 
 def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:
@@ -118,13 +118,13 @@ def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], 
     if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
         notes.append("So few test rows of a label do not measure it: no value here tells anything.")
     if len(keys) == 1:
-        groups = style.counted(len(metrics["groups"]), "group")
+        groups = words.counted(len(metrics["groups"]), "group")
         return [*notes, f"The features of {groups}; none was left out to compare with."]
     notes.append("In parentheses: how many features a group has. Groups are left out one at a time.")
     if any(key not in sets for sets in models.values() for key in keys):
         notes.append("No mark: the model uses none of these features; ids of categories are for trees only.")
     if len(keys) > _MOST_ROWS:
-        notes.append(f"Not shown: {style.counted(len(keys) - _MOST_ROWS, 'group')} without which less is lost.")
+        notes.append(f"Not shown: {words.counted(len(keys) - _MOST_ROWS, 'group')} without which less is lost.")
     return notes
 
 
@@ -141,7 +141,7 @@ def calibration(metrics: Values) -> Figure:
     bins = {name: _with_wilson(pd.DataFrame(quality["calibration"])) for name, quality in models.items()}
     every = pd.concat(bins.values())
     fewest, most = every["rows"].agg(["min", "max"]).tolist()
-    rows = f"{style.count(fewest)} to " * (fewest < most) + style.counted(most, "row")
+    rows = f"{words.count(fewest)} to " * (fewest < most) + words.counted(most, "row")
     subtitle = (
         f"{_test_rows(metrics)}; models with all features. A point stands for {rows} of about equal prediction; "
         "lines: intervals of 95 % (Wilson); dashed: where predictions mean what they say."
@@ -193,23 +193,23 @@ def drift(report: Values) -> Figure:
     shown = sorted(columns, key=_drift_rank)[:_MOST_ROWS]
     psi = np.array([[day["psi"] for day in column["days"]] for column in shown], float)
     limits = ", ".join(f"{short} {report['thresholds'][name]:g}" for name, short in _ABBREVIATIONS.items())
-    drifting, chance = (style.count(len(report["summary"][verdict])) for verdict in ("drift", "chance"))
+    drifting, chance = (words.count(len(report["summary"][verdict])) for verdict in ("drift", "chance"))
     other = "" if chance == "0" else f" Above it, but by no more than chance: {chance}."
     subtitle = (
         f"A column drifts where a measure of some {period} is above its threshold ({limits}) and further than "
-        f"chance brings it: {drifting} of {style.count(len(columns))}.{other} Reference: {period} "
-        f"{report['reference']['day']} with {style.count(report['reference']['rows'])} rows."
+        f"chance brings it: {drifting} of {words.count(len(columns))}.{other} Reference: {period} "
+        f"{report['reference']['day']} with {words.count(report['reference']['rows'])} rows."
     )
     notes = [
         "PSI: population stability index; KS: Kolmogorov-Smirnov distance; JS: Jensen-Shannon distance; new: share of "
         f"rows with a category unseen in the first {period}."
     ]
     if report["days_without_rows"]:
-        notes.append(f"Left out: {style.count(report['days_without_rows'])} {period}s without rows.")
+        notes.append(f"Left out: {words.count(report['days_without_rows'])} {period}s without rows.")
     if np.isnan(psi).any():
         notes.append(f"Grey: no index, for want of values in that {period} or the first.")
     if omitted := len(columns) - len(shown):
-        notes.append(f"Not shown: {style.count(omitted)} columns that drift less.")
+        notes.append(f"Not shown: {words.count(omitted)} columns that drift less.")
     height = 0.215 * max(len(shown), 3)
     figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
@@ -285,14 +285,14 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     shown = sorted(vocabularies, key=lambda each: (-each["lost"], -each["all_values"], each["name"]))[:_MOST_ROWS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
-        f"{style.counted(len(vocabularies), 'vocabulary')} of {style.count(rows)} training rows. Left: how often the "
+        f"{words.counted(len(vocabularies), 'vocabulary')} of {words.count(rows)} training rows. Left: how often the "
         f"values with an id of their own occur, {scope}; right: how many rows have them."
     )
     notes = []
     if any(vocabulary["rows"] != rows for vocabulary in vocabularies):
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
     if omitted := len(vocabularies) - len(shown):
-        notes.append(f"Not shown: {style.count(omitted)} columns that have fewer rows out of vocabulary.")
+        notes.append(f"Not shown: {words.count(omitted)} columns that have fewer rows out of vocabulary.")
     figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(shown)), title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
     _draw_frequencies(left, vocabularies)
@@ -340,16 +340,16 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     shown = {role: ordered[place] for place, role in roles.items()}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
     for (role, each), (color, mark) in zip(shown.items(), looks, strict=False):
-        counts, of_all = frequencies(each["table"]), f"of {style.count(each['all_values'])} values"
+        counts, of_all = frequencies(each["table"]), f"of {words.count(each['all_values'])} values"
         number = (
-            f"{style.count(each['values'])} {'values given' if each['out_of_vocabulary_values'] is None else of_all}"
+            f"{words.count(each['values'])} {'values given' if each['out_of_vocabulary_values'] is None else of_all}"
         )
         label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {number}"
         highest = max([highest, *counts[:1].tolist()])
         ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
     for threshold in sorted({each["threshold"] for each in shown.values()} - {0, 1}):
-        shapes.draw_threshold(axes, threshold, f"threshold: {style.count(threshold)} rows")
+        shapes.draw_threshold(axes, threshold, f"threshold: {words.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
@@ -389,7 +389,7 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
     if not names:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
     name = names[0]
-    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {style.count(features.rows)} test rows."
+    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows."
     groups = statistics["groups"]
     owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
     for owner in owners[-1:]:
@@ -405,8 +405,8 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
 
 def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label: str) -> None:
     nulls, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
-    share = f"{style.percent(nulls / len(values))} null" if nulls else "no null"
-    title = f"{subject}: {share}" + (f", {style.count(infinite)} infinite" if infinite else "")
+    share = f"{words.percent(nulls / len(values))} null" if nulls else "no null"
+    title = f"{subject}: {share}" + (f", {words.count(infinite)} infinite" if infinite else "")
     if len(values) == nulls + infinite:
         style.explain(axes, title, "There is no finite value to draw.")
         return

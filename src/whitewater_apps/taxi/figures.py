@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from whitewater.engines import Array
-from whitewater.figures import shapes, style
-from whitewater.figures.shapes import Look, draw_predictions, interval
+from whitewater.figures import shapes, style, words
+from whitewater.figures.shapes import Look, draw_predictions
+from whitewater.figures.words import interval
 from whitewater_apps.taxi.schema import MODELS, STRAY_MONTH
 
 MEASURE = "Tip, % of the fare"
@@ -56,7 +57,7 @@ def _single_services(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def _sample_size(rows: pd.DataFrame) -> str:
-    return f"n = {style.count(int(rows['trips'].sum()))}"
+    return f"n = {words.count(int(rows['trips'].sum()))}"
 
 
 def _overall_mean(rows: pd.DataFrame) -> float:
@@ -73,7 +74,7 @@ def _interval_name(table: pd.DataFrame) -> str:
 def _without(table: pd.DataFrame, column: str, what: str) -> list[str]:
     """Say how many trips the picture lacks because they have no value in a column."""
     lost = int(table.loc[table[column].isna() & (table["service"] != "all"), "trips"].sum())
-    return [f"Not shown: {style.count(lost)} trips without a {what} of pickup."] if lost else []
+    return [f"Not shown: {words.count(lost)} trips without a {what} of pickup."] if lost else []
 
 
 @style.styled
@@ -156,7 +157,7 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
         mesh = shapes.draw_week(axes, 100 * own, limit=100 * limit)
         weekday, hour = np.nonzero(within)
         axes.plot(hour + 0.5, weekday + 0.5, "o", color=style.BLACK, markeredgecolor="white", markersize=3.5)
-        axes.set_title(f"{LOOKS[service].name}: mean {style.percent(means[service])}, {_sample_size(rows)}")
+        axes.set_title(f"{LOOKS[service].name}: mean {words.percent(means[service])}, {_sample_size(rows)}")
     panels[-1].set_xlabel("Hour of pickup")
     bar = body.colorbar(mesh, ax=panels, extend="both", aspect=12 * len(services), shrink=0.9)
     bar.set_label("Points from the mean")
@@ -229,7 +230,7 @@ def _rankings(
     for axes, (service, best) in zip(panels, ranked.items(), strict=True):
         mean = _overall_mean(services[service])
         axes.axvline(mean, color=style.GRAY, linestyle="--", linewidth=1)
-        sample = f"mean {style.percent(mean)}, {_sample_size(services[service])}"
+        sample = f"mean {words.percent(mean)}, {_sample_size(services[service])}"
         axes.set_title(f"{LOOKS[service].name}\n{sample}", pad=16)
         _draw_ranking(axes, best, rows=rows)
     if legend:
@@ -249,7 +250,7 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
         error = np.nan_to_num(np.stack([mean - low, high - mean]))
         axes.errorbar(mean, position[here], xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
     for where, trips in enumerate(places["trips"].tolist()):
-        shapes.write_at_right(axes, style.count(int(trips)), where)
+        shapes.write_at_right(axes, words.count(int(trips)), where)
     shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
     axes.set_yticks(position, list(map(style.drawable, places["label"])))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
@@ -281,19 +282,19 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     services = [service for service in LOOKS if service in rows[regular].index.unique("service")]
     months = sorted(rows[regular].index.unique("month"))
     subtitle = (
-        f"{style.count(totals['rows_in'])} rows read = {style.count(totals['rows_out'])} kept + "
-        f"{style.count(totals['quarantined'])} rejected ({style.percent(totals['quarantined'] / totals['rows_in'])}). "
+        f"{words.count(totals['rows_in'])} rows read = {words.count(totals['rows_out'])} kept + "
+        f"{words.count(totals['quarantined'])} rejected ({words.percent(totals['quarantined'] / totals['rows_in'])}). "
         "A row with several reasons is in the bar of each; the black lines count it once."
     )
     lost = int(rows["rows_in"][~regular].sum())
     why = "rows whose month is unknown or not of their file; the totals have them"
-    notes = [f"Without a bar: {style.count(lost)} {why}."] if lost else []
+    notes = [f"Without a bar: {words.count(lost)} {why}."] if lost else []
     figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
     grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
     for row, service in enumerate(services):
         axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
         drawn = pd.DataFrame(shares[regular].loc[service]).reindex(months)
-        axes.set_title(f"{LOOKS[service].name}, {style.count(int(drawn['rows'].sum()))} rows")
+        axes.set_title(f"{LOOKS[service].name}, {words.count(int(drawn['rows'].sum()))} rows")
         _draw_months(axes, drawn)
         axes.tick_params(labelbottom=row == len(services) - 1)
     if services:
@@ -336,7 +337,7 @@ def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
         top += shares[reason].to_numpy()
     axes.hlines(rejected, places - width / 2, places + width / 2, color=style.BLACK, linewidth=1.5 if few else 1)
     for place in np.flatnonzero(rows > 0).tolist() if few else []:
-        text, height = f"{style.short_count(int(rows[place]))} rows", max(top[place], rejected[place])
+        text, height = f"{words.short_count(int(rows[place]))} rows", max(top[place], rejected[place])
         shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
     axes.set(xlim=(-0.6, max(len(rows), 3) - 0.4), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
     axes.set_ylabel("Share of rows")
@@ -376,7 +377,7 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
             beyond = draw_predictions(
                 axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), look, measure=MEASURE.lower()
             )
-            sample = f"n = {style.count(len(trips))}" + (f", {style.count(beyond)} outside" if beyond else "")
+            sample = f"n = {words.count(len(trips))}" + (f", {words.count(beyond)} outside" if beyond else "")
             score = f"R² {interval(scores['r2'], 1, 2)}, MAE {interval(scores['mae'], 100, 1)} points"
             axes.set_title(f"{look.name}, {name.lower()}\n{score}\n{sample}", size=9.5)
     return figure

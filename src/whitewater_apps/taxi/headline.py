@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from whitewater.figures.shapes import interval
+from whitewater.figures.words import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
 from whitewater_apps.taxi.schema import MODELS, PLACES

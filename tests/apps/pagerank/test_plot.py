@@ -25,7 +25,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from tests.apps.pictures import no_text_is_cut, written
 from tests.helpers.graphs import Graph, random_graph
 from whitewater import engines
-from whitewater.figures import style
+from whitewater.figures import style, words
 from whitewater.step import Outputs, Run
 from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
@@ -266,7 +266,7 @@ def test_the_top_vertices_are_numbered_and_listed_and_each_link_is_an_arrow(tmp_
     assert sorted(text.get_text() for text in left.texts) == list("123456")
     listed = [text.get_text() for text in right.texts]
     assert [text for text in listed if text.startswith("name ")] == [f"name {vertex}" for vertex in order]
-    assert [text for text in listed if text.endswith("%")] == [style.percent(ranks[vertex]) for vertex in order]
+    assert [text for text in listed if text.endswith("%")] == [words.percent(ranks[vertex]) for vertex in order]
     assert sum(isinstance(patch, FancyArrowPatch) for patch in left.patches) == len(found.source)
 
 

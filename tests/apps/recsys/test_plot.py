@@ -27,7 +27,7 @@ from whitewater.engines import resolve
 from whitewater.features.config import Feature, Fit
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
-from whitewater.figures import style
+from whitewater.figures import style, words
 from whitewater.io.store import read_json
 from whitewater.step import Output, Outputs, Run
 from whitewater_apps.recsys import figures
@@ -371,7 +371,7 @@ def test_a_number_is_drawn_before_and_after_with_its_nulls_and_operators(made: P
     for axes, rows in zip(figure.axes, (600 - nulls, 600), strict=True):
         (steps,) = [patch for patch in axes.patches if isinstance(patch, StepPatch)]
         assert np.sum(steps.get_data()[0]) == rows
-    assert f"As it came: {style.percent(nulls / 600)} null" in written(figure)
+    assert f"As it came: {words.percent(nulls / 600)} null" in written(figure)
     assert "Feature: no null" in written(figure)
     assert "Column I1 of 600 test rows. Operators of its group, numbers: Clip, LogOp, FillMedian." in written(figure)
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from whitewater.errors import InputError
-from whitewater.figures import style
+from whitewater.figures import style, words
 from whitewater.figures.style import NO_LETTER, fitted
 
 
@@ -56,14 +56,14 @@ def test_a_format_that_is_not_offered_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_counts_are_readable(number: int, long: str, short: str) -> None:
-    assert (style.count(number), style.short_count(number)) == (long, short)
+    assert (words.count(number), words.short_count(number)) == (long, short)
 
 
 @pytest.mark.parametrize(
     ("fraction", "text"), [(0.26, "26.0 %"), (1.0, "100 %"), (0.000923, "0.0923 %"), (0.0, "0.00 %")]
 )
 def test_shares_have_three_digits(fraction: float, text: str) -> None:
-    assert style.percent(fraction) == text
+    assert words.percent(fraction) == text
 
 
 @pytest.mark.parametrize(
