@@ -8,7 +8,7 @@ from benchmarks import standing
 from benchmarks.published.amounts import seconds
 from benchmarks.published.figures.looks import PEER, around, color, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
-from whitewater.figures import style
+from whitewater.figures import style, words
 from whitewater.figures.style import fitted
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _write_heading(axes: Axes, case: CaseResult, line: int) -> None:
     report = case.report
     processes = ", processes" if report.sampling == "process" else ""
     name = " ".join(part for part in (case.id, spoken(case.row), case.case) if part)
-    text = f"{name}: {style.count(report.size.rows)} rows{processes}"
+    text = f"{name}: {words.count(report.size.rows)} rows{processes}"
     axes.annotate(
         fitted(text, points=330, size=_LETTERS + 0.5), (0, line), xycoords=("axes fraction", "data"), xytext=(4, 0),
         textcoords="offset points", va="center", size=_LETTERS + 0.5, weight="bold", annotation_clip=False,
