@@ -21,11 +21,11 @@ from whitewater.tables.config import Range
 from whitewater.tables.eras import Era, Rule
 from whitewater.tables.group_statistics import VALUE, integers
 from whitewater.tables.partitions import write_table
-from whitewater.tables.raw_files import RawFile, Unit, arrow_blocks, open_raw, units
+from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
 from whitewater_apps.taxi.rules import rules
 from whitewater_apps.taxi.schema import CODES, SOURCE, STANDARDIZED_SCHEMA, TRIP_SCHEMA
-from whitewater_apps.taxi.with_polars import quantity
+from whitewater_apps.taxi.with_polars import is_kept, quantity
 from whitewater_apps.taxi.zones import Zones, read_zones
 
 # Larger pieces are memory that the system hands out, and zeroes, anew each time.
@@ -95,28 +95,14 @@ def _in_schema(raw: pl.LazyFrame, era: Era) -> pl.LazyFrame:
 
 def _aggregate(unit: Unit, *, every: Sequence[Rule], output: Path | None) -> pl.DataFrame:
     groups = []
-    for number, raw in enumerate(_pieces(unit)):
+    for number, (raw, _) in enumerate(tables.pieces(unit, PARQUET_ROWS if unit.rows else TEXT_ROWS)):
         trips = _clean(_in_schema(raw, unit.file.era), every)
         groups.append(_tips(_write(trips, output / f"{unit.stem(number)}.parquet") if output else trips))
     return pl.concat(groups)
 
 
-def _pieces(unit: Unit) -> Iterator[pl.LazyFrame]:
-    """Yield the raw columns of a unit, plain Parquet as a lazy scan."""
-    sizes = unit.file.group_rows
-    if unit.file.plain:
-        raw = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
-        first, end = sum(sizes[: unit.start]), sum(sizes[: unit.stop])
-        yield from (raw.slice(row, min(PARQUET_ROWS, end - row)) for row in range(first, end, PARQUET_ROWS))
-    else:
-        blocks = arrow_blocks(unit, rows=PARQUET_ROWS if sizes else TEXT_ROWS)
-        yield from (pl.DataFrame(pl.from_arrow(table)).lazy() for table, _ in blocks)
-
-
 def _clean(trips: pl.LazyFrame, every: Sequence[Rule]) -> pl.LazyFrame:
-    broken = (rule.is_broken_by(quantity(rule.quantity), is_null="is_null", is_in="is_in") for rule in every)
-    breaks_none = ~pl.any_horizontal(pl.lit(False), *(each.fill_null(False) for each in broken))
-    return trips.filter((pl.col("issues") == 0) & breaks_none).drop("issues")
+    return trips.filter(is_kept(every)).drop("issues")
 
 
 def _write(trips: pl.LazyFrame, path: Path) -> pl.LazyFrame:

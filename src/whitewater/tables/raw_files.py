@@ -79,6 +79,12 @@ class Unit:
     stop: int | None
     place: tuple[int, int] = (0, 0)
 
+    @property
+    def rows(self) -> range:
+        """The rows of a Parquet file that are in the unit; empty for text."""
+        first, end = (sum(self.file.group_rows[:group]) for group in (self.start, self.stop))
+        return range(first, end)
+
     def stem(self, piece: int) -> str:
         """Return ``FILE-UNIT-PIECE``, by which the files that a unit becomes are named."""
         return "-".join(f"{number:04d}" for number in (*self.place, piece))
@@ -174,28 +180,13 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
 
     Raises InputError where the file is damaged, or a value cannot be of its column's kind.
     """
-    file, kinds = unit.file, unit.file.era.raw_kinds
-    if file.form != "parquet":
-        size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
-        for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
-            yield parse_lines(text, file.fields, kinds, clock=file.clock)
+    file = unit.file
+    if file.form == "parquet":
+        yield from (Lines(table, ()) for table in _tables(unit, rows))
         return
-    groups, where = range(unit.start, unit.stop or len(file.group_rows)), ""
-    try:
-        # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
-        with pq.ParquetFile(
-            file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
-        ) as parquet:
-            for batch in parquet.iter_batches(rows, groups, list(kinds), use_threads=False):
-                columns = {}
-                for name, kind in kinds.items():
-                    where = f": column {name!r}"
-                    columns[name] = cast_column(batch[name], kind, clock=file.clock)
-                where = ""
-                yield Lines(pa.table(columns), ())
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{file.path}, row group {unit.start}{where} {error}. Get the file again, or leave it "
-                         "out.") from error  # fmt: skip
+    size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
+    for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
+        yield parse_lines(text, file.fields, file.era.raw_kinds, clock=file.clock)
 
 
 def write_unit(
@@ -237,6 +228,27 @@ def _first_fault(file: RawFile, rows: int) -> str:
         except ValueError as error:
             return f"column {name!r}: {error}"
     return f"{shown} has unsound quotes"
+
+
+def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
+    file, kinds = unit.file, unit.file.era.raw_kinds
+    groups = range(unit.start, unit.stop or len(file.group_rows))
+    where = ""
+    try:
+        # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+        with pq.ParquetFile(
+            file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+        ) as parquet:
+            for batch in parquet.iter_batches(rows, groups, list(kinds), use_threads=False):
+                columns = {}
+                for name, kind in kinds.items():
+                    where = f": column {name!r}"
+                    columns[name] = cast_column(batch[name], kind, clock=file.clock)
+                where = ""
+                yield pa.table(columns)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{file.path}, row group {unit.start}{where} {error}. Get the file again, or leave it "
+                         "out.") from error  # fmt: skip
 
 
 def _open_parquet(path: Path, source: Source) -> RawFile:

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import partial
 from math import isnan
-from operator import and_, methodcaller
+from operator import methodcaller
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -150,11 +150,6 @@ def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
     return Counter({
         tuple(None if isnan(key) else int(key) for key in row): int(rows) for *row, rows in counts.to_numpy().tolist()
     })  # fmt: skip
-
-
-def where(frame: Frame, **values: int) -> Frame:
-    """Return the rows that have some values in some columns, where null counts as 0."""
-    return frame[reduce(and_, (frame[name].fillna(0) == value for name, value in values.items()))]
 
 
 def to_pandas(frame: Frame) -> Frame:

@@ -1,7 +1,7 @@
 """Operations on tables that applications share, in Polars."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -31,9 +31,8 @@ def frames(
     unit: Unit, *, rows: int, schema: pa.Schema, codes: Mapping[str, Codes]
 ) -> Iterator[tuple[pl.DataFrame, tuple[str, ...]]]:
     """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the lines that cannot be parsed."""
-    for table, malformed in arrow_blocks(unit, rows=rows):
-        raw = pl.DataFrame(pl.from_arrow(table)).lazy()
-        yield in_schema(raw, unit.file.era, schema, codes).collect(), malformed
+    for raw, malformed in pieces(unit, rows):
+        yield collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name), malformed
 
 
 def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int) -> CheckedBlocks:
@@ -50,6 +49,14 @@ def to_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
 def write_frame(frame: pl.DataFrame, path: Path, schema: pa.Schema) -> None:
     """Write the columns of a schema as a Parquet file."""
     write_table(to_arrow(frame, schema), path)
+
+
+def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
+    """Compute a query on a file; raises InputError, which names the file, if it cannot be read."""
+    try:
+        return rows.collect()
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read: {error}. Get the file again, or leave it out.") from error
 
 
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
@@ -97,6 +104,17 @@ def _recode(texts: pl.Series, *, codes: Codes) -> pl.Series:
     return code_of_word.gather(texts.cast(pl.Enum(words)).to_physical())
 
 
+def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
+    """Yield the raw columns of a unit, plain Parquet as a lazy scan, and the lines among them that cannot be parsed."""
+    if not unit.file.plain:
+        for table, malformed in arrow_blocks(unit, rows=rows):
+            yield pl.DataFrame(pl.from_arrow(table)).lazy(), malformed
+        return
+    raw = pl.scan_parquet(unit.file.path, glob=False, hive_partitioning=False)
+    for first in unit.rows[::rows]:
+        yield raw.slice(first, min(rows, unit.rows.stop - first)), ()
+
+
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
     """Scan the parts of a partition, and add columns ``file``, int64, and ``duplicate``, bool.
 
@@ -112,19 +130,22 @@ def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
 def rule_mask(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
     """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
     # The test of a null is null. The sum skips it, because a null breaks no rule.
-    broken = (rule.is_broken_by(quantity(rule.quantity), is_null="is_null", is_in="is_in") for rule in rules)
-    bits = (each.cast(pl.Int64) * (1 << bit) for bit, each in enumerate(broken))
+    bits = (_breaks(rule, quantity).cast(pl.Int64) * (1 << bit) for bit, rule in enumerate(rules))
     return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
 
 
-def count_rows(frame: pl.DataFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
+def breaks_no_rule(rules: Iterable[Rule], quantity: Quantity) -> pl.Expr:
+    """Return whether each row breaks no rule; faster than ``rule_mask(...) == 0``."""
+    return ~pl.any_horizontal(pl.lit(False), *(_breaks(rule, quantity).fill_null(False) for rule in rules))
+
+
+def _breaks(rule: Rule, quantity: Quantity) -> pl.Expr:
+    return rule.is_broken_by(quantity(rule.quantity), is_null="is_null", is_in="is_in")
+
+
+def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]]:
     """Count the rows of each combination of integers in the key columns, None for null."""
-    return Counter({tuple(key): count for *key, count in frame.lazy().group_by(keys).len().collect().iter_rows()})
-
-
-def where(frame: pl.DataFrame, **values: int) -> pl.DataFrame:
-    """Return the rows that have some values in some columns, where null counts as 0."""
-    return frame.filter(*(pl.col(name).fill_null(0) == value for name, value in values.items()))
+    return Counter({tuple(key): count for *key, count in rows.group_by(keys).len().collect().iter_rows()})
 
 
 def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[str, Array]:

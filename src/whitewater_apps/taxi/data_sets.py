@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
 from whitewater.tables.quarantine import write_rejected
 from whitewater_apps.taxi.config import Service
-from whitewater_apps.taxi.schema import KINDS, REQUIRED, SERVICES, TRIP_SCHEMA
+from whitewater_apps.taxi.schema import KINDS, REQUIRED, SERVICES
 
 # The first and last year of pickups; the month of any other is unknown: its clock was wrong.
 YEARS = (2000, 2099)
@@ -54,26 +54,10 @@ class DataSets:
     reasons: Sequence[str]
     origins: Mapping[int, str]
 
-    def write(self, trips: Any, rejected: Any, name: str, *, tables: ModuleType) -> Tally:
-        """Write the trips of a partition, and those that are rejected, by service and month; return their counts.
-
-        They are frames of the engine whose operations are ``tables``, and have a ``month`` and a ``mask`` of reasons.
-        """
-        tally = Tally(
-            tables.count_rows(trips, "file", "service", "month", "mask"),
-            tables.count_rows(trips, "file", "pickup_location_id"),
-            tables.count_rows(trips, "file", "dropoff_location_id"),
-        )
-        for service, month in tally.service_months(kept=True):
-            rows = tables.where(trips, service=service, month=month, mask=0)
-            tables.write_frame(rows, self.trips / directory(service, month) / name, TRIP_SCHEMA)
-        for service, month in tally.service_months(kept=False):
-            rows = tables.where(rejected, service=service, month=month)
-            origins = [self.origins[file] for file in rows["file"].to_numpy().tolist()]
-            path = self.quarantine / directory(service, month) / name
-            table, mask = tables.to_arrow(rows, TRIP_SCHEMA), rows["mask"].to_numpy()
-            write_rejected(table, mask, origins, path, reasons=self.reasons)
-        return tally
+    def reject(self, trips: pa.Table, mask: Array, file: Array, service_month: tuple[int, int], name: str) -> None:
+        """Write rejected trips of one service and month; see `tables.quarantine.write_rejected`."""
+        path = self.quarantine / directory(*service_month) / name
+        write_rejected(trips, mask, [self.origins[each] for each in file.tolist()], path, reasons=self.reasons)
 
 
 def month_number(year: int, month: int) -> int:
@@ -102,6 +86,7 @@ class RowGroup:
     path: Path
     index: int
     number: int
+    first_row: int
     rows: int
     names: frozenset[str]
     service: Service
@@ -127,10 +112,11 @@ def row_groups(trips: Path) -> list[RowGroup]:
         schema = metadata.schema.to_arrow_schema()
         services, names = _services(path, frozenset(schema.names))
         _check_types(path, schema)
+        first_row = 0
         for index in range(metadata.num_row_groups):
             rows = metadata.row_group(index).num_rows
-            groups += [RowGroup(path, index, number, rows, names, each) for each in services if rows]
-            number += bool(rows)
+            groups += [RowGroup(path, index, number, first_row, rows, names, each) for each in services if rows]
+            number, first_row = number + bool(rows), first_row + rows
     return groups
 
 

@@ -19,9 +19,9 @@ from whitewater.tables.partitions import Partition, columns_present
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi import tip_tables
-from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally
+from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, RULE_COLUMNS, STANDARDIZED_SCHEMA, TARGET
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, RULE_COLUMNS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 
 def unit_writer(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
@@ -40,14 +40,29 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
     if not partitions:
         return Tally()
     schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=RULE_COLUMNS)
-    frames, clean = tables.read(partitions, schema).to_delayed(), delayed(partial(_clean, rules=rules, into=into))
-    tallies = [clean(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
+    frames, write = tables.read(partitions, schema).to_delayed(), delayed(partial(_write_trips, rules=rules, into=into))
+    tallies = [write(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
     return sum(workers.compute(*tallies), Tally())
 
 
-def _clean(trips: Frame, name: str, *, rules: Sequence[Rule], into: DataSets) -> Tally:
+def _write_trips(trips: Frame, name: str, *, rules: Sequence[Rule], into: DataSets) -> Tally:
+    """Write the kept and the rejected trips of a partition; return their counts."""
     trips = trips.assign(month=month(trips["pickup_datetime"]), mask=reason_mask(trips, rules))
-    return into.write(trips, trips[trips["mask"] != 0], name, tables=tables)
+    tally = Tally(
+        tables.count_rows(trips, "file", "service", "month", "mask"),
+        tables.count_rows(trips, "file", "pickup_location_id"),
+        tables.count_rows(trips, "file", "dropoff_location_id"),
+    )
+    is_kept = trips["mask"] == 0
+    for service_month in tally.service_months(kept=True):
+        path = into.trips / directory(*service_month) / name
+        tables.write_frame(trips[is_kept & _is_of(trips, *service_month)], path, TRIP_SCHEMA)
+    rejected = trips[~is_kept]
+    for service_month in tally.service_months(kept=False):
+        rows = rejected[_is_of(rejected, *service_month)]
+        table = tables.to_arrow(rows, TRIP_SCHEMA)
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
+    return tally
 
 
 def reason_mask(trips: Frame, rules: Sequence[Rule]) -> Series:
@@ -76,6 +91,10 @@ def month(time: Series) -> Series:
     """Return the number of the month, int32, as `whitewater_apps.taxi.data_sets.month_number` counts."""
     year, month_of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
     return (year * 12 + month_of_year - 1).where((year >= YEARS[0]) & (year <= YEARS[1]), UNKNOWN_MONTH)
+
+
+def _is_of(trips: Frame, service: int, month: int) -> Series:
+    return (trips["service"].fillna(0) == service) & (trips["month"] == month)
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:

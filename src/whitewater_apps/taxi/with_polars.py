@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
@@ -17,9 +16,9 @@ from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater_apps.taxi import tip_tables
-from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET
+from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -51,14 +50,35 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
 
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
-    query = tables.scan(partition, STANDARDIZED_SCHEMA).with_columns(month=month(PICKUP), mask=reason_mask(rules))
-    trips = query.collect()
-    return into.write(trips, trips.filter(pl.col("mask") != 0), partition.name, tables=tables)
+    query = tables.scan(partition, STANDARDIZED_SCHEMA).with_columns(month=month(PICKUP), kept=is_kept(rules))
+    trips = query.collect().lazy()  # collected once, because all queries below read it
+    kept = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
+    rejected = trips.filter(~pl.col("kept")).with_columns(mask=reason_mask(rules)).collect().lazy()
+    tally = Tally(
+        tables.count_rows(kept, "file", "service", "month", "mask")
+        + tables.count_rows(rejected, "file", "service", "month", "mask"),
+        tables.count_rows(trips, "file", "pickup_location_id"),
+        tables.count_rows(trips, "file", "dropoff_location_id"),
+    )
+    name = partition.name
+    for service_month in tally.service_months(kept=True):
+        rows = kept.filter(_is_of(*service_month)).select(TRIP_SCHEMA.names).collect()
+        tables.write_frame(rows, into.trips / directory(*service_month) / name, TRIP_SCHEMA)
+    for service_month in tally.service_months(kept=False):
+        rows = rejected.filter(_is_of(*service_month)).collect()
+        table = tables.to_arrow(rows, TRIP_SCHEMA)
+        into.reject(table, rows["mask"].to_numpy(), rows["file"].to_numpy(), service_month, name)
+    return tally
 
 
 def reason_mask(rules: Sequence[Rule]) -> pl.Expr:
     """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
     return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.rule_mask(rules, quantity) * (1 << RULES_BIT)
+
+
+def is_kept(rules: Sequence[Rule]) -> pl.Expr:
+    """Return whether each trip has no reason to be rejected; faster than ``reason_mask(rules) == 0``."""
+    return (pl.col("issues") == 0) & tables.breaks_no_rule(rules, quantity)
 
 
 def quantity(name: str) -> pl.Expr:
@@ -80,6 +100,10 @@ def month(time: pl.Expr) -> pl.Expr:
     year, month_of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
     in_range = year.is_between(*YEARS)
     return pl.when(in_range).then(year * 12 + month_of_year - 1).otherwise(UNKNOWN_MONTH)
+
+
+def _is_of(service: int, month: int) -> pl.Expr:
+    return (SERVICE.fill_null(0) == service) & (pl.col("month") == month)
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
@@ -117,10 +141,9 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
     """Yield columns of a row group's trips; see `whitewater_apps.taxi.tip_model.read_trips`."""
-    columns = [name for name in (*names, "service") if name in group.names]
-    with TRIPS.explained(group.path), pq.ParquetFile(group.path) as file:
-        trips = pl.DataFrame(pl.from_arrow(file.read_row_group(group.index, columns)))
-    if "service" in columns:
+    trips = pl.scan_parquet(group.path, glob=False, hive_partitioning=False).slice(group.first_row, group.rows)
+    if "service" in group.names:
         trips = trips.filter(group.service == SERVICE)
-    for part in trips.iter_slices(rows):
+    columns = tables.collect(trips.select(name for name in names if name in group.names), group.path)
+    for part in columns.iter_slices(rows):
         yield tables.to_arrays(part, names, device)

@@ -25,6 +25,8 @@ MASKS = [0, 0b10001, 0b10, 0b1010, 0b1100]
 def masks_of_polars(rules: tuple[Rule, ...]) -> list[int]:
     trips = pl.DataFrame({"fare": FARES, "zone": ZONES})
     found: list[int] = trips.with_columns(mask=with_polars.rule_mask(rules, pl.col))["mask"].to_list()
+    kept = trips.select(kept=with_polars.breaks_no_rule(rules, pl.col).cast(pl.Boolean))["kept"].to_list()
+    assert (kept * len(trips))[: len(trips)] == [mask == 0 for mask in found]
     return found
 
 
