@@ -61,7 +61,7 @@ def run_on(device: Device, settings: Section) -> Run[Section]:
 
 def taxi_model(device: Device, workers: Workers, _: Path) -> None:
     settings = Model()
-    groups = [RowGroup(Path("trips"), number, number, 10**6, frozenset(), "yellow") for number in range(200)]
+    groups = [RowGroup(Path("trips"), number, number, 0, 10**6, frozenset(), "yellow") for number in range(200)]
     model.forecast(groups, FeatureSet(settings.features, ("Queens",), zones()), run_on(device, settings), workers)  # type: ignore[arg-type]
 
 

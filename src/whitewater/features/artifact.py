@@ -6,8 +6,6 @@ itself. A table is ``<number>-<operator>/<n>.<table>.parquet``, with *n* the num
 checked before any is interpreted, and only operators of `whitewater.features.operators.OPERATORS` are accepted.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Mapping

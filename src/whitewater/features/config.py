@@ -1,7 +1,5 @@
 """Settings of features, and of the roles of columns."""
 
-from __future__ import annotations
-
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator

@@ -4,8 +4,6 @@
 fitted, and `as_table` makes an Arrow table of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -7,8 +7,6 @@ A file is of Parquet and has all columns. Beside it lie its arrays, ``part-00000
 `whitewater.features.loader` takes rows: those of `matrices`, row by row, in the types that models take.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ in *spans*, and combines their summaries in order. Spans depend on the data only
 number of threads nor on their speed.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,7 +19,7 @@ from whitewater.features.columns.column import Block
 from whitewater.features.config import Fit
 from whitewater.features.dataset import SMALLER_PARTS, Dataset, Span, spans
 from whitewater.features.operator import Fitted, Inputs, Mode, Node, Statistic
-from whitewater.features.plan import FitState, Lesson, Plan, bind
+from whitewater.features.plan import Lesson, PassState, Plan, bind
 from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
@@ -52,7 +50,7 @@ def fit_workflow(
     while lessons := _next_phase(plan, learned):
         # Statistics are kept on the host, whatever the device.
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
-        state = FitState(plan, dataset, Mode(run.device, training=True, engine=run.engine, memory=int(memory)))
+        state = PassState(plan, dataset, Mode(run.device, training=True, engine=run.engine, memory=int(memory)))
         while lessons:
             logger.info("a pass over the data learns %d statistics", len(lessons))
             results, lessons = _learn(lessons, state, workers), []
@@ -78,7 +76,9 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
     return lessons
 
 
-def _learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
+def _learn(
+    lessons: Sequence[Lesson], state: PassState, workers: Workers
+) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
     """Return the result of each lesson. With many lessons, a task is a whole lesson; with few, one span of a lesson."""
     if state.mode.engine == "dask":
         from whitewater.features import with_dask
@@ -92,7 +92,7 @@ def _learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> Sequ
     return [(lesson, lesson.statistic.combine(islice(summaries, len(all_spans)), state.mode)) for lesson in lessons]
 
 
-def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: FitState) -> Any:
+def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: PassState) -> Any:
     """Return the result of a lesson on all spans of the data, or its summary of one span."""
     lesson, task_spans, is_complete = task
 

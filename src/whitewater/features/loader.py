@@ -16,8 +16,6 @@ many spans of rows as there are shards; a span is cut into windows, the rows of 
 cut into batches. What the rows hold changes nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence

@@ -219,8 +219,8 @@ class Lesson:
 
 
 @dataclass(frozen=True)
-class FitState:
-    """What the lessons of a pass over the data have in common: the plan, with what was learned before, and the data."""
+class PassState:
+    """What the tasks of a pass over the data share: the plan, with what was learned before it, and the data."""
 
     plan: Plan
     dataset: Dataset

@@ -3,8 +3,6 @@
 A row gets the same features as it gets in a table.
 """
 
-from __future__ import annotations
-
 import ctypes
 import reprlib
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Applying a fitted plan to a dataset, part by part, and writing the results as a folder of features."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from whitewater.features.dataset import SMALLER_PARTS, Dataset, Part, as_table, 
 from whitewater.features.feature_folder import FeatureFile, write_features, write_file
 from whitewater.features.log_folder import ROW_ID
 from whitewater.features.operator import Mode
-from whitewater.features.plan import FitState, Plan
+from whitewater.features.plan import PassState, Plan
 from whitewater.features.schema import Schema
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -36,7 +34,7 @@ _HASH = "hash"
 
 
 @dataclass(frozen=True)
-class _Results(FitState):
+class _Results(PassState):
     """What a fitted plan makes of a dataset: columns of this schema."""
 
     schema: Schema

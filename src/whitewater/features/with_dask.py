@@ -5,8 +5,6 @@ code for both. Statistics of categories are sums of integers by keys, merged in 
 change a bit of them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +34,7 @@ from whitewater.features.columns.column import (
 from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
 from whitewater.features.operator import Fitted, Mode, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
-from whitewater.features.plan import FitState, Lesson, Read
+from whitewater.features.plan import Lesson, PassState, Read
 
 HOST = Device()
 # Number of frames of sums that are merged at a time.
@@ -92,7 +90,7 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
     return type(frame)(columns)
 
 
-def learn(lessons: Sequence[Lesson], state: FitState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
+def learn(lessons: Sequence[Lesson], state: PassState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
     """Return the result of each lesson: from sums by keys over all rows, or from summaries of the partitions."""
     lessons = [replace(lesson, statistic=_first(lesson.statistic)) for lesson in lessons]
     by_category = [lesson for lesson in lessons if isinstance(lesson.statistic, CategoryStatistic)]
@@ -116,11 +114,11 @@ def _first(statistic: Statistic) -> Statistic:
     return statistic
 
 
-def _has_lists(lesson: Lesson, state: FitState) -> bool:
+def _has_lists(lesson: Lesson, state: PassState) -> bool:
     return any(pa.types.is_list(state.plan.field_of(*column).type) for column in lesson.columns.items())
 
 
-def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
+def _key_sums(lessons: Sequence[Lesson], state: PassState) -> list[dd.DataFrame]:
     """Return the sums by keys of each lesson, merged in a tree, as frames on the host."""
     if not lessons:
         return []
@@ -132,7 +130,7 @@ def _key_sums(lessons: Sequence[Lesson], state: FitState) -> list[dd.DataFrame]:
     return [reduction(chunk_kwargs={"lesson": lesson, "state": state}) for lesson in lessons]
 
 
-def _sum_partition(rows: Frame, *, lesson: Lesson, state: FitState) -> Frame:
+def _sum_partition(rows: Frame, *, lesson: Lesson, state: PassState) -> Frame:
     observed = state.plan.evaluate(_reader(rows), lesson.columns, state.mode)
     return _sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
 
@@ -147,14 +145,14 @@ def _sums_on_host(cells: Frame) -> Frame:
     return frame_of(table_of(_sum_by_keys(cells)), HOST)
 
 
-def _observe(rows: Frame, lesson: Lesson, state: FitState) -> Any:
+def _observe(rows: Frame, lesson: Lesson, state: PassState) -> Any:
     observed, mode = state.plan.evaluate(_reader(rows), lesson.columns, state.mode), state.mode
     if _has_lists(lesson, state):
         observed, mode = on_host(observed, mode.device), replace(mode, device=HOST)
     return lesson.statistic.observe(iter([observed]), mode)
 
 
-def _rows(lessons: Sequence[Lesson], state: FitState) -> dd.DataFrame:
+def _rows(lessons: Sequence[Lesson], state: PassState) -> dd.DataFrame:
     """Return the columns that lessons need; partitions consist of whole parts of the dataset, in order."""
     observed = [state.plan.data_columns(lesson.columns, training=True) for lesson in lessons]
     types = {name: state.plan.schema[name].type for names in observed for name in names}

@@ -10,8 +10,6 @@
     table = Workflow.load("workflow").transform(Dataset("today.parquet"))
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

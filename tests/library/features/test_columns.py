@@ -137,6 +137,15 @@ def test_a_column_of_nulls_without_type_is_numbers_that_are_nan(tmp_path: Path) 
     assert np.isnan(column.values).tolist() == [True, True]
 
 
+def test_a_dictionary_that_names_null_is_not_written_out() -> None:
+    # As text the rows would have 2.5 GB, more than an array of Arrow holds.
+    rows = pa.array(np.tile(np.array([1, 0, 2, 1], np.int32), 150_000))
+    column = column_of(pa.DictionaryArray.from_arrays(rows, pa.array([None, "a" * 5000, "b" * 5000])))
+    assert isinstance(column, Categories)
+    assert column.dictionary.to_pylist() == ["a" * 5000, "b" * 5000]
+    assert column.codes[:4].tolist() == [0, -1, 1, 0]
+
+
 def test_the_dictionary_is_the_files_and_plain_text_is_one_entry_a_value(tmp_path: Path) -> None:
     words = pa.array(["b", "a", None, "b", "a"])
     pq.write_table(pa.table({"stored": words, "plain": words}), tmp_path / "file", use_dictionary=["stored"])

@@ -8,8 +8,6 @@ Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64
 "Fast splittable pseudorandom number generators", OOPSLA 2014.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -7,8 +7,6 @@ Frames are used through the API that pandas and cuDF share. The index of every f
 of floats is NaN; pandas has nullable types for integers and booleans.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
@@ -134,8 +132,10 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
 def categories_of(values: pa.DictionaryArray) -> Categories:
     """Return a dictionary of text or int64, and its indices, as categories."""
     if values.dictionary.null_count:
-        # A dictionary may name null as a value, which one that is made anew does not.
-        values = values.dictionary_decode().dictionary_encode()
+        # A dictionary may name null as a value.
+        known = values.dictionary.drop_null()
+        codes = pc.index_in(values.dictionary, known, skip_nulls=True)
+        values = pa.DictionaryArray.from_arrays(codes.take(values.indices), known)
     return Categories(_filled(values.indices.cast(pa.int32()), _NULL), values.dictionary.cast(plain_type(values.type)))
 
 

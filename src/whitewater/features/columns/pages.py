@@ -5,8 +5,6 @@ The format: https://parquet.apache.org/docs/file-format/ (definition levels and 
 and bit packing).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from whitewater.engines import Array

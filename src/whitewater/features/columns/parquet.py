@@ -5,8 +5,6 @@ numbers one look-up. Covered is what writers make of flat columns of numbers and
 plain or dictionary encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -204,8 +204,8 @@ class ByCategory(LearnsCategories):
         for target in self.target_columns:
             is_known, is_finite = sums.totals[ROWS].any(), np.isfinite(sums.totals[SUMS]).all()
             if not is_known or not is_finite:
-                fault = "has infinite values" if is_known else "is null in all rows fitted on"
-                raise InputError(f"{type(self).__name__}: the target {target!r} {fault}. Clip it, or give another.")
+                fault = "has infinite values. Clip it, or give" if is_known else "is null in all rows fitted on. Give"
+                raise InputError(f"{type(self).__name__}: the target {target!r} {fault} another.")
         # By the hashes of the categories, null first: the same for any order of the rows.
         order = np.append(0, 1 + np.argsort(hash_values(sums.categories.values(), 0)))
         return self.learned(self, statistic.sources[0], statistic.types, self.table(sums).take(to_arrow(order)))

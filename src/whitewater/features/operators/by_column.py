@@ -4,8 +4,6 @@ Operators on numbers compute in float64. Those that keep the scale of a column, 
 return a type that holds its values; those that change the scale return float32.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -244,11 +242,11 @@ class ListSlice(ByColumn):
         return stop - start if (start < 0) == (stop < 0) else 0
 
     def field(self, field: Field) -> Field:
-        if not pa.types.is_list(field.type) or (self.pad and kind(field.type) != "lists of numbers"):
-            raise ConfigError(
-                f"ListSlice {'pads lists of numbers' if self.pad else 'takes lists'}, but the column {field.name!r} is "
-                f"of type {field.type}. Leave it out, or put Categorify before it, whose ids have 0 for padding."
-            )
+        fault, remedy = "takes lists", "Leave it out."
+        if is_list := pa.types.is_list(field.type):
+            fault, remedy = "pads lists of numbers", "Put Categorify before it, whose ids have 0 for padding."
+        if not is_list or (self.pad and kind(field.type) != "lists of numbers"):
+            raise ConfigError(f"ListSlice {fault}, but the column {field.name!r} is of type {field.type}. {remedy}")
         if not self.pad:
             return field
         type_ = pa.list_(type_holding(field.type.value_type, self.pad_value))

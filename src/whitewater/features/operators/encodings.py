@@ -158,7 +158,7 @@ class LearnedPast(LearnedByCategory):
 
     A cell has the key ``group * ends + rank``, where the rank of a period is how many are earlier. The cells of each
     category, seen or not, end with one that is later than all periods. ``_before`` are the sums over the cells before
-    each of the same category.
+    each of the same category; ``_means`` of a target are those of all rows before a period.
     """
 
     def __init__(self, operator: Any, *arguments: Any) -> None:
@@ -169,7 +169,8 @@ class LearnedPast(LearnedByCategory):
         if not all(each.value_lengths().equals(lengths) for each in lists.values()):
             raise IntegrityError("a table of categories has lists of different lengths in a row. Fit again.")
         of_cells = {name: to_numpy(each.flatten()) for name, each in lists.items()}
-        self.periods, ranks = np.unique(of_cells[PERIODS], return_inverse=True)
+        self.periods = np.unique(of_cells[PERIODS])
+        ranks = np.searchsorted(self.periods, of_cells[PERIODS])
         self._ends = len(self.periods) + 1
         # One category more, without cells: that of those that were not seen.
         cells = np.append(to_numpy(lengths), 0)
