@@ -346,7 +346,7 @@ class _Block:
         if np.any(wrong):
             first = int(np.argmax(wrong))
             line = int(self.at[first if rows is None else rows[first]])
-            raise self._error(line, self._other_cause(line) or fault)
+            raise self._error(line, self._other_cause(line, fault) or fault)
 
     def _line(self, at: int) -> bytes:
         return self._data.split(b"\n", at + 1)[at].strip(_blanks(self._separator))
@@ -359,23 +359,21 @@ class _Block:
         before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
         return _error(self._file.path, before + at + 1, self._line(at), fault)
 
-    def _other_cause(self, at: int) -> str | None:
+    def _other_cause(self, at: int, fault: str) -> str | None:
         """Return why the fields of a line are found wrongly, and the remedy, where the line tells."""
-        line = self._line(at)
+        line, of_fields = self._line(at), fault in {_NO_INTEGER, _MISSING, _TOO_MANY}
         mark = line[:1].decode("ascii", "replace")
-        if mark in _COMMENTS and mark != self._settings.comment:
+        if of_fields and mark in _COMMENTS and mark != self._settings.comment:
             return (f"the line begins with {mark!r}, but is not at the head of the file: {{line}}. If such lines are "
                     f"comments anywhere, set pagerank.fetch.edges.comment to '{mark}'; else correct the file."
                     )  # fmt: skip
-        for name, separator in _OTHERS.items():
+        for name, separator in _OTHERS.items() if of_fields else ():
             # A blank may follow a comma, but tabs are blanks.
             least = len(line.split(self._separator)) + (self._separator is not None or separator == b"\t")
             if least <= len(line.split(separator)) in {2, _FIELDS} and separator != self._separator:
-                remedy = (
-                    "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
-                    if name == "semicolon"
-                    else f"Set pagerank.fetch.edges.delimiter to {name}."
-                )
+                remedy = f"Set pagerank.fetch.edges.delimiter to {name}."
+                if name == "semicolon":
+                    remedy = "Write commas or tabs instead, and say so in pagerank.fetch.edges.delimiter."
                 delimiter = self._settings.delimiter
                 return f"fields are not separated as delimiter {delimiter!r} says, but by {name}: {{line}}. {remedy}"
         if self._offset == self._file.body and at == 0 and not self._file.header and _NAMES.fullmatch(line):
