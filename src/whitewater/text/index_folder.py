@@ -153,15 +153,9 @@ def write_postings(path: Path, postings: "Postings") -> None:
 
 def finish_index(path: Path, postings: "Postings", settings: Index, *, vertices: int) -> Described:
     """Write what makes the folder an index."""
-    described = Described(
-        documents=len(postings.lengths),
-        vertices=vertices,
-        terms=len(postings.terms),
-        postings=len(postings.postings),
-        mean_length=float(postings.lengths.mean(dtype=np.float64)),
-        too_long=postings.too_long,
-        settings=settings,
-    )
+    described = Described(documents=len(postings.lengths), vertices=vertices, terms=len(postings.terms),
+                          postings=len(postings.postings), mean_length=float(postings.lengths.mean(dtype=np.float64)),
+                          too_long=postings.too_long, settings=settings)  # fmt: skip
     FORMAT.write(path, described.model_dump(mode="json"))
     return described
 

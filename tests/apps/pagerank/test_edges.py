@@ -353,9 +353,11 @@ def test_pages_of_which_none_is_a_document_are_refused(tmp_path: Path) -> None:
         from_pages(tmp_path, DROP, "", [], {})
 
 
-def test_links_of_pages_that_are_not_documents_are_refused(tmp_path: Path) -> None:
+def test_documents_and_links_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(IntegrityError, match=f"a link comes from page {vertex_id(url('x'))}, which is not a document"):
         from_pages(tmp_path, DROP, "ab", [("x", "a")], {})
+    with pytest.raises(IntegrityError, match=f"documents {url('a')} and {url('a')} have the same id"):
+        from_pages(tmp_path, DROP, "aa", [], {})
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -181,8 +181,10 @@ def test_words_that_are_too_long_are_counted(tmp_path: Path) -> None:
     assert made.postings("y" * 64) is not None
 
 
-def test_documents_that_are_not_there_are_named(tmp_path: Path) -> None:
+def test_no_documents_are_refused(tmp_path: Path) -> None:
     ranks = write_ranks(tmp_path / "vertices.parquet", some_pages(1))
+    with pytest.raises(InputError, match="no documents"):
+        run_index(write_documents(tmp_path / "documents", []), ranks)
     with pytest.raises(InputError, match=r"documents\.json"):
         run_index(tmp_path / "nowhere", ranks)
 

@@ -55,12 +55,17 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
     Raises InputError if a folder cannot be read, or there is no document, and IntegrityError if two documents have the
     same id, or the source of a link is not a document.
     """
-    parts = DOCUMENTS.tables(documents, ["vertex", "url"])
-    vertices = merged(part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in parts)
-    if vertices is None or not vertices.num_rows:
+    parts = [part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in DOCUMENTS.tables(documents, ["vertex", "url"])]
+    vertices = pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("vertex")
+    if not vertices.num_rows:
         raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
                          "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
+    again = np.flatnonzero(ids[1:] == ids[:-1])
+    if len(again):
+        urls = " and ".join(vertices["name"][again[0] : again[0] + 2].to_pylist())
+        raise IntegrityError(f"{documents}: the documents {urls} have the same id, {ids[again[0]]}. If the addresses "
+                             "differ, leave one of them out; else run the step parse again.")  # fmt: skip
     table = read_aliases(documents)
     alias, of_alias = table["alias"].to_numpy(), table["vertex"].to_numpy()
     leads_to_document = places_of(of_alias, ids) >= 0

@@ -28,7 +28,7 @@ VERTICES = Files(remedy="Run the step communities again.")
 def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) -> None:
     """Make an index of the documents.
 
-    Raises InputError if they cannot be read, and IntegrityError if a document has no rank.
+    Raises InputError if there are none, or they cannot be read, and IntegrityError if a document has no rank.
     """
     groups, ranks = _read_ranks(documents, vertices)
     sizes = DOCUMENTS.stored_bytes(groups)
@@ -48,7 +48,9 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
 
 def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.NDArray[np.float64]]:
     """Return the row groups of the documents, and the ranks of these; see `index`."""
-    groups = DOCUMENTS.parts(documents)
+    groups = [group for group in DOCUMENTS.parts(documents) if group.rows]
+    if not groups:
+        raise InputError(f"{documents} holds no documents. See parse.json for what became of the pages.")
     ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
     table = VERTICES.table(vertices, ["vertex", "rank"])
     places = places_of(ids, table["vertex"].to_numpy())
