@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.helpers.graphs import write_edges
+from whitewater.errors import InputError
 from whitewater.graphs.build.with_kernels import (
     CODES,
     FEW_CODES,
@@ -76,8 +77,12 @@ def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     assert distances(folder.row_groups(), vertices, ends=5) == IdCodes(-9, 98)
 
 
-def test_pieces_in_files_are_cut_into_their_buckets(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.npy"
     np.save(path, np.arange(10, dtype=np.uint64))
     piece = Piece(path, np.empty(0), np.array([0, 3, 6, 10]))
     assert [keys.tolist() for keys, _ in piece.buckets(range(1, 3))] == [[3, 4, 5], [6, 7, 8, 9]]
+    assert type(next(piece.buckets(range(1)))[0]) is np.ndarray  # a slice of a memmap takes ten times as long
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError, match=r"keys\.npy cannot be read: .* Run the step"):
+        list(piece.buckets(range(3)))

@@ -124,8 +124,8 @@ class Piece(NamedTuple):
     ends: Array
 
     def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
-        """Yield the edges of each of some buckets."""
-        keys, weights = (np.load(each, mmap_mode="r") if isinstance(each, Path) else each for each in self[:2])
+        """Yield the edges of each of some buckets. Raises InputError if a file is cut off."""
+        keys, weights = (_mapped(each) if isinstance(each, Path) else each for each in self[:2])
         for start, stop in pairwise(self.ends[numbers.start : numbers.stop + 1].tolist()):
             yield keys[start:stop], weights[start:stop]
 
@@ -341,3 +341,9 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
 def _room(edges: int, *, weighted: bool) -> KeyedEdges:
     """Return memory for keys and, if there are any, for weights."""
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
+
+
+def _mapped(path: Path) -> Array:
+    with FORMAT.explained(path):
+        # Slices of a plain array are made ten times as fast as those of a `numpy.memmap`.
+        return np.asarray(np.load(path, mmap_mode="r"))
