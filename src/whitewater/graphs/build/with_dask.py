@@ -40,14 +40,9 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
     rows = folder.edges if folder.directed else 2 * folder.edges
     if not rows:
         return NumberedEdges(known, 0, iter(()))
-    workers.forecast(
-        run.device,
-        a_task=0,
-        tasks=0,
-        shared=COPIES * rows * (16 if folder.weighted else 8) // len(workers.threads),
-        what=f"sorting {rows:,} edges in memory",
-        remedy="Use more workers, or engine: local on a CPU, which sorts on disk.",
-    )
+    needed = COPIES * rows * (16 if folder.weighted else 8) // len(workers.threads)
+    workers.forecast(run.device, a_task=0, tasks=0, shared=needed, what=f"sorting {rows:,} edges in memory",
+                     remedy="Use more workers, or engine: local on a CPU, which sorts on disk.")  # fmt: skip
     read = partial(read_group, weighted=folder.weighted, both=not folder.directed, backend=run.device.frames)
     edges = workers.persist(dd.from_map(read, folder.row_groups()))
     ids, in_edges = _vertices(edges, known, workers)
@@ -57,14 +52,14 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
     number = partial(_keys, device=run.device)
     keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
     # Where ranges of targets of about as many edges as the device likes begin, and where the last one ends.
-    ends = np.cumsum(in_edges)
+    ends = np.cumsum(in_edges, out=in_edges)
     inner = np.searchsorted(ends, np.arange(run.device.partition_rows, ends[-1], run.device.partition_rows))
-    first = sorted({0, *inner.tolist(), len(in_edges)})
+    first = sorted({0, *inner.tolist(), len(ends)})
     ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
     merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     parts = zip(ordered.to_delayed(), pairwise(first), strict=True)
     merged = workers.compute(*(merge(part, range(*vertices)) for part, vertices in parts))
-    return NumberedEdges(ids, int(in_edges.sum()), iter(merged))
+    return NumberedEdges(ids, int(ends[-1]), iter(merged))
 
 
 def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> Frame:
@@ -92,7 +87,8 @@ def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, A
     sources, targets = (edges[[end]].rename(columns={end: "id"}) for end in ("source", "target"))
     ends = dd.concat([sources.assign(in_edges=0), targets.assign(in_edges=1)])
     [counts] = ends.groupby("id")["in_edges"].sum(split_out=1).to_delayed()
-    [(found, in_edges)] = workers.compute(delayed(lambda counts: (counts.index.to_numpy(), counts.to_numpy()))(counts))
+    on_host = delayed(lambda sums: (sums.index.to_numpy(), sums.to_numpy()))
+    [(found, in_edges)] = workers.compute(on_host(counts))
     ids = np.union1d(found, known)
     of_all = np.zeros(len(ids), np.int64)
     of_all[np.searchsorted(ids, found)] = in_edges
@@ -130,14 +126,9 @@ def merge_sorted(
     elif rule == "sum":
         weights = to_host(lengths.astype("float64"))
     target, source = keys[starts] >> VERTEX_BITS, keys[starts] & (MOST_VERTICES - 1)
-    return MergedEdges(
-        vertices,
-        to_host(xp.bincount(target - vertices.start, minlength=len(vertices))),
-        to_host(source.astype(index)),
-        weights,
-        int((target == source).sum()),
-        (several[0] & (MOST_VERTICES - 1), several[0] >> VERTEX_BITS) if several else None,
-    )
+    counts, loops = xp.bincount(target - vertices.start, minlength=len(vertices)), int((target == source).sum())
+    repeated = (several[0] & (MOST_VERTICES - 1), several[0] >> VERTEX_BITS) if several else None
+    return MergedEdges(vertices, to_host(counts), to_host(source.astype(index)), weights, loops, repeated)
 
 
 def _weights_of_runs(weights: Array, starts: Array, lengths: Array, rule: Rule, xp: ModuleType) -> Array:
