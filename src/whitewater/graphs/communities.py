@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+import scipy  # which imports `sparse` where it is used first
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import kernel, part
@@ -125,15 +125,16 @@ def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -
     return Groups(components(edges), labels, modularity(edges, labels, resolution=resolution))
 
 
-def _undirected(edges: Edges) -> csr_array:
+def _undirected(edges: Edges) -> "scipy.sparse.csr_array":
     """Return each edge in the rows of both its ends, a loop with twice its weight; ends that have several add up."""
     weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
-    rows = csr_array((weights, edges.sources, edges.offsets), shape=(edges.target_count, edges.target_count))
+    count = edges.target_count
+    rows = scipy.sparse.csr_array((weights, edges.sources, edges.offsets), shape=(count, count))
     return rows + rows.T
 
 
 def _one_round(
-    graph: csr_array, labels: Array, *, method: Method, resolution: float, random: np.random.Generator
+    graph: "scipy.sparse.csr_array", labels: Array, *, method: Method, resolution: float, random: np.random.Generator
 ) -> Array:
     """Move vertices, then what they were merged into, until nothing is merged any more."""
     strength = graph.sum(axis=1)
@@ -143,12 +144,11 @@ def _one_round(
         rows, vertices = (graph.indptr, graph.indices, graph.data), graph.shape[0]
         moved = labels.copy()
         move_vertices(rows, strength, share, random.permutation(vertices), moved)
-        # Numbered from 0, in their order.
-        labels = parts = np.unique(moved, return_inverse=True)[1]
+        labels = parts = _numbered(moved)
         if method == "leiden":
             refined = np.arange(vertices)
             refine(rows, (labels, strength), share, random.permutation(vertices), refined)
-            parts = np.unique(refined, return_inverse=True)[1]
+            parts = _numbered(refined)
         if parts.max() + 1 == vertices:
             parts = labels
         member = parts[member]
@@ -159,7 +159,7 @@ def _one_round(
         strength = graph.sum(axis=1)
 
 
-def _merged(graph: csr_array, parts: Array) -> csr_array:
+def _merged(graph: "scipy.sparse.csr_array", parts: Array) -> "scipy.sparse.csr_array":
     """Return the graph of the parts."""
     members = np.argsort(parts, kind="stable")
     count = int(parts.max()) + 1
@@ -169,7 +169,12 @@ def _merged(graph: csr_array, parts: Array) -> csr_array:
     entries = _merge((graph.indptr, graph.indices, graph.data), (members, starts), parts, rows)
     for array in (neighbors, weights):
         array.resize(entries, refcheck=False)
-    return csr_array((weights, neighbors, offsets), shape=(count, count))
+    return scipy.sparse.csr_array((weights, neighbors, offsets), shape=(count, count))
+
+
+def _numbered(labels: Array) -> Array:
+    """Return labels numbered from 0, in their order."""
+    return np.unique(labels, return_inverse=True)[1]
 
 
 @kernel
