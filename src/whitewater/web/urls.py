@@ -32,8 +32,8 @@ _UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
 def normalize(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
     """Return a URL in normal form, or None where it is not the address of a page; `normal_or_refusal` tells why.
 
-    ``url`` is any text: an absolute URL or, relative to ``base``, in normal form, a reference as in ``href``. The query
-    parameters of the names ``drop_parameters`` are removed. The normal form is ASCII only, and its own normal form.
+    ``url`` is any text: an absolute URL, or a reference as in ``href`` of the page ``base``, a URL in normal form. The
+    query parameters named ``drop_parameters`` are removed. The normal form is ASCII only, and its own normal form.
 
     Examples
     --------

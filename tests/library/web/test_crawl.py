@@ -55,10 +55,15 @@ def test_allowed_hosts_are_crawled_with_their_ports(site: Site, other: Site, run
     assert not third.requests
 
 
-def test_a_crawl_ends_in_time_with_the_pages_it_has(site: Site, run: Run) -> None:
+def test_a_crawl_tells_how_far_it_is_and_ends_in_time_with_the_pages_it_has(
+    site: Site, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(crawler, "PROGRESS_SECONDS", 0.02)
+    caplog.set_level("INFO")
     site.put("/", page("/hangs", "/never"))
     site.put("/hangs", [Act.HANG])
-    found = run(site.url, maximum_seconds=0.3)
+    found = run(site.url, maximum_seconds=0.3, maximum_pages=9)
+    assert "1 of at most 9 pages, 2 URLs of this round to go" in caplog.text
     assert found.paths() == ["/"]
     assert found.counts == {"fetched": 1, "beyond_limits": 2}
 

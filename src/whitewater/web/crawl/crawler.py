@@ -139,7 +139,8 @@ class _Crawler:
             await asyncio.sleep(PROGRESS_SECONDS)
             self._frontier.add(counts=[("seconds", PROGRESS_SECONDS)])
             pages, most = self._frontier.pages, self._settings.maximum_pages
-            logger.info("%d of at most %d pages", pages, most, extra={"progress": pages / most})
+            logger.info("%d of at most %d pages, %d URLs of this round to go", pages, most, self._frontier.chosen(),
+                        extra={"progress": pages / most})  # fmt: skip
 
     async def _round(self, chosen_hosts: list[str], client: PoliteClient) -> None:
         hosts = iter(chosen_hosts)

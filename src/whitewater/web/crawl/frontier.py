@@ -101,6 +101,10 @@ class Frontier:
                 self._connection.execute(_CHOOSE, {"most": most, "deepest": deepest})
         return [host for (host,) in self._connection.execute(chosen)]
 
+    def chosen(self) -> int:
+        """Return the number of URLs of the round that have not been visited."""
+        return int(self._value("SELECT count(*) FROM urls WHERE state = 'chosen'"))
+
     def next_of(self, host: str) -> Visit | None:
         """Return the next URL of a host in this round."""
         query = "SELECT url, depth, redirects FROM urls WHERE state = 'chosen' AND host = ? ORDER BY url LIMIT 1"
