@@ -12,6 +12,6 @@ MINIMAL = Application(
         "read": Operation(cpu="Polars, pyarrow", dask="pandas, pyarrow", gpu="cuDF; the host reads and writes files"),
         "aggregate": Operation(cpu="Polars", dask="pandas", gpu="cuDF"),
     },
-    headline="whitewater_apps.minimal.figures:headline",
+    headline="whitewater_apps.minimal.headline:headline",
     apart=True,
 )

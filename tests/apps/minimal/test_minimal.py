@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from whitewater.engines import resolve
 from whitewater.step import Output, Run
 from whitewater_apps.minimal import config, figures
+from whitewater_apps.minimal.headline import headline
 from whitewater_apps.minimal.steps.aggregate import aggregate
 from whitewater_apps.minimal.steps.fetch import fetch
 from whitewater_apps.minimal.steps.read import read
@@ -82,7 +83,7 @@ def test_files_without_a_good_reading_leave_an_empty_table(folder: Path, engine:
     (folder / "wind.csv").write_text("station,time,wind_speed\nA,2025-06-01 14:30:00,-1\n")
     results = run_steps(folder, engine=engine, fetch={"files": ["wind.csv"]})
     assert len(pd.read_parquet(results / "wind_by_hour.parquet")) == 0
-    assert figures.headline(results) == ["No station has enough readings in any hour."]
+    assert headline(results) == ["No station has enough readings in any hour."]
     assert isinstance(figures.wind_by_hour(pd.read_parquet(results / "wind_by_hour.parquet"), stations=6), Figure)
 
 
@@ -100,6 +101,4 @@ def test_the_strongest_wind_has_an_interval_and_is_compared_with_all_others(
     table = pd.DataFrame({"station": "A", "hour": range(14, 14 + len(means)), "values": 100, "mean": means})
     table.assign(deviation=1.0).to_parquet(folder / "wind_by_hour.parquet")
     # The standard error of a mean of 100 values with the deviation 1 is 0.1.
-    assert figures.headline(folder) == [
-        f"The wind is strongest at station A at 14:00: 10.0 [9.8, 10.2] m/s (n = 100){rest}"
-    ]
+    assert headline(folder) == [f"The wind is strongest at station A at 14:00: 10.0 [9.8, 10.2] m/s (n = 100){rest}"]
