@@ -125,12 +125,9 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
     """Run power iteration in this process, all vectors on one device, from the ranks ``start`` if they are given."""
     device, edges = problem.device, problem.edges
     if device.name == "gpu":
-        memory.forecast(
-            edges.nbytes + VECTORS * 8 * problem.folder.vertices,
-            device=device,
-            what=f"PageRank of {len(edges.sources):,} edges",
-            remedy="Use a GPU with more memory, or set device=cpu.",
-        )
+        memory.forecast(edges.nbytes + VECTORS * 8 * problem.folder.vertices, device=device,
+                        what=f"PageRank of {len(edges.sources):,} edges",
+                        remedy="Use a GPU with more memory, or set device=cpu.")  # fmt: skip
     edges = edges_to_device(device, edges)
     ranks = device.to_device(start) if start is not None else _cugraph_ranks(problem, edges)
     from_cugraph = ranks is not None

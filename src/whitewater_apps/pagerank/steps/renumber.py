@@ -80,18 +80,11 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
         )
     dangling = written.out_degree == 0
     counted = {
-        **folder.counts,
-        "rows": folder.edges,
-        "reversed": numbered.entries - folder.edges,
-        "duplicates": numbered.entries - written.edges,
-        "edges": written.edges,
-        "vertices": written.vertices,
-        "dangling": int(dangling.sum()),
-        "isolated": int((dangling & (np.diff(written.indptr) == 0)).sum()),
-        "minimum_id": int(numbered.ids[0]),
-        "maximum_id": int(numbered.ids[-1]),
-        "self_loops": loops,
-    }
+        **folder.counts, "rows": folder.edges, "reversed": numbered.entries - folder.edges,
+        "duplicates": numbered.entries - written.edges, "edges": written.edges, "vertices": written.vertices,
+        "dangling": int(dangling.sum()), "isolated": int((dangling & (np.diff(written.indptr) == 0)).sum()),
+        "minimum_id": int(numbered.ids[0]), "maximum_id": int(numbered.ids[-1]), "self_loops": loops,
+    }  # fmt: skip
     write_json(summary, counted)
     run.note(**counted)
     logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counted["duplicates"])
