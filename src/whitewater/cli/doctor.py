@@ -1,7 +1,5 @@
 """What this machine can run: ``whitewater doctor``. Each line is something that was tried."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging
@@ -200,20 +198,19 @@ def check_gpu(*, needed: bool) -> Check:
 
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
-    found, fix = ", ".join(tls.values()), ""
+    found, name, file = ", ".join(tls.values()), "", ""
+    fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
     try:
-        for file in tls.values():
+        for name, file in tls.items():  # noqa: B007, which the message names
             Path(file).read_bytes()
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
+    except ssl.SSLError as error:
+        problem = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
+        return Check("files of TLS", problem, fix)
     except OSError as error:
-        key = next((key for key, file in tls.items() if file == error.filename), "")
-        fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
-        if isinstance(error, ssl.SSLError):
-            found = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
-        else:
-            found = f"cluster.{key}, {error.filename}: {error.strerror}"
-    return Check("files of TLS", found, fix)
+        return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
+    return Check("files of TLS", found)
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:

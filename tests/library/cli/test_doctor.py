@@ -152,12 +152,12 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("cert1", "key1", "ok", "cert1.pem"),
         ("cert1", "key2", "fail", "MISMATCH"),
         ("text", "key1", "fail", "not the certificates"),
-        ("cert1", "absent", "fail", "cluster.tls_key, absent.pem: No such file"),
+        ("cert1", "absent", "fail", "cluster.tls_key, ./absent.pem: No such file"),
         ("folder", "key1", "fail", "cluster.tls_cert, .: Is a directory"),
     ],
 )
 def test_files_of_tls_are_read(certificates: dict[str, str], cert: str, key: str, status: str, found: str) -> None:
-    files = certificates | {"absent": "absent.pem", "folder": "."}
+    files = certificates | {"absent": "./absent.pem", "folder": "."}
     check = doctor.check_tls({"tls_ca_file": files["cert1"], "tls_cert": files[cert], "tls_key": files[key]})
     assert (check.status, found in check.found) == (status, True), check.found
     assert status == "ok" or "docs/clusters.md" in check.fix
