@@ -32,7 +32,8 @@ try:
     _files = [read_source(file).name for file in project_files(_checkout)]
     # Beside a remote Snakefile there are no folders: its applications are those that the configuration names.
     APPLICATIONS = applications(
-        in_project(_checkout) or [name for name in declared() if name in config]
+        in_project(_checkout)
+        or [name for name in declared(Path.cwd()) if name in config]
     )
 except WhitewaterError as error:
     sys.exit(error.with_kind())

@@ -6,11 +6,8 @@ A project names its applications by the folders in ``workflows/``; the entry poi
     taxi = "whitewater_apps.taxi.application:TAXI"
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -89,18 +86,25 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
 
 
 @cache
-def declared() -> dict[str, EntryPoint]:
-    """Return where the applications are that installed packages declare, by name, sorted.
+def declared(folder: Path) -> dict[str, EntryPoint]:
+    """Return where the applications are that installed packages and the project in a folder declare, by name, sorted.
 
-    It takes reading the metadata of all that is installed. Of a checkout and of the project in this folder what their
-    pyproject.toml says now counts, not what it said when they were installed.
+    It takes reading the metadata of all that is installed. Of a checkout and of the project what their pyproject.toml
+    says now counts, not what it said when they were installed; what the project says counts before all.
+
+    Raises ConfigError if a pyproject.toml cannot be read, or declares applications by something else than text.
     """
     places = list(entry_points(group=GROUP))
-    for folder in (Path(__file__).resolve().parents[2], Path()):
-        with suppress(OSError, ValueError, KeyError):  # there is none, or not of applications
-            own = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"][GROUP]
-            places += [EntryPoint(name, place, GROUP) for name, place in own.items()]
-    return {entry.name: entry for entry in sorted(places)}
+    for place in dict.fromkeys((Path(__file__).resolve().parents[2], folder)):
+        file = place / "pyproject.toml"
+        try:
+            own = tomllib.loads(file.read_text("utf-8"))["project"]["entry-points"][GROUP]
+            places += [EntryPoint(name, str.strip(value), GROUP) for name, value in own.items()]
+        except (FileNotFoundError, KeyError):
+            continue  # there is none, or not of applications
+        except (AttributeError, OSError, TypeError, ValueError) as error:
+            raise ConfigError(f"{file} is no TOML, or its entry points are no tables of text: {error}.") from error
+    return dict(sorted({entry.name: entry for entry in places}.items()))
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:
@@ -108,7 +112,7 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
 
     Raises ConfigError if no installed package declares one, or its package cannot be imported.
     """
-    places = declared()
+    places = declared(Path.cwd()) if names else {}
     known: dict[str, Application] = {}
     for name in names:
         if name not in places:

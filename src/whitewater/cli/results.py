@@ -1,7 +1,5 @@
 """What the last runs made, and where it is: ``whitewater results``."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections import defaultdict
@@ -83,7 +81,7 @@ def finished(name: str | None = None) -> list[Path]:
 def _places(name: str | None) -> list[Path]:
     """Return where results are: ``results/[<name>/]<application>/<device>``, those of runs without a name first."""
     patterns = [f"{name}/*/[cg]pu"] if name else ["*/[cg]pu", "*/*/[cg]pu"]
-    known = declared()
+    known = declared(Path.cwd())
     return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
 
 

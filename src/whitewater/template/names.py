@@ -1,7 +1,5 @@
 """The name of a project, and the renaming of an application: identifiers, paths and keys; words and addresses stay."""
 
-from __future__ import annotations
-
 import io
 import keyword
 import re
@@ -11,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 
 from whitewater.application import Application, declared
 from whitewater.config.resolve import Common
@@ -42,13 +41,14 @@ def check_name(name: str, *, commands: Collection[str], what: str = "name") -> N
 
 
 def check_free(name: str, package: str) -> None:
-    """Check that no installed application has a name, and that nothing that is installed hides a package.
+    """Check that no application is declared by a name, and that nothing that is installed hides a package.
 
     Raises ConfigError.
     """
-    if name in declared():
+    if place := declared(Path.cwd()).get(name):
+        where = f"the package {place.dist.name}" if place.dist else "pyproject.toml"
         raise ConfigError(
-            f"an application {name!r} is installed already ({declared()[name].value}). Choose another name."
+            f"an application {name!r} is declared already by {where} ({place.value}). Choose another name."
         )
     spec = find_spec(package)
     # A folder that is not a package yet, such as an empty one of this name here, has no origin.
