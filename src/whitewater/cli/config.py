@@ -1,10 +1,9 @@
 """`whitewater config`: write the files of the configuration, its JSON schema and its page from the models."""
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import json
+import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -57,7 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path])
-        print(f"{path} {'is out of date: run whitewater config' if options.check else 'written'}")
+        told = "is out of date: run whitewater config" if options.check else "written"
+        print(f"{path} {told}", file=sys.stderr)
     return int(options.check and bool(stale))
 
 

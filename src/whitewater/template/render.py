@@ -1,7 +1,5 @@
 """A project rendered from a template into a folder: equal template, name and version give equal files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -98,7 +96,9 @@ def configure(folder: Path) -> None:
     """Write the files of the configuration of a project, whose applications need not be installed yet."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-B", "-m", "whitewater", "config"]
-    subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=True)
+    ended = subprocess.run(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    if ended.returncode:
+        raise ConfigError(ended.stderr.strip().removeprefix("ConfigError: "))
 
 
 def tidy(folder: Path, *paths: str) -> None:

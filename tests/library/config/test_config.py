@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -187,6 +188,20 @@ def test_a_gpu_that_is_absent_is_refused_with_what_was_looked_for(monkeypatch: p
         require_device("gpu")
     require_device("cpu")
     assert resolve({"device": "auto"})["device"] == "cpu"
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_are_written_and_told_apart_from_what_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "workflows/tiny").mkdir(parents=True)
+    (tmp_path / "workflows/tiny/Snakefile").touch()
+    monkeypatch.chdir(tmp_path)
+    for status, told, arguments in ((1, "is out of date: run whitewater config", ["--check"]), (0, "written", [])):
+        assert document.main(arguments) == status
+        said = capsys.readouterr()
+        assert (said.out, f"config/tiny.yaml {told}" in said.err) == ("", True)
+    assert document.main(["--check"]) == 0
 
 
 def test_files_schema_and_page_are_those_of_the_models() -> None:
