@@ -140,9 +140,7 @@ def status(options: argparse.Namespace) -> int:
     except (OSError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler answers at {cluster['address']} ({error}).") from error
     with client:
-        tasks: Counter[str] = client.run_on_scheduler(
-            lambda dask_scheduler: Counter(task.state for task in dask_scheduler.tasks.values())
-        )
+        tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
         workers = workers_of(client)
     facts: dict[str, object] = {"address": cluster["address"], "since": cluster.get("since", "unknown")}
     if cluster.get("dashboard"):
@@ -224,6 +222,10 @@ def _read(file: Path) -> Mapping[str, Any]:
 def _end_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
+
+
+def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
+    return dict(Counter(task.state for task in dask_scheduler.tasks.values()))
 
 
 def _of_worker(worker: Mapping[str, Any]) -> str:
