@@ -1,7 +1,5 @@
 """`whitewater new`: write a project of your own, made from an application."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile
@@ -24,16 +22,18 @@ def main(arguments: Sequence[str]) -> int:
         "--from", dest="template", required=True, choices=sorted(templates()), help="the application to start from"
     )
     parser.add_argument("--package", help="name of the Python package (default: the project's)")
+    parser.add_argument("--folder", type=Path, help="where to write it (default: a folder of its name)")
     parser.add_argument("--dry-run", action="store_true", help="list the files without writing any")
     options = parser.parse_args(list(arguments))
     project = Project(options.name, options.package or options.name, options.template)
     check_name(project.name, commands=COMMANDS)
     check_name(project.package, commands=COMMANDS, what="package")
     check_free(project.name, project.package)
-    folder = Path(project.name).absolute()
+    folder = (options.folder or Path(project.name)).absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConfigError(f"{folder} is not empty. Choose another name, or remove what is in it.")
-    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as scratch:
+        raise ConfigError(f"{folder} is not empty. Choose another name or --folder, or remove what is in it.")
+    nearest = next(parent for parent in folder.parents if parent.exists())
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=nearest) as scratch:
         written = Path(scratch, folder.name)
         written.mkdir()
         render(project, written)
@@ -45,6 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         git(written, "add", "--all", "--force")
         git(written, *author(written), "commit", "--quiet", "--message", project.described)
         git(written, "branch", BRANCH)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         written.replace(folder)
     print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
     return 0

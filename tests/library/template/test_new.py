@@ -87,16 +87,16 @@ def test_code_and_configuration_are_formatted_and_name_the_project(project: Path
 
 
 def test_dry_run_lists_the_files_and_writes_none(installed: Installed, project: Path, tmp_path: Path) -> None:
-    ended = installed.run(tmp_path, ["new", "bikes", "--from", "minimal", "--dry-run"])
+    ended = installed.run(tmp_path, ["new", "bikes", "--from", "minimal", "--folder", "own/trips", "--dry-run"])
     assert ended.returncode == 0, ended.stderr
     assert sorted(ended.stdout.split()) == sorted(listed(project))
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_empty_is_refused(installed: Installed, tmp_path: Path) -> None:
-    (tmp_path / "bikes").mkdir()
-    (tmp_path / "bikes/mine.txt").write_text("mine")
-    ended = installed.run(tmp_path, ["new", "bikes", "--from", "minimal"])
+    (tmp_path / "trips").mkdir()
+    (tmp_path / "trips/mine.txt").write_text("mine")
+    ended = installed.run(tmp_path, ["new", "bikes", "--from", "minimal", "--folder", "trips"])
     assert ended.returncode == 1
     assert "is not empty" in ended.stderr
-    assert [path.name for path in tmp_path.rglob("*")] == ["bikes", "mine.txt"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["trips", "mine.txt"]
