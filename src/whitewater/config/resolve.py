@@ -3,8 +3,6 @@
 A section for each application comes to what all have in common.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,7 +108,7 @@ def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
 
 
 def _depth(values: Any, location: Sequence[int | str]) -> int:
-    """Return how many of the first keys are set; with a list all of its entries are."""
+    """Return how many of the first keys are set; where they lead to an entry of a list, which is set whole, all are."""
     for depth, key in enumerate(location):
         if not (isinstance(values, Mapping) and key in values):
             is_entry = isinstance(values, list) and isinstance(key, int) and key < len(values)

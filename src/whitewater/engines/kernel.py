@@ -1,7 +1,5 @@
 """Loops over array elements, compiled."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -19,6 +17,7 @@ if _BLAS not in sys.modules:
         import numba.np.arraymath  # noqa: F401
     finally:
         del sys.modules[_BLAS]
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Inside a kernel the width of an integer is part of its meaning; to a type checker it is an integer.
 int64 = cast(Callable[[Any], int], np.int64)
@@ -29,6 +28,7 @@ def kernel(function: Function, *, inline: bool = False) -> Function:
     """Compile a function of arrays and numbers with Numba: without the interpreter's lock, and kept on disk.
 
     A kernel of `numba.cuda` may call it as well. Where Numba simulates a GPU it stays Python, as the simulator needs.
+    With ``inline`` it becomes a part of each kernel that calls it.
     """
     if config.ENABLE_CUDASIM:
         return function

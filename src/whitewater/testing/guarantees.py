@@ -25,6 +25,11 @@ from whitewater.testing.running import MINE, Clone, Ended, contents, leftovers, 
 SLOW_START = "cluster={kind: processes}"
 
 
+def own_files(paths: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that make a step `fetch` read files of the user."""
+    return {"fetch": {"files": paths}}
+
+
 @dataclass(frozen=True)
 class Case:
     """An application as the tests run it.
@@ -43,7 +48,7 @@ class Case:
         Glob of the raw files that a run generates below ``data/<application>``: they serve as a user's own. Empty:
         what is generated says more than the files do, and neither their order nor a damaged one is tested.
     section
-        Gives the settings by which the application reads files of the user: those of a step `fetch` with ``files``.
+        Gives the settings by which the application reads files of the user.
     tables_alone
         Whether all but the tables tell if data were generated or a user's own.
     disk
@@ -56,7 +61,7 @@ class Case:
     tables: Sequence[str]
     smaller_blocks: Mapping[str, Any] = field(default_factory=dict)
     files: str = "generated/*"
-    section: Callable[[Sequence[str]], dict[str, Any]] = field(default=lambda paths: {"fetch": {"files": paths}})
+    section: Callable[[Sequence[str]], dict[str, Any]] = own_files
     tables_alone: bool = False
     disk: str = "16k"
 
