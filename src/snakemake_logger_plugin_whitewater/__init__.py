@@ -4,8 +4,6 @@ Snakemake finds the plugin by the name of this package, and ``--logger whitewate
 it. Snakemake's own words go to its log; with ``V=1`` in the environment, or in a dry run, they are shown instead.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -1,7 +1,5 @@
 """The files of a project's configuration, read as Snakemake reads them; a fault is told with its file and line."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The log of a step: everything it prints, progress, and the traceback of what went wrong."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

@@ -1,7 +1,5 @@
 """The start and the end of a process that does one thing: a step, or a command."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import gc

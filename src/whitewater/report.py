@@ -1,7 +1,5 @@
 """What Whitewater adds to a report of Snakemake: a cover, tables beside pictures, and texts for screen readers."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -5,8 +5,6 @@ called ``record`` is the record of the run. ``params`` has ``settings``, the ste
 where the step computes on the device, ``engine``. A step without it computes on the host, by the engine of the CPU.
 """
 
-from __future__ import annotations
-
 import argparse
 import inspect
 import os

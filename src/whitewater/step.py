@@ -12,8 +12,6 @@ renamed together. Its module has no ``from __future__`` import, because Snakemak
 script.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import socket

@@ -1,7 +1,5 @@
 """What Snakefiles ask of Whitewater: the configuration, checked before any rule, and parameters of rules."""
 
-from __future__ import annotations
-
 import argparse
 import atexit
 import json

@@ -1,7 +1,5 @@
 """`whitewater add`: add a step or an application to the project in this folder."""
 
-from __future__ import annotations
-
 import argparse
 import ast
 import re

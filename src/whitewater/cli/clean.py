@@ -6,8 +6,6 @@ recorded output that has changed since stays, with its record, and so does every
 ``--downloads``. Nothing outside of this folder is touched: symbolic links are not followed.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Two runs side by side: ``whitewater compare RUN RUN``."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """`whitewater completion`: a script that lets bash and zsh complete commands, applications and steps."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 

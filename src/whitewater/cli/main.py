@@ -1,7 +1,5 @@
 """The command ``whitewater``: steps of applications by hand, and what there is besides them."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence

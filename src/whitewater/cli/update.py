@@ -1,7 +1,5 @@
 """`whitewater update`: merge a newer Whitewater's version of the template into a project."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

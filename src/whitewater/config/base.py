@@ -1,7 +1,5 @@
 """What every section of the configuration has in common, and what is wrong with one, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any, ClassVar, Self, get_args

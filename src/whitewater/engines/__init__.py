@@ -1,7 +1,5 @@
 """Where computation happens: one object that a step is given, the CPU's or the GPU's."""
 
-from __future__ import annotations
-
 from whitewater.engines.device import Array, Device
 from whitewater.errors import DeviceError
 

@@ -1,7 +1,5 @@
 """Whether this machine has a GPU that can be used, and what it lacks."""
 
-from __future__ import annotations
-
 import ctypes
 from importlib.util import find_spec
 

@@ -1,7 +1,5 @@
 """How much memory there is, how much was used, and the refusal of work that would not fit."""
 
-from __future__ import annotations
-
 import logging
 import resource
 import sys

@@ -5,8 +5,6 @@ other bytes is an error, unless a refresh is asked for. A registry that comes wi
 before the first download. A file whose content does not fit its name, such as a login page, is neither kept nor pinned.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import logging

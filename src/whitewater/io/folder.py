@@ -4,8 +4,6 @@ A `Format` has a name and a version. Its errors are the same for all formats: a 
 a file is missing, cut, of another size, or changed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

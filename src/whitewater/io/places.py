@@ -1,7 +1,5 @@
 """Files that a user names by path, glob or URL: found or downloaded, and what tells one state of them from another."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Files elsewhere, over HTTP and in buckets: each can be opened in the middle, to go on where a transfer broke off."""
 
-from __future__ import annotations
-
 import io
 import os
 import re

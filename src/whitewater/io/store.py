@@ -6,8 +6,6 @@ cannot overwrite the outputs of a newer one; a *life* file is held locked by eac
 next run can tell the leftovers of a dead one from the work of a living one.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import hashlib

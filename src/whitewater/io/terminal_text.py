@@ -1,7 +1,5 @@
 """Text of others for a terminal: without what controls it, and no longer than there is room."""
 
-from __future__ import annotations
-
 import unicodedata
 
 CUT = "…"

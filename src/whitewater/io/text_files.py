@@ -4,8 +4,6 @@ A line is one record: a quoted field does not go on in the next line. Memory is 
 one is longer.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import sys

@@ -20,8 +20,6 @@ Errors: InputError where a store, array or its metadata is missing or not unders
 does not succeed in ``retries`` further tries; IntegrityError where a chunk is missing or damaged, with array and chunk.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """The lock of one application: of a lock of all of them, the packages that it needs, directly or not."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable

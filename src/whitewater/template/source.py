@@ -3,8 +3,6 @@
 A template is an application itself: its package, its workflow, its tests, and what this repository has around them.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

@@ -3,8 +3,6 @@
 They are fixtures of pytest, which ``tests/conftest.py`` imports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer

@@ -3,8 +3,6 @@
 Nothing here imports the rest of the library: what is tested is asked from outside, a command in, files out.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
