@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pytest
 
@@ -12,6 +13,8 @@ from tests.helpers.genotype_stores import Sites, write_plink, write_vcz
 from whitewater.engines import Device
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Pca
+from whitewater.genotypes.genotypes import GenotypeFolder
+from whitewater.genotypes.pca import passes
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Project
 from whitewater_apps.genomics.steps.pca import pca
@@ -60,6 +63,20 @@ class Fitted:
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory, device: Device) -> Fitted:
     return Fitted(tmp_path_factory.mktemp("fitted"), device)
+
+
+def test_no_more_is_read_at_once_than_a_piece(fitted: Fitted, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, reads, read = fitted.project(), [], GenotypeFolder.read_into
+
+    def counted(folder: GenotypeFolder, codes: npt.NDArray[np.uint8], start: int) -> None:
+        reads.append(len(codes))
+        read(folder, codes, start)
+
+    monkeypatch.setattr(GenotypeFolder, "read_into", counted)
+    for module in (passes.__name__, project.__module__):
+        monkeypatch.setattr(f"{module}.PIECE_BYTES", 100 * -(-SAMPLES // 4))
+    pd.testing.assert_frame_equal(fitted.project(), expected)
+    assert reads == [100] * (VARIANTS // 100)
 
 
 def test_exactly_the_samples_that_were_left_out_are_projected(fitted: Fitted) -> None:

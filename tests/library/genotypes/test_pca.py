@@ -2,6 +2,7 @@
 
 import json
 import logging
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal
 
@@ -29,13 +30,14 @@ from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kernels_gpu
 from whitewater.genotypes.codes import SLAB_CELLS
 from whitewater.genotypes.config import Pca, Scaling
+from whitewater.genotypes.pca import passes
 from whitewater.genotypes.pca.components import (
     choose_solver,
     oriented,
     structure_in,
     variance_is_captured,
 )
-from whitewater.genotypes.pca.passes import ScaledGenotypes, scaled_dosages, scaling
+from whitewater.genotypes.pca.passes import ScaledGenotypes, Share, scaled_dosages, scaling
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.steps.pca import pca
 
@@ -78,6 +80,29 @@ def test_outputs_describe_the_components_of_the_samples_used(tmp_path: Path, sol
     assert pd.read_parquet(out["selected"])["used"].tolist() == used.tolist()
 
 
+def test_slabs_cover_a_share_and_are_cut_from_larger_pieces(
+    tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_folder(tmp_path / "g", DOSAGES)
+    share, expected = Share(folder, 100, 2_950, device), folder.read(100, 2_950).codes
+    reads, read = [], passes.codes_on_device
+
+    def counted(folder: genotype_folder.GenotypeFolder, start: int, stop: int, device: Device) -> npt.NDArray[np.uint8]:
+        reads.append((start, stop))
+        return read(folder, start, stop, device)
+
+    monkeypatch.setattr(passes, "codes_on_device", counted)
+    monkeypatch.setattr(passes, "PIECE_BYTES", 1_000 * folder.row_bytes)
+    for rows, pieces in ((300, [100, 1_000, 1_900, 2_800, 2_950]), (1_200, [100, 1_300, 2_500, 2_950])):
+        for each, read_as in ((share, [*pairwise(pieces)]), (share.with_codes(), [])):
+            reads.clear()
+            slabs = [(at, device.to_host(slab.codes)) for at, slab in each.slabs(rows)]
+            assert reads == read_as
+            assert [at for at, _ in slabs] == [*range(0, len(expected), rows)]
+            assert max(len(codes) for _, codes in slabs) == rows
+            np.testing.assert_array_equal(np.concatenate([codes for _, codes in slabs]), expected)
+
+
 @pytest.mark.parametrize("solver", ["gram", "randomized"])
 def test_passes_are_as_often_as_the_genotypes_were_read_and_a_gpu_reads_them_once(
     tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch, solver: Literal["gram"]
@@ -102,7 +127,8 @@ def test_results_are_equal_to_the_bit_however_little_is_read_at_once(
     whole = components_of(folder, settings, device)
     monkeypatch.setitem(SLAB_CELLS, device.name, 500 * DOSAGES.shape[1])
     slabs = components_of(folder, settings, device)
-    monkeypatch.setattr(kernels_gpu, "PIECE_BYTES", 1)
+    for module in (passes, kernels_gpu):
+        monkeypatch.setattr(module, "PIECE_BYTES", 1)
     np.testing.assert_array_equal(components_of(folder, settings, device).scores, slabs.scores)
     np.testing.assert_allclose(slabs.scores, whole.scores, atol=1e-4)
 

@@ -18,12 +18,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
+from whitewater.genotypes.genotypes import PIECE_BYTES
 from whitewater.genotypes.pca.passes import MOST_RANGES, ScaledGenotypes, SharedGenotypes, scaled_dosages, scaling
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
 
@@ -98,7 +99,7 @@ class PrincipalComponents:
     """Components, with the operator that they are of, the numbers that its dosages are scaled by, and its trace."""
 
     genotypes: ScaledGenotypes
-    scaling: pd.DataFrame
+    scaling: "pd.DataFrame"
     solver: Solver
     spectrum: Spectrum
     total: float
@@ -161,9 +162,10 @@ def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *
 def _exact(genotypes: ScaledGenotypes, size: int) -> Spectrum:
     device = genotypes.shared.local_device
     values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(genotypes.covariance()))
-    squares = float((values**2).sum())
-    vectors = oriented(vectors[:, ::-1][:, :size])
-    return Spectrum(values[::-1][:size].copy(), vectors, squares, None, np.ones(size, bool), passes=1)
+    return Spectrum(
+        eigenvalues=values[::-1][:size].copy(), vectors=oriented(vectors[:, ::-1][:, :size]), residuals=None,
+        total_of_squares=float((values**2).sum()), converged=np.ones(size, bool), passes=1,
+    )  # fmt: skip
 
 
 def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
@@ -193,8 +195,10 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
         logger.warning("After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
                        "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
                        len(history), names, settings.tolerance)  # fmt: skip
-    vectors = oriented(device.to_host(pairs.vectors))
-    return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
+    return Spectrum(
+        eigenvalues=pairs.values, vectors=oriented(device.to_host(pairs.vectors)), total_of_squares=squares,
+        residuals=relative, converged=converged, passes=len(history),
+    )  # fmt: skip
 
 
 def total_of_squares(
@@ -371,8 +375,8 @@ def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[S
     what = f"PCA of {samples:,} samples x {variants:,} variants by {method}"
     logger.info("%s takes about %.2g s of a core", what, seconds)
     slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * columns)
-    # The codes that a slab is looked up from take at most one byte for four of its own.
-    a_task = min(variants * folder.row_bytes, slab // 4) + slab + 2 * result
+    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
+    a_task = min(variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab + 2 * result
     # Where this process computes between passes on the device of the tasks, results wait there, too.
     on_device = sums if shared.local_device.name == "gpu" else 0
     here = variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2)) + sums - on_device

@@ -18,13 +18,13 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.genotypes.codes import count_genotypes, expand_genotypes, slab_rows
 from whitewater.genotypes.config import Scaling
-from whitewater.genotypes.genotypes import GenotypeFolder, Genotypes
+from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes
 
 logger = logging.getLogger(__name__)
 # Shares that GPUs keep: so many for any number of GPUs, as sums over them differ in their last bits with the cuts.
@@ -51,14 +51,19 @@ class Share:
     table: Array | None = None
 
     def slabs(self, rows: int) -> Iterator[tuple[int, Genotypes]]:
-        """Yield genotypes on the device, so many variants at a time, with the place of the first of them."""
-        for start in range(self.start, self.stop, rows):
-            at, stop = start - self.start, min(start + rows, self.stop)
+        """Yield genotypes on the device, so many variants at a time, with the place of the first of them.
+
+        Codes that are not kept are read a multiple of that at a time, `PIECE_BYTES` at most where that is more.
+        """
+        size = rows * max(1, PIECE_BYTES // (rows * max(1, self.folder.row_bytes)))
+        for start in range(self.start, self.stop, size):
+            first, stop = start - self.start, min(start + size, self.stop)
             if self.codes is None:
                 codes = codes_on_device(self.folder, start, stop, self.device)
             else:
-                codes = self.codes[at : at + rows]
-            yield at, Genotypes(codes, self.folder.samples, self.folder.ploidy)
+                codes = self.codes[first : first + size]
+            for at in range(0, stop - start, rows):
+                yield first + at, Genotypes(codes[at : at + rows], self.folder.samples, self.folder.ploidy)
 
     def with_codes(self) -> "Share":
         """Return the share with its codes."""
@@ -145,7 +150,7 @@ def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
 # ---- the matrix of scaled genotypes
 
 
-def scaling(counts: Counts, settings: Scaling) -> pd.DataFrame:
+def scaling(counts: Counts, settings: Scaling) -> "pd.DataFrame":
     """Derive what dosages are scaled by from counts, (variants, ploidy + 2): of dosages 0 to ploidy, and missing calls.
 
     The columns are float64: mean, 0 without calls; scale, which is multiplied with, 0 where the variant is constant;
@@ -165,7 +170,7 @@ def scaling(counts: Counts, settings: Scaling) -> pd.DataFrame:
     return pd.DataFrame({"mean": np.nan_to_num(ploidy * observed), "scale": scale, "allele_frequency": observed})
 
 
-def scaled_dosages(scaling: pd.DataFrame, *, ploidy: int) -> npt.NDArray[np.float32]:
+def scaled_dosages(scaling: "pd.DataFrame", *, ploidy: int) -> npt.NDArray[np.float32]:
     """Return the table that genotypes are looked up in: float32 (variants, ploidy + 2), a missing call 0."""
     mean, scale = (scaling[name].to_numpy()[:, None] for name in ("mean", "scale"))
     table = np.zeros((len(scaling), ploidy + 2), np.float32)
