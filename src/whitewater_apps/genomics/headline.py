@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-import pandas as pd
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whitewater import lazy_pandas as pd
 from whitewater.figures.words import counted
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.decisions import FALSE_PAIRS
@@ -23,7 +23,7 @@ def headline(results: Path) -> list[str]:
     tellers = (
         (_data, ("variants.parquet", "samples.parquet")),
         (_weak, ("relatedness.json",)),
-        (_components, ("eigenvalues.json", "pcs.parquet")),
+        (_components, ("eigenvalues.json",)),
         (_projected, ("projected.parquet",)),
         (_no_map, ("umap.json",)),
     )
@@ -49,17 +49,20 @@ def _weak(path: Path) -> list[str]:
     return [f"Few variants tell relatives from strangers. Pairs that are relatives by chance: up to {pairs:,.0f}."]
 
 
-def _components(eigenvalues: Path, pcs: Path) -> list[str]:
+def _components(path: Path) -> list[str]:
     """Say how many components are significant, what the first explain, and which labels are at the ends of these.
 
-    The ends are left out where labels are too many.
+    The ends are left out where labels are too many; all but the first, where there are no scores.
     """
-    described, table = read_json(eigenvalues), pd.read_parquet(pcs).dropna(subset=["label"])
+    described, scores = read_json(path), path.with_name("pcs.parquet")
     tests, significant = described["tracy_widom"], described["significant_components"]
     verb = "is" if significant == 1 else "are"
     largest = max((test["p_value"] for test in tests[:significant]), default=None)
     p_value = ": none is more than noise" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
     sentences = [f"{significant} of {len(tests)} components {verb} significant (Tracy-Widom{p_value})."]
+    if not scores.exists():
+        return sentences
+    table = pd.read_parquet(scores).dropna(subset=["label"])
     for number, share in enumerate(described["explained_variance_ratio"][: min(_MOST_PCS, significant)], start=1):
         means = table.groupby("label")[f"PC{number}"].mean().sort_values()
         ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= _MOST_LABELS else ""
@@ -67,7 +70,7 @@ def _components(eigenvalues: Path, pcs: Path) -> list[str]:
     return sentences + _labels(table)
 
 
-def _labels(table: pd.DataFrame) -> list[str]:
+def _labels(table: "pd.DataFrame") -> list[str]:
     """Say which components separate labels: by the test of Kruskal and Wallis, its level divided by their number."""
     from scipy.stats import kruskal
 

@@ -50,6 +50,12 @@ def test_variants_are_counted_before_and_after_pruning(tmp_path: Path) -> None:
     assert headline(tmp_path) == ["1,372 samples; 3 of 5 variants kept, 2 after pruning linkage disequilibrium."]
 
 
+def test_significance_is_told_without_scores(tmp_path: Path) -> None:
+    write_components(tmp_path, {"AFR": -5, "EUR": 1})
+    (tmp_path / "pcs.parquet").unlink()
+    assert headline(tmp_path) == ["1 of 3 components is significant (Tracy-Widom, p ≤ 1e-300)."]
+
+
 def test_significant_components_are_counted_and_each_of_the_first_two_has_a_sentence(tmp_path: Path) -> None:
     write_components(tmp_path, {"AFR": -5, "EUR": 1, "ASIA": 2}, significant=2)
     assert headline(tmp_path) == [

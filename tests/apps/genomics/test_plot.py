@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from tests.apps.pictures import labels_overlap, legend, no_text_is_cut, written
 from whitewater.figures import style
-from whitewater_apps.genomics import figures
+from whitewater_apps.genomics import figures, headline
 from whitewater_apps.genomics.figures import MOST_LABELS, NO_LABEL, OTHER, along_genome, looks
 
 FOUR = ("ADMIX", "AFR", "ASIA", "EUR")
@@ -131,6 +131,7 @@ def steps(axes: Axes) -> dict[str, float]:
 
 
 def test_no_two_labels_look_alike_and_equal_labels_do_in_every_picture() -> None:
+    assert headline._MOST_LABELS == MOST_LABELS
     many = pd.Series([f"P{number:02d}" for number in range(MOST_LABELS)])
     shown = looks(many)
     assert len({(look.color, look.mark) for look in shown.values()}) == MOST_LABELS
