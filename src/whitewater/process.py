@@ -1,4 +1,4 @@
-"""The start and the end of a process that does one thing: a step, or a command."""
+"""The start and the end of a process that does one thing, a step or a command, and the cores that it has."""
 
 import atexit
 import ctypes
@@ -15,6 +15,11 @@ from typing import NoReturn
 EXIT_SECONDS = 5.0
 # Parameters of mallopt(3), and what glibc takes at most for the second one.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = (-1, 256 << 20), (-3, 32 << 20)
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use; of all, where the system (macOS) does not say which."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start_fast() -> None:

@@ -1,10 +1,13 @@
 """The start of a process that works on many blocks of rows."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
+
+from whitewater.process import usable_cores
 
 WORK = """
 import json, platform, resource, sys
@@ -35,3 +38,9 @@ def test_memory_of_a_block_is_used_again_for_the_next_one() -> None:
         for how in ("fast", "plain")
     )
     assert fast["faults"] < fast["pages"] / 20 < plain["faults"]
+
+
+def test_cores_are_counted_also_where_the_system_does_not_say_which_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
+    monkeypatch.delattr("os.sched_getaffinity", raising=False)
+    assert usable_cores() == (os.cpu_count() or 1)

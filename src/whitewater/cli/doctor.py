@@ -32,6 +32,7 @@ from whitewater.engines.config import Cluster, Engine, choose
 from whitewater.engines.gpu_check import first_version, gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
+from whitewater.process import usable_cores
 
 FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
@@ -146,8 +147,7 @@ def _installed(package: str) -> str | None:
 
 def check_cores() -> Check:
     """Count the cores that this process may use, by its affinity and its control group's quota."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    granted = dask.system.cpu_count()
+    allowed, granted = usable_cores(), dask.system.cpu_count()
     if granted >= allowed:
         return Check("cores", str(allowed))
     fix = f"Give Snakemake no more than the quota: --cores {granted}"

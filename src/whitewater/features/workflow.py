@@ -10,7 +10,6 @@
     table = Workflow.load("workflow").transform(Dataset("today.parquet"))
 """
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,6 +30,7 @@ from whitewater.features.schema import Schema
 from whitewater.features.transform import tables, write_results
 from whitewater.io.folder import Format
 from whitewater.io.store import check_replaceable, staged
+from whitewater.process import usable_cores
 from whitewater.step import Run
 
 
@@ -176,5 +176,5 @@ def run_on(device: Device | None, step: str, *, threads: int | None = None, engi
     engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
-    threads = threads or len(os.sched_getaffinity(0))
+    threads = threads or usable_cores()
     return Run("features", step, device, Fit(), threads, engine=engine)

@@ -23,7 +23,6 @@ does not succeed in ``retries`` further tries; IntegrityError where a chunk is m
 import asyncio
 import itertools
 import logging
-import os
 import random
 import re
 from collections.abc import AsyncIterator, Collection
@@ -42,6 +41,7 @@ from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError, redact
 from whitewater.io.remote import WEB, DamageError, RefusedError, TransferError, client_fault, file_system
+from whitewater.process import usable_cores
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ NOT_STORED = 2**64 - 1  # offset and length of an inner chunk that a shard does 
 BLOSC_HEADER = 16
 RESTORE = "Restore the store from its origin."
 # Threads that decode chunks: more than cores, zarr-python's own choice, take a seventh more of their time.
-zarr.config.set({"threading.max_workers": len(os.sched_getaffinity(0))})
+zarr.config.set({"threading.max_workers": usable_cores()})
 
 
 class StrictStore(Store):

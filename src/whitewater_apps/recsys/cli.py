@@ -1,7 +1,6 @@
 """Command `transform`: a stored workflow applied to a file."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from whitewater.features.dataset import Dataset, arrow_schema
 from whitewater.features.transform import tables
 from whitewater.features.workflow import run_on
 from whitewater.io.store import staged
+from whitewater.process import usable_cores
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -31,8 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("output", type=Path, help="the Parquet file to write")
     parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (cpu)")
-    cores = len(os.sched_getaffinity(0))
-    parser.add_argument("--threads", type=int, default=cores, help="threads (default: all cores)")
+    parser.add_argument("--threads", type=int, default=usable_cores(), help="threads (default: all cores)")
     given = parser.parse_args(list(arguments))
     source, output = given.input, given.output
     if output.exists() and not output.is_file():
