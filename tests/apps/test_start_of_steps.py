@@ -17,10 +17,11 @@ STEPS = sorted(
 WITH_NUMBA = {
     "genomics": {"ld_prune", "outliers", "pca", "project", "relatedness"},
     "pagerank": {"communities", "rank"},
-    "recsys": {"features", "fit", "plot"},  # plot reads features by our reader of Parquet
+    "recsys": {"features", "fit"},
 }
+HEAVY = ("cyvcf2", "dask", "distributed", "matplotlib", "msprime", "numba", "pandas", "sklearn", "zarr")
 # Each step in a fork of a process that has what all steps import.
-IMPORT_EACH = """
+IMPORT_EACH = f"""
 import importlib, json, os, sys
 
 import pytest
@@ -29,7 +30,7 @@ import pyarrow.parquet, whitewater.script
 for step in sys.argv[1:]:
     if os.fork() == 0:
         importlib.import_module(step)
-        print(json.dumps([step, sorted({"dask", "distributed", "numba", "pandas"} & set(sys.modules))]), flush=True)
+        print(json.dumps([step, sorted({{*{HEAVY}}} & set(sys.modules))]), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, step
 """

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.errors import IntegrityError
 from whitewater.io.folder import Format
@@ -177,17 +177,17 @@ class GenotypeFolder:
         size = self.block_variants * -(-blocks // at_most)
         return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
 
-    def variants_table(self, columns: list[str] | None = None) -> pd.DataFrame:
+    def variants_table(self, columns: list[str] | None = None) -> "pd.DataFrame":
         """Return the table of the variants."""
         table: pd.DataFrame = FORMAT.table(self.path / "variants.parquet", columns, rows=self.variants).to_pandas()
         return table
 
-    def samples_table(self) -> pd.DataFrame:
+    def samples_table(self) -> "pd.DataFrame":
         """Return the table of the samples."""
         table: pd.DataFrame = FORMAT.table(self.path / "samples.parquet", rows=self.samples).to_pandas()
         return table
 
-    def finish(self, *, variants: pd.DataFrame, samples: pd.DataFrame) -> None:
+    def finish(self, *, variants: "pd.DataFrame", samples: "pd.DataFrame") -> None:
         """Write the tables, and last the file that makes the folder one of genotypes."""
         if len(variants) != self.variants or len(samples) != self.samples:
             raise IntegrityError(

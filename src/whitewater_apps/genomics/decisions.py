@@ -4,9 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
+from whitewater import lazy_pandas as pd
 from whitewater.errors import InputError, IntegrityError
 from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.io.folder import Files
@@ -40,7 +40,7 @@ def read_decisions(path: Path, folder: GenotypeFolder) -> tuple[pa.Table, npt.ND
     return decisions, rows
 
 
-def read_samples(path: Path, folder: GenotypeFolder) -> pd.DataFrame:
+def read_samples(path: Path, folder: GenotypeFolder) -> "pd.DataFrame":
     """Read sample, label, call_rate, used and reason of the samples of a folder, in its order.
 
     Raises InputError if the table cannot be read, and IntegrityError if it is of other samples, or of the same in

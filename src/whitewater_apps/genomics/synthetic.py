@@ -14,14 +14,16 @@ reality: rates of variants and of samples follow Beta distributions, and a call 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msprime
 import numpy as np
 import numpy.typing as npt
-import tskit
 
 from whitewater_apps.genomics.config import Simulate
+
+if TYPE_CHECKING:
+    import msprime
+    import tskit
 
 Genotypes = npt.NDArray[np.int8]
 Rates = npt.NDArray[np.float64]
@@ -85,8 +87,10 @@ class Person(NamedTuple):
 # ---- history
 
 
-def american_admixture() -> msprime.Demography:
+def american_admixture() -> "msprime.Demography":
     """Return the model; its sampled populations are AFR, EUR, ASIA and ADMIX."""
+    import msprime
+
     model = msprime.Demography()
     model.add_population(name="AFR", initial_size=AFRICAN_SIZE)
     for name, (size, growth, generations) in GROWN.items():
@@ -106,13 +110,15 @@ def american_admixture() -> msprime.Demography:
 
 def simulate_trees(
     samples: Mapping[Any, int], *, length: float, mutation_rate: float, random: np.random.Generator
-) -> tskit.TreeSequence:
+) -> "tskit.TreeSequence":
     """Return the genealogies of one chromosome with their mutations.
 
     Chromosomes are simulated one by one. That is what being unlinked amounts to here: what two chromosomes of a person
     share through a pulse of admixture halves each generation, and 12 have passed. ``samples`` are diploid individuals
     of each population, at least one in all; any two bases mutate into each other alike (JC69), several times at a site.
     """
+    import msprime
+
     recent = msprime.DiscreteTimeWrightFisher(duration=WRIGHT_FISHER_GENERATIONS)
     seeds = random.integers(1, 2**31, size=2)
     trees = msprime.sim_ancestry(
@@ -126,7 +132,7 @@ def simulate_trees(
     return msprime.sim_mutations(trees, rate=mutation_rate, random_seed=int(seeds[1]))
 
 
-def chromosome_of(trees: tskit.TreeSequence) -> Chromosome:
+def chromosome_of(trees: "tskit.TreeSequence") -> Chromosome:
     """Return the variants of the trees' sites; position 0 of a tree is base 1 of the chromosome."""
     genotypes = trees.genotype_matrix().astype(np.int8, copy=False)
     alleles = np.full((trees.num_sites, BASES), "", TEXT)

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
+from whitewater import lazy_pandas as pd
 from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look
 from whitewater.graphs.graph_folder import GraphFolder
@@ -263,8 +264,6 @@ class Neighborhood:
 
 def top_vertices(ranks: Floats, count: int) -> Integers:
     """Return the numbers of the vertices of the highest ranks, the highest first; of equal ranks the lowest numbers."""
-    import pandas as pd
-
     return pd.Series(ranks).nlargest(count).index.to_numpy(np.int64)
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
-import pandas as pd
-
+from whitewater import lazy_pandas as pd
 from whitewater.figures.words import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
@@ -34,7 +33,7 @@ def _hours(path: Path) -> list[str]:
     return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
 
 
-def _extremes(hours: pd.DataFrame, place: str, least: int, deviations: float) -> str:
+def _extremes(hours: "pd.DataFrame", place: str, least: int, deviations: float) -> str:
     """Say when people tip most and least, where there is more than one hour and the difference is not noise.
 
     The two are chosen from all pairs of hours, so that their difference must be significant at 5 % divided by the
@@ -90,7 +89,7 @@ def _predictions(path: Path) -> list[str]:
     return [f"{predicted:,} of {_count(trips, 'trip')} {_are(predicted)} predicted.{rest}"]
 
 
-def _hour(row: pd.Series) -> str:
+def _hour(row: "pd.Series") -> str:
     bounds = f"{100 * row['mean_low']:.1f}, {100 * row['mean_high']:.1f}"
     return f"{row['hour']}:00: {_percent(row['mean'])} [{bounds}] of the fare (n = {row['trips']:,})"
 

@@ -13,21 +13,19 @@ from functools import partial
 from pathlib import Path
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whitewater import lazy_pandas as pd
 from whitewater.tables.group_statistics import LIMIT, SUMS, summarize
 from whitewater.tables.partitions import Part
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.data_sets import YEARS, month_name, row_groups
 from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, TRIP_SCHEMA, columns_of
 from whitewater_apps.taxi.zones import Zones
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 ALL = "all"
 # More than nine passengers, whom no taxi seats, count as null; so does a clock that was wrong.
@@ -97,8 +95,6 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, p
 
 def _to_pandas(values: Any) -> Any:
     """Return a table or a column of Arrow as pandas', small integers as nullable ones."""
-    import pandas as pd
-
     return values.to_pandas(types_mapper={pa.int16(): pd.Int16Dtype()}.get)
 
 

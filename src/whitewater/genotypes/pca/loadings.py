@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import zarr
 
+from whitewater import lazy_pandas as pd
 from whitewater.genotypes.pca.components import PrincipalComponents
 from whitewater.io.folder import Format
-from whitewater.io.zarr_arrays import open_group
 
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
@@ -38,14 +36,16 @@ class Loadings:
     """
 
     weights: npt.NDArray[np.float32]
-    scaling: pd.DataFrame
-    variants: pd.DataFrame
+    scaling: "pd.DataFrame"
+    variants: "pd.DataFrame"
     eigenvalues: npt.NDArray[np.float64]
     ploidy: int
 
 
 def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict[str, Any]) -> None:
     """Compute the loadings, one more pass over the genotypes, and write them range by range."""
+    import zarr
+
     genotypes, spectrum = components.genotypes, components.spectrum
     attributes = {
         "format": FORMAT.version,
@@ -76,6 +76,8 @@ def read_loadings(path: Path) -> Loadings:
     Raises InputError if it is not there, or of another format, and IntegrityError if a part of it is missing or
     damaged.
     """
+    from whitewater.io.zarr_arrays import open_group
+
     group = open_group(str(path))
     attributes = group.attributes
     FORMAT.check_version(path, attributes.get("format"))

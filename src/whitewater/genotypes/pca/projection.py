@@ -19,8 +19,8 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.genotypes.codes import expand_genotypes, slab_rows
 from whitewater.genotypes.genotypes import Genotypes, dosages_of
@@ -51,7 +51,7 @@ class Matches:
     counts: dict[str, int]
 
 
-def match(first: pd.DataFrame, second: pd.DataFrame, *, keep_ambiguous: bool) -> Matches:
+def match(first: "pd.DataFrame", second: "pd.DataFrame", *, keep_ambiguous: bool) -> Matches:
     """Match variants; both tables have columns contig, position, id, reference, alternate.
 
     Where several variants of the second table share an id or a place, the first of them with fitting alleles counts.
@@ -75,14 +75,14 @@ def match(first: pd.DataFrame, second: pd.DataFrame, *, keep_ambiguous: bool) ->
     return Matches(rows, others, swapped, dict(Counter(outcomes.tolist())))
 
 
-def _comparable(table: pd.DataFrame) -> pd.DataFrame:
+def _comparable(table: "pd.DataFrame") -> "pd.DataFrame":
     """Return a table with its columns of text as text, alleles in upper case, and the number of each row."""
     text = table[["contig", "id", "reference", "alternate"]].astype("str")
     alleles = {name: text[name].str.upper() for name in ("reference", "alternate")}
     return text.assign(**alleles, position=table["position"], row=np.arange(len(table))).reset_index(drop=True)
 
 
-def _relations(pairs: pd.DataFrame) -> npt.NDArray[np.object_]:
+def _relations(pairs: "pd.DataFrame") -> npt.NDArray[np.object_]:
     """Say how the alleles of pairs of variants correspond; empty where they do not."""
     relations = np.full(len(pairs), "", object)
     reference, alternate = pairs["reference_2"], pairs["alternate_2"]

@@ -7,8 +7,6 @@ from whitewater.errors import InputError, redact
 from whitewater.genotypes.config import GenotypeSource
 from whitewater.genotypes.sources.plink import open_plink
 from whitewater.genotypes.sources.source import Source
-from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
-from whitewater.genotypes.sources.vcf import open_vcf
 
 
 def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
@@ -21,15 +19,20 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     """
     if settings.source == "plink":
         source = open_plink(settings.plink.prefix)
-    elif settings.source == "malariagen":
-        source = open_malariagen(settings.malariagen)
     elif settings.source == "vcf":
+        from whitewater.genotypes.sources.vcf import open_vcf
+
         source = open_vcf(settings.vcf, scratch=scratch, threads=threads)
-    elif settings.source == "generated":
-        store = str(simulated_file(simulated, "simulated.vcz"))
-        source = open_vcz(settings.vcz.model_copy(update={"store": store}))
     else:
-        source = open_vcz(settings.vcz)
+        from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
+
+        if settings.source == "malariagen":
+            source = open_malariagen(settings.malariagen)
+        elif settings.source == "generated":
+            store = str(simulated_file(simulated, "simulated.vcz"))
+            source = open_vcz(settings.vcz.model_copy(update={"store": store}))
+        else:
+            source = open_vcz(settings.vcz)
     if not source.variants or not source.samples:
         raise InputError(f"{redact(source.origins[0])}: there are {source.variants} variants and "
                          f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.errors import InputError, IntegrityError, redact
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
 from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, sites
@@ -47,7 +47,7 @@ def open_plink(prefix: str) -> Source:
     return Source((part,), tuple(names), tuple(map(str, files)))
 
 
-def _table(bim: Path) -> pd.DataFrame:
+def _table(bim: Path) -> "pd.DataFrame":
     """Return the table of the variants; allele 0 is none, and every variant passes.
 
     Raises InputError if a position is not an integer.
@@ -98,7 +98,7 @@ def _check_there(prefix: Path, files: list[Path]) -> None:
                      "the path of three files without their suffixes.")  # fmt: skip
 
 
-def _read(path: Path) -> pd.DataFrame:
+def _read(path: Path) -> "pd.DataFrame":
     """Read a table of six fields a line, as text."""
     names = COLUMNS[path.suffix]
     try:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import accumulate, compress, pairwise
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Device
 from whitewater.errors import InputError, redact, shorten_list
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, dosages_of
-from whitewater.io.zarr_arrays import Array
+
+if TYPE_CHECKING:
+    from whitewater.io.zarr_arrays import Array
 
 logger = logging.getLogger(__name__)
 # Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
@@ -77,7 +79,7 @@ class Part:
     alleles: int
     rows: int
     block_bytes: int
-    tables: Sequence[Callable[[], pd.DataFrame]]
+    tables: Sequence[Callable[[], "pd.DataFrame"]]
     encode: Callable[[int, int, npt.NDArray[Any], Tally], None]
 
 
@@ -120,7 +122,7 @@ class Source:
         """Bytes of the largest block of calls that is read at once."""
         return max(part.block_bytes for part in self.parts)
 
-    def variants_table(self) -> pd.DataFrame:
+    def variants_table(self) -> "pd.DataFrame":
         """Return the tables of all parts as one, see `Part.tables`."""
         return pd.concat([read() for part in self.parts for read in part.tables], ignore_index=True)
 
@@ -149,7 +151,7 @@ class Source:
         (codes, tally), samples = self.encode(start, stop), len(self.samples)
         return dosages_of(Genotypes(codes, samples, self.ploidy), np.arange(samples)), tally
 
-    def check_ploidy(self, variants: pd.DataFrame, tally: Tally, *, key: str) -> None:
+    def check_ploidy(self, variants: "pd.DataFrame", tally: Tally, *, key: str) -> None:
         """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
 
         One triploid call makes all diploid ones count as missing. ``tally`` is that of all ranges, and ``key`` that of
@@ -198,7 +200,7 @@ def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
 def sites(
     *, contig: Text | Sequence[str], position: npt.NDArray[Any] | Sequence[int], names: Text | Sequence[str] | None,
     alleles: Text, filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
-) -> pd.DataFrame:  # fmt: skip
+) -> "pd.DataFrame":  # fmt: skip
     """Make rows of the table of variants.
 
     ``alleles``, (variants, alleles), are the reference, then its alternates; those that are empty or ``.`` pad the row.
@@ -225,7 +227,7 @@ def sites(
     return table
 
 
-def only_seen(table: pd.DataFrame, seen: npt.NDArray[np.bool_]) -> pd.DataFrame:
+def only_seen(table: "pd.DataFrame", seen: npt.NDArray[np.bool_]) -> "pd.DataFrame":
     """Return a table that lists all alleles that a variant might have without the alternates that no call holds.
 
     ``seen``, bool (variants, alleles), says whether a call holds the allele; the reference, which is first, stays
@@ -280,7 +282,7 @@ class Block:
 
 
 def part_of_calls(
-    array: Array | Block, tables: Sequence[Callable[[], pd.DataFrame]], *, alleles: int, ploidy: int
+    array: "Array | Block", tables: Sequence[Callable[[], "pd.DataFrame"]], *, alleles: int, ploidy: int
 ) -> Part:
     """Return the variants of an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
 
@@ -317,7 +319,7 @@ def block_shape(shape: tuple[int, ...], chunks: tuple[int, ...], *, width: int) 
 
 
 def _encode(
-    start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, array: Array | Block, alleles: int, ploidy: int,
+    start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, array: "Array | Block", alleles: int, ploidy: int,
     width: int,
 ) -> None:  # fmt: skip
     """Encode a range, ``width`` samples at a time. A call with a missing allele, or of another ploidy, is missing."""

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, memory
 from whitewater.engines.workers import Workers
 from whitewater.errors import IntegrityError, ResourceError
@@ -98,8 +99,6 @@ class IdCodes:
         """Return the codes of ids, int64, plus `minimum`; what an id without a code gets is out of their range."""
         if self.ids is None:
             return ids
-        import pandas as pd
-
         numbers, distinct = pd.factorize(ids)
         return places_of(distinct, self.ids)[numbers]
 
@@ -254,8 +253,6 @@ def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
 
 def union_of_ids(*arrays: Ids) -> Ids:
     """Return the ids, int64, that are in any of some arrays, ascending, each once."""
-    import pandas as pd
-
     # Many times faster than `numpy.unique`.
     return np.sort(pd.unique(np.concatenate(arrays)))
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError, redact, shorten_list
 from whitewater.genotypes.genotypes import Encoding, GenotypeFolder, create_genotypes
@@ -81,7 +81,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
                 "%(multiallelic)d variants are multiallelic", facts)  # fmt: skip
 
 
-def check_order(table: pd.DataFrame, *, place: str) -> None:
+def check_order(table: "pd.DataFrame", *, place: str) -> None:
     """Refuse variants whose contigs are not contiguous, or whose positions decrease within one, naming the first."""
     contig, names = table["contig"].factorize()
     position = table["position"].to_numpy()
@@ -219,7 +219,7 @@ def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     return dict(zip(pairs["sample"], pairs["label"], strict=True))
 
 
-def _read_text(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().rstrip("\r\n")
     fields = {pattern: [name.strip().strip('"') for name in header.split(by)] for pattern, by in SEPARATORS.items()}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
 from whitewater.genotypes.linkage import NONE, correlated_variants, prune, thin, window_ends

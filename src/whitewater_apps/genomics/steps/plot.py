@@ -5,15 +5,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-from matplotlib.figure import Figure
-
-from whitewater.figures import style
-from whitewater.genotypes.pca.loadings import read_loadings
+from whitewater import lazy_pandas as pd
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater_apps.genomics import figures
 from whitewater_apps.genomics.config import Plot
 
 
@@ -25,6 +20,12 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.
     """
+    from matplotlib.figure import Figure
+
+    from whitewater.figures import style
+    from whitewater.genotypes.pca.loadings import read_loadings
+    from whitewater_apps.genomics import figures
+
     read = pd.read_parquet
     quality = partial(read, variants, columns=["call_rate", "allele_frequency", "kept", "reasons"])
 

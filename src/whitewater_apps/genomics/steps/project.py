@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError, redact
 from whitewater.genotypes.codes import slab_rows
@@ -50,7 +50,7 @@ def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, p
     logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
 
 
-def _first(run: Run[Project], folder: GenotypeFolder, samples: pd.DataFrame, loadings: Loadings) -> pd.DataFrame:
+def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", loadings: Loadings) -> "pd.DataFrame":
     """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
     if folder.variants != len(loadings.weights):
         raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
@@ -77,7 +77,7 @@ def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadi
     return reduce(add, parts)
 
 
-def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> pd.DataFrame:
+def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
     """Project all samples of the second data set."""
     source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
     place = redact(source.origins[0])
@@ -127,8 +127,8 @@ def _sums_of_source(
 
 
 def _table(
-    run: Run[Project], samples: pd.DataFrame, totals: npt.NDArray[np.float64], *, loadings: Loadings
-) -> pd.DataFrame:
+    run: Run[Project], samples: "pd.DataFrame", totals: npt.NDArray[np.float64], *, loadings: Loadings
+) -> "pd.DataFrame":
     """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
     called, placed = totals[:, -1].astype(np.int64), scores(totals, loadings=loadings, method=run.settings.method)
     needed = VARIANTS_A_COMPONENT * placed.shape[1]

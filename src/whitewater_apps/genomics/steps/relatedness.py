@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.errors import ConfigError, InputError, shorten_list
 from whitewater.genotypes.config import Relatedness
 from whitewater.genotypes.genotypes import GenotypeFolder, open_genotypes
@@ -123,7 +123,7 @@ def _chance(
 # ---- the samples that are used: called often enough, not held out, and no two of them relatives
 
 
-def choose_samples(samples: pd.DataFrame, relatives: npt.NDArray[np.int64], settings: Relatedness) -> pd.DataFrame:
+def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
     """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty where used).
 
     Of several reasons the first counts: excluded by name, held out by label, call rate, relative of a sample that is

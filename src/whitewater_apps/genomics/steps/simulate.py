@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
-import zarr
-from zarr.codecs import BloscCodec
 
+from whitewater import lazy_pandas as pd
 from whitewater.errors import ConfigError
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -68,6 +66,9 @@ def write_vcz(path: Path, chromosomes: Iterable[Called], *, contigs: Mapping[str
     nothing but the fill value, so that an absent one is a lost one. A chromosome at most is in memory. Variants are
     named contig:position.
     """
+    import zarr
+    from zarr.codecs import BloscCodec
+
     root = zarr.open_group(
         path, mode="w-", zarr_format=3, attributes={"vcf_zarr_version": VERSION, "source": "whitewater"}
     )

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from whitewater import lazy_pandas as pd
 from whitewater.engines import Device
 from whitewater.errors import ConfigError, IntegrityError
 from whitewater.io.folder import Files
@@ -57,7 +57,7 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     run.note(samples=len(table), **measured)
 
 
-def leading_scores(table: pd.DataFrame, *, components: int | None) -> npt.NDArray[np.float32]:
+def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDArray[np.float32]:
     """Return the scores of the samples on the leading components, float32 (samples, components).
 
     Without a number of components they are the first 10, or all where they are fewer. They keep their scales, so that

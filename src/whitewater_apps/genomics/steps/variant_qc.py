@@ -6,13 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from whitewater import lazy_pandas as pd
 from whitewater.errors import ConfigError, InputError, IntegrityError, shorten_list
 from whitewater.genotypes.genotypes import open_genotypes
-from whitewater.genotypes.hwe import hwe_p_values
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_region
@@ -63,7 +62,7 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     logger.info("%(variants)d variants read, %(kept)d kept, %(rejected)d rejected", facts)
 
 
-def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> pd.DataFrame:
+def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     """Compute the statistics of variants from their counts of samples, (variants, ploidy + 2).
 
     These have 0 to ploidy copies of the alternate allele, or, last, no call. The columns are call_rate;
@@ -71,6 +70,8 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> pd.DataFrame:
     frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same, which may be the
     heterozygous one; hwe_p_value, NaN for ploidies other than two.
     """
+    from whitewater.genotypes.hwe import hwe_p_values
+
     called = pd.Series(counts[:, :-1].sum(axis=1))
     alternate = counts[:, :-1] @ np.arange(ploidy + 1)
     rarer = np.minimum(alternate, ploidy * called - alternate)
@@ -87,7 +88,7 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> pd.DataFrame:
     )
 
 
-def broken_rules(table: pd.DataFrame, measured: pd.DataFrame, settings: VariantQc) -> Rules:
+def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> Rules:
     """Return which variants break each rule."""
     contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
     regions, excluded = (list(map(parse_region, of)) for of in (settings.regions, settings.exclude_regions))
@@ -111,18 +112,18 @@ def broken_rules(table: pd.DataFrame, measured: pd.DataFrame, settings: VariantQ
     }
 
 
-def _within(variants: pd.DataFrame, regions: Iterable[tuple[str, int, int]], *, setting: str) -> npt.NDArray[np.bool_]:
+def _within(table: "pd.DataFrame", regions: Iterable[tuple[str, int, int]], *, setting: str) -> npt.NDArray[np.bool_]:
     """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
-    codes, names = variants["contig"].factorize()
+    codes, names = table["contig"].factorize()
     code_of = {str(name): code for code, name in enumerate(names)}
-    marked = np.zeros(len(variants), bool)
+    marked = np.zeros(len(table), bool)
     for contig, first, last in regions:
         if contig not in code_of:
             raise InputError(
                 f"variant_qc.{setting} names contig {contig!r}, which no variant is on. There are "
                 f"{shorten_list(list(code_of))}."
             )
-        marked |= (codes == code_of[contig]) & variants["position"].between(first, last).to_numpy(bool)
+        marked |= (codes == code_of[contig]) & table["position"].between(first, last).to_numpy(bool)
     return marked
 
 

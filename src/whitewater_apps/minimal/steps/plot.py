@@ -2,16 +2,16 @@
 
 from pathlib import Path
 
-from whitewater.figures import style
+from whitewater import lazy_pandas as pd
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater_apps.minimal import figures
 from whitewater_apps.minimal.config import Plot
 
 
 def plot(run: Run[Plot], *, table: Path, plots: Outputs) -> None:
     """Draw wind by hour; the name of a file says which picture it is, and in which format: ``wind_by_hour.svg``."""
-    import pandas as pd
+    from whitewater.figures import style
+    from whitewater_apps.minimal import figures
 
     draw = {"wind_by_hour": lambda: figures.wind_by_hour(pd.read_parquet(table), stations=run.settings.stations)}
     run.note(pictures=style.draw_all(draw, plots))

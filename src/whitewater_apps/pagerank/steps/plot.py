@@ -3,14 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
-from whitewater.figures import style
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater_apps.pagerank import figures
 from whitewater_apps.pagerank.config import Plot
 from whitewater_apps.pagerank.headline import read_column, read_names
 
@@ -22,6 +18,22 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``ranks.png``.
     """
+    from matplotlib.figure import Figure
+
+    from whitewater.figures import style
+    from whitewater_apps.pagerank import figures
+
+    def neighborhood() -> Figure:
+        ranks = read_column(vertices, "rank")
+        found = figures.find_neighborhood(open_graph(graph), ranks, top=run.settings.top)
+        return figures.neighborhood(
+            found,
+            names=read_names(vertices, found.vertices[: found.top].tolist()),
+            ranks=ranks[found.vertices],
+            community=read_column(vertices, "community")[found.vertices],
+            total=float(ranks.sum()),
+        )
+
     draw: dict[str, Callable[[], Figure]] = {
         "ranks": lambda: figures.ranks(read_column(vertices, "rank"), convergence=read_json(convergence)),
         "degrees": lambda: figures.degrees(
@@ -29,21 +41,9 @@ def plot(
         ),
         "convergence": lambda: figures.convergence(read_json(convergence)),
         "communities": lambda: figures.communities(read_json(communities), vertices=read_json(convergence)["vertices"]),
-        "neighborhood": lambda: _neighborhood(graph, vertices, top=run.settings.top),
+        "neighborhood": neighborhood,
     }
     run.note(pictures=style.draw_all(draw, plots))
-
-
-def _neighborhood(graph: Path, vertices: Path, *, top: int) -> Figure:
-    ranks = read_column(vertices, "rank")
-    found = figures.find_neighborhood(open_graph(graph), ranks, top=top)
-    return figures.neighborhood(
-        found,
-        names=read_names(vertices, found.vertices[: found.top].tolist()),
-        ranks=ranks[found.vertices],
-        community=read_column(vertices, "community")[found.vertices],
-        total=float(ranks.sum()),
-    )
 
 
 if __name__ == "__main__":

@@ -4,11 +4,9 @@ from pathlib import Path
 
 from whitewater.features.feature_folder import open_features
 from whitewater.features.log_folder import open_log
-from whitewater.figures import style
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Plot
 
 
@@ -20,6 +18,9 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``auc.png``.
     """
+    from whitewater.figures import style
+    from whitewater_apps.recsys import figures
+
     draw = {
         "auc": lambda: figures.auc(read_json(metrics)),
         "calibration": lambda: figures.calibration(read_json(metrics)),

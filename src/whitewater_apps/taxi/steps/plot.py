@@ -2,13 +2,10 @@
 
 from pathlib import Path
 
-import pandas as pd
-
-from whitewater.figures import style
+from whitewater import lazy_pandas as pd
 from whitewater.io.store import read_json
 from whitewater.script import main
 from whitewater.step import Outputs, Run
-from whitewater_apps.taxi import figures
 from whitewater_apps.taxi.config import Plot
 from whitewater_apps.taxi.schema import MODELS
 
@@ -21,6 +18,9 @@ def plot(
 
     The name of a file says which picture it is, and in which format: ``tip_fraction_by_hour.svg``.
     """
+    from whitewater.figures import style
+    from whitewater_apps.taxi import figures
+
     read, few = pd.read_parquet, {"minimum_trips": run.settings.minimum_trips}
     needed = ["service", "observed", *MODELS]
     draw = {
