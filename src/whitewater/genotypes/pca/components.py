@@ -195,10 +195,8 @@ def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test
         logger.warning("After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
                        "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
                        len(history), names, settings.tolerance)  # fmt: skip
-    return Spectrum(
-        eigenvalues=pairs.values, vectors=oriented(device.to_host(pairs.vectors)), total_of_squares=squares,
-        residuals=relative, converged=converged, passes=len(history),
-    )  # fmt: skip
+    vectors = oriented(device.to_host(pairs.vectors))
+    return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
 
 
 def total_of_squares(

@@ -55,15 +55,13 @@ class Share:
 
         Codes that are not kept are read a multiple of that at a time, `PIECE_BYTES` at most where that is more.
         """
-        size = rows * max(1, PIECE_BYTES // (rows * max(1, self.folder.row_bytes)))
+        folder, kept = self.folder, self.codes
+        size = rows * max(1, PIECE_BYTES // (rows * max(1, folder.row_bytes)))
         for start in range(self.start, self.stop, size):
             first, stop = start - self.start, min(start + size, self.stop)
-            if self.codes is None:
-                codes = codes_on_device(self.folder, start, stop, self.device)
-            else:
-                codes = self.codes[first : first + size]
+            codes = codes_on_device(folder, start, stop, self.device) if kept is None else kept[first:]
             for at in range(0, stop - start, rows):
-                yield first + at, Genotypes(codes[at : at + rows], self.folder.samples, self.folder.ploidy)
+                yield first + at, Genotypes(codes[at : at + rows], folder.samples, folder.ploidy)
 
     def with_codes(self) -> "Share":
         """Return the share with its codes."""
