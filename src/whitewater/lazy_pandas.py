@@ -3,11 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Index, Int16Dtype, Series, concat, errors, factorize, read_csv, read_parquet, unique
+    from pandas import DataFrame, Index, Series, concat, errors, factorize, read_csv, read_parquet
 
-__all__ = [
-    "DataFrame", "Index", "Int16Dtype", "Series", "concat", "errors", "factorize", "read_csv", "read_parquet", "unique",
-]  # fmt: skip
+__all__ = ["DataFrame", "Index", "Series", "concat", "errors", "factorize", "read_csv", "read_parquet"]
 
 
 def __getattr__(name: str) -> Any:

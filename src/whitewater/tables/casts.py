@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from whitewater import lazy_pandas as pd
 from whitewater.io.text_files import filled_lines, parse_sound
 
 Kind = Literal["number", "timestamp", "text"]
@@ -141,8 +142,6 @@ def _read(
         # Numbers of any size but those beyond the doubles.
         values = pc.if_else(pc.is_finite(values), values, None)
     elif clock.form:
-        import pandas as pd
-
         # Arrow's own parser takes February 31 for March 3.
         times = pd.to_datetime(texts.to_pandas(), format=clock.form, errors="coerce", utc="%z" in clock.form)
         values = _times(pa.Array.from_pandas(times), clock)

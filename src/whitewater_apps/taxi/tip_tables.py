@@ -5,8 +5,6 @@ was paid by card or in an app: cash tips are not recorded, their `tip_amount` of
 it is above 0.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from functools import partial
@@ -66,7 +64,7 @@ def trip_parts(trips: Path) -> list[Part]:
     return [Part(path, SERVICES.index(service), count) for (service, path), count in rows.items()]
 
 
-def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, pd.DataFrame]:
+def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, "pd.DataFrame"]:
     """Return the tables by name: hour, weekday_hour, month, payment_type, passenger_count, borough, zone.
 
     Columns: ``service``, the key, ``all_trips``, ``trips``, ``mean``, ``mean_low``, ``mean_high``, ``median``,
@@ -100,7 +98,7 @@ def _to_pandas(values: Any) -> Any:
 
 def _table(
     sums: pa.Table, *keys: str, confidence: float, names: Mapping[str, pa.Array] = MappingProxyType({})
-) -> pd.DataFrame:
+) -> "pd.DataFrame":
     """Return the rows of each service, and of all together; ``names`` are indexed by the last key."""
     everywhere = sums.set_column(0, "service", pa.repeat(pa.scalar(len(SERVICES), pa.int8()), len(sums)))
     sums = pa.concat_tables([sums, everywhere])
