@@ -32,7 +32,7 @@ from tests.contract.signatures import Call
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 # Folders and modules of ours whose frames are the host's: small tables of results, and simulated data.
-ON_HOST = ("steps", "synthetic", "figures", "figures.py", "tip_tables.py", "genotypes", "genomics")
+ON_HOST = ("steps", "synthetic", "figures", "figures.py", "tip_tables.py", "genotypes", "genomics", "lazy_pandas.py")
 # Classes of pandas, and maybe of Dask, and the namespace of `tests.contract.record` that has what cuDF's have.
 CLASSES: dict[type, str] = {
     pd.DataFrame: "cudf.DataFrame",
