@@ -92,7 +92,7 @@ Ask = Callable[[Device, Workers, Path], None]
 HOST_BYTES: dict[Ask, tuple[int, int]] = {
     taxi_model: (9_792_000_000, 200_000_000),
     genomics_kinship: (19_490_589_184, 500_000_000),
-    genomics_pca: (10_222_000_000, 300_000_000),
+    genomics_pca: (13_697_767_296, 300_000_000),
     pagerank_communities: (2_339_856, 30_000),
     recsys_fit: (614_400_000, 1),
 }
