@@ -198,18 +198,19 @@ def check_gpu(*, needed: bool) -> Check:
 
 def check_tls(tls: Mapping[str, str]) -> Check:
     """Read the files of TLS, by their keys in `cluster`, as a connection would."""
-    found, name, file = ", ".join(tls.values()), "", ""
+    found = ", ".join(tls.values())
     fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
-    try:
-        for name, file in tls.items():  # noqa: B007, which the message names
+    for name, file in tls.items():
+        try:
             Path(file).read_bytes()
+        except OSError as error:
+            return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
+    try:
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
     except ssl.SSLError as error:
         problem = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
         return Check("files of TLS", problem, fix)
-    except OSError as error:
-        return Check("files of TLS", f"cluster.{name}, {file}: {error.strerror}", fix)
     return Check("files of TLS", found)
 
 

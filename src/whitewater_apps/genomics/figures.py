@@ -190,7 +190,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
             if len(heights[some]):
                 axes.plot(
                     components[some], heights[some], "o", markersize=7, markerfacecolor=face,
-                    markeredgecolor=style.BLUE, label=name,
+                    markeredgecolor=style.BLUE, label=name, clip_on=False,
                 )  # fmt: skip
         axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=range(step, len(values) + 1, step))
         axes.grid(visible=False, axis="x")
