@@ -211,6 +211,7 @@ def total(verdicts: Sequence[Verdict]) -> float:
 def _arguments() -> Any:
     parser = parser_of("guard", rounds=7)
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the recorded sizes, to try the guard")
+    parser.add_argument("--cases", nargs="+", metavar="NAME", help='only these, such as "taxi B"; all, if not given')
     parser.set_defaults(seconds=50.0, data=Path("data/benchmarks"), results=Path("results/benchmarks/guard"))
     return parser.parse_args()
 
@@ -222,6 +223,8 @@ def main() -> int:
     plan = plan_of(arguments, tolerance=TOLERANCE)
     verdicts, commit = [], ""
     for case in cases(arguments.data, threads=arguments.threads, scale=arguments.scale):
+        if arguments.cases and case.name not in arguments.cases:
+            continue
         report = compare(case, tree, arguments.data / "guard/written", plan=plan)
         report.write(arguments.results / f"{case.name.replace(' ', '-')}.json")
         print(table(report), end="\n\n", flush=True)
@@ -230,6 +233,8 @@ def main() -> int:
         except MeasurementError as error:
             sys.exit(str(error))
         commit = report.revision.commit[:12] + (" with changes" if report.revision.changed else "")
+    if not verdicts:
+        sys.exit(f"There is no case {' or '.join(arguments.cases)}. See the first column of page.md for their names.")
     text = page(verdicts, commit=commit)
     (arguments.results / "page.md").write_text(text + "\n")
     print(text)
