@@ -209,14 +209,17 @@ def sites(
     contig:position:reference:alternate; all do where ``names`` is None.
     """
     used = np.logical_and.reduce([alleles != none for none in NONE])
-    alleles = np.where(used, alleles, "")
+    reference, *alternates = np.where(used, alleles, "").T
+    alternate = np.full(len(alleles), "", object)
+    for further in alternates:
+        alternate += np.where((alternate != "") & (further != ""), ",", "") + further
     table = pd.DataFrame(
         {
             "contig": pd.Series(contig, dtype="str"),
             "position": np.asarray(position, np.int64),
             "id": pd.Series(np.full(len(contig), "", object) if names is None else names, dtype="str"),
-            "reference": pd.Series(alleles[:, 0], dtype="str"),
-            "alternate": pd.Series([",".join(filter(None, row)) for row in alleles[:, 1:].tolist()], dtype="str"),
+            "reference": pd.Series(reference, dtype="str"),
+            "alternate": pd.Series(alternate, dtype="str"),
             "alleles": used.sum(axis=1, dtype=np.int32),
             "filter_pass": filter_pass,
         }
