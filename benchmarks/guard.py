@@ -212,7 +212,7 @@ def _arguments() -> Any:
     parser = parser_of("guard", rounds=7)
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the recorded sizes, to try the guard")
     parser.add_argument("--cases", nargs="+", metavar="NAME", help='only these, such as "taxi B"; all, if not given')
-    parser.set_defaults(seconds=50.0, data=Path("data/benchmarks"), results=Path("results/benchmarks/guard"))
+    parser.set_defaults(seconds=100.0, data=Path("data/benchmarks"), results=Path("results/benchmarks/guard"))
     return parser.parse_args()
 
 
