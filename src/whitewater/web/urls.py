@@ -11,7 +11,7 @@ addresses equal and refuse others:
 
 import re
 from collections.abc import Collection
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from ada_url import join_url, normalize_url
 
@@ -24,9 +24,8 @@ REFUSALS = frozenset({"scheme", "too_long", "invalid"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOMAIN = r"(?=[^/:]{1,253}[/:])(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?"
 _ADDRESS = re.compile(rf"(https?://(?:{_DOMAIN}|\[[0-9a-f:.]+\])(?::[1-9][0-9]*)?)(/[^?#]*)(?:\?([^#]*))?(?:#.*)?")
-_NORMAL = re.compile(rf"[A-Za-z0-9{re.escape(KEPT)}]*")
-_ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
-_UNRESERVED = re.compile(r"[A-Za-z0-9._~-]")
+# An escape, which may be one of a character that needs none, or a character that needs one.
+_ESCAPED = re.compile(rf"[^A-Za-z0-9{re.escape(KEPT)}](?:(?<=%)[0-9A-Fa-f]{{2}})?")
 
 
 def normalize(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
@@ -76,13 +75,4 @@ def normal_or_refusal(url: str, base: str | None = None, drop_parameters: Collec
 
 def _escaped(text: str) -> str:
     """Return a path or query with as few escapes as there can be, those in upper case."""
-    if _NORMAL.fullmatch(text):
-        return text
-    return "".join(
-        _escape(piece) if _ESCAPE.fullmatch(piece) else quote(piece, safe=KEPT) for piece in _ESCAPE.split(text)
-    )
-
-
-def _escape(escape: str) -> str:
-    character = chr(int(escape[1:], 16))
-    return character if _UNRESERVED.match(character) else escape.upper()
+    return _ESCAPED.sub(lambda match: quote(unquote_to_bytes(match[0]), safe=""), text)
