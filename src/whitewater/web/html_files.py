@@ -16,7 +16,7 @@ from whitewater.io.store import sha256
 from whitewater.web.config import Html
 from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
 
-ENDINGS = frozenset({".html", ".htm", ".xhtml"})
+ENDINGS = (".htm", ".html", ".xhtml")
 
 
 def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list[Input]]:
@@ -48,22 +48,24 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
         else:
             address = quote(os.fsencode(path.relative_to(folder).as_posix()))
             writer.add(Page(f"{settings.base_url.removesuffix('/')}/{address}", 200, None, None, body))
-    if not files:
-        raise InputError(f"{folder} has no files {', '.join(sorted(ENDINGS))}. Check pagerank.fetch.html.folder.")
     return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
 
 
 def html_files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
-    """Yield the HTML files, and count what else there is."""
+    """Yield the HTML files, and count what else there is. Raises InputError if there are none."""
+    found = False
     for directory, folders, names in os.walk(folder, onerror=_refuse):
         for name in (*folders, *names):
             path = Path(directory, name)
             if path.is_symlink():
                 counts["symbolic_links"] += 1
             elif name in names and path.suffix.lower() in ENDINGS:
+                found = True
                 yield path
             elif name in names:
                 counts["other_files"] += 1
+    if not found:
+        raise InputError(f"{folder} has no HTML files ({', '.join(ENDINGS)}). Check pagerank.fetch.html.folder.")
 
 
 def _refuse(error: OSError) -> NoReturn:

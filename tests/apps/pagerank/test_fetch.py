@@ -122,7 +122,7 @@ def test_a_file_too_large_to_be_a_page_is_counted(folder: Path, monkeypatch: pyt
 
 def test_a_folder_without_pages_is_an_error(folder: Path) -> None:
     write(folder / "web" / "notes.txt", b"no page")
-    with pytest.raises(InputError, match=r"web has no files \.htm, \.html, \.xhtml"):
+    with pytest.raises(InputError, match=r"web has no HTML files \(\.htm, \.html, \.xhtml\)"):
         run_fetch("html", folder="web")
     with pytest.raises(InputError, match="none cannot be read"):
         run_fetch("html", folder="none")

@@ -70,8 +70,7 @@ def check(settings: Any, downloads: Downloads) -> str:
             return ""
         case "html":
             folder = Path(fetch.html.folder).expanduser()
-            if next(html_files(folder, Counter()), None) is None:
-                raise InputError(f"{folder} has no HTML files. Check pagerank.fetch.html.folder.")
+            next(html_files(folder, Counter()))  # or it is refused
             return f"a folder of HTML files, {folder}"
         case "crawl":
             return f"addresses to start from, which only the crawl asks for: {len(fetch.crawl.start_urls)}"
