@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 from w3lib.encoding import html_to_unicode
@@ -17,8 +17,7 @@ from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
 
 Unread = Literal["too_large", "other_type", "binary", "too_complex"]
 
-HTML_TYPES = {"text/html", "application/xhtml+xml"}
-PLAIN_TYPE = "text/plain"
+MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 # What pages without a declaration were written in before UTF-8; it has a character for nearly every byte.
 FALLBACK = "cp1252"
 
@@ -59,20 +58,16 @@ TEXT: Final = "-text"
 _REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|'([^']*)|(.*))""", re.I | re.S)
 
 
-class Href(NamedTuple):
-    """Where a link leads, as it is written, and whether it is marked rel=nofollow."""
-
-    url: str
-    nofollow: bool
-
-
 @dataclass(frozen=True)
 class HtmlPage:
-    """What a page holds; addresses are as they are written, relative to the page's own or to ``base``."""
+    """What a page holds; addresses are as they are written, relative to the page's own or to ``base``.
+
+    ``hrefs`` are where links lead, each with whether it is marked rel=nofollow.
+    """
 
     title: str = ""
     text: str = ""
-    hrefs: Sequence[Href] = ()
+    hrefs: Sequence[tuple[str, bool]] = ()
     base: str | None = None
     canonical: str | None = None
     refresh: str | None = None
@@ -87,14 +82,14 @@ def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     number 0; ``too_complex``: see `is_too_complex`.
     """
     kind = (page.content_type or "text/html").partition(";")[0].strip().lower()
-    if kind not in HTML_TYPES and kind != PLAIN_TYPE:
+    if kind not in MEDIA_TYPES:
         return "other_type"
     if len(page.body) > maximum_bytes:
         return "too_large"
     text = decode(page.body, page.content_type)
     if "\0" in text:
         return "binary"
-    if kind == PLAIN_TYPE:
+    if kind == "text/plain":
         return HtmlPage(title=collapsed(text.lstrip().partition("\n")[0]), text=collapsed(text))
     return "too_complex" if is_too_complex(text) else read_html(text)
 
@@ -112,7 +107,7 @@ def read_html(html: str) -> HtmlPage:
     return HtmlPage(
         title=next(filter(None, titles), ""),
         text=_shown_text(tree.root),
-        hrefs=[Href(node.attributes["href"] or "", "nofollow" in _words(node, "rel"))
+        hrefs=[(node.attributes["href"] or "", "nofollow" in _words(node, "rel"))
                for node in tree.css("a[href], area[href]")],
         base=_first_href(tree, "base[href]"),
         # In the body it may be what a visitor wrote.
@@ -134,10 +129,10 @@ def page_links(
     base = base_of(page, url)
     targets: dict[str, None] = {}
     left_out: Counter[str] = Counter()
-    for href in page.hrefs:
-        if nofollow and (page.nofollow or href.nofollow):
+    for href, is_marked in page.hrefs:
+        if nofollow and (page.nofollow or is_marked):
             left_out["nofollow"] += 1
-        elif (target := normal_or_refusal(href.url, base, drop_parameters)) in REFUSALS:
+        elif (target := normal_or_refusal(href, base, drop_parameters)) in REFUSALS:
             left_out[target] += 1
         elif target in targets:
             left_out["repeated"] += 1

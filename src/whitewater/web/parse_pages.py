@@ -63,11 +63,7 @@ class Part:
 
 
 def parse_pages(run: Run[Parse], pages: PagesFolder, *, documents_to: Path, links_to: Path) -> dict[str, Any]:
-    """Write the folders of documents, with their aliases, and of links; return how many pages and links are what.
-
-    Raises InputError if the pages cannot be read, and IntegrityError if two URLs have the same id, or the counts do not
-    add up.
-    """
+    """Write the folders of documents, with their aliases, and of links; return how many pages and links are what."""
     groups = pages.row_groups()
     # In the output, and so on the same disk: parts without aliases are moved there, not copied.
     parts_folder = documents_to / "parts"

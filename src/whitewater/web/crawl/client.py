@@ -22,6 +22,7 @@ from whitewater.io.remote import seconds_to_wait
 from whitewater.web import urls
 from whitewater.web.config import Crawl
 from whitewater.web.http_body import UndecodableError, decoded, header_text
+from whitewater.web.page_content import MEDIA_TYPES
 from whitewater.web.pages import REDIRECTS, Page
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,6 @@ REASONS: dict[type[Exception], str] = {
 
 # 203 is a 200 that a proxy has changed; a 206 would be a part of a page, and nobody asked for one.
 WITH_BODY = frozenset({200, 203})
-MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
 ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.5"
 # A whole request may take this many times as long as a silence of the server: trickling servers end, slow ones do not.
 SILENCES_PER_REQUEST = 3
