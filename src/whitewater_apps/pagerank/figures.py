@@ -31,8 +31,6 @@ _LOSSLESS_SUM = 1 - 1e-6
 _MARKED_SHARES, _FIRST_MARKED_POSITION = (0.01, 0.1), 10
 # Bins of the histogram per doubling of the degree.
 _BINS_PER_DOUBLING = 2
-# The definition with a fixed number of iterations.
-_FIXED_COUNT = "graphalytics"
 # Up to this many components or communities have a bar each; with more, the distribution of sizes is drawn.
 _MAXIMUM_BARS = 24
 _COLORS = (style.SKY_BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW, style.VERMILION)
@@ -174,7 +172,7 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
     if not log:
         return style.explained(title, "There was no iteration: none was asked for.")
     change, bound = (np.array([step[name] for step in log], dtype=float) for name in ("l1_change", "error_bound"))
-    fixed_count, count = summary["definition"] == _FIXED_COUNT, words.counted(len(log), "iteration")
+    fixed_count, count = summary["definition"] == "graphalytics", words.counted(len(log), "iteration")
     outcome = (
         f"The definition asks for exactly {count}, converged or not."
         if fixed_count

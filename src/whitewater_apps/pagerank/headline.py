@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 # Ranks that differ by less, relatively, are equal but for rounding.
 _EQUAL = 1e-9
 _LONGEST_NAME = 100
-_FIXED = "graphalytics"
 _LEVEL = 0.05
 
 
@@ -69,8 +68,8 @@ def _convergence(path: Path) -> list[str]:
     if not found["log"]:
         return []
     iterations = counted(found["iterations"], "iteration")
-    if found["definition"] == _FIXED:
-        return [f"The ranks are those after {iterations}, as the definition {_FIXED} requires."]
+    if found["definition"] == "graphalytics":
+        return [f"The ranks are those after {iterations}, as the definition graphalytics requires."]
     return [f"After {iterations} the ranks are within {found['error_bound']:.2g} (L1) of the exact ones "
             f"(definition {found['definition']})."]  # fmt: skip
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -38,7 +37,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     and ResourceError if there is not enough memory.
     """
     folder = open_graph(graph)
-    rank = _read_ranks(ranks, folder)
+    ranked = RANKS.table(ranks, ["vertex", "rank"])
+    if not np.array_equal(ranked["vertex"].to_numpy(), folder.ids):
+        raise IntegrityError(f"{ranks} is of other vertices than {folder.path}. {RANKS.remedy}")
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
         groups = None
@@ -49,8 +50,21 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
         if groups is None:
             find = partial(find_groups, settings=run.settings, device=run.device)
             groups = next(workers.map(find, [folder], label="components and communities"))
-    content = _summary(groups, run.settings)
-    _write_vertices(vertices, folder, rank, groups)
+    names = folder.names()
+    columns = {
+        "vertex": to_arrow(folder.ids),
+        **({} if names is None else {"name": names}),
+        "rank": to_arrow(to_numpy(ranked["rank"])),
+        "in_degree": to_arrow(np.diff(folder.indptr)),
+        "out_degree": to_arrow(folder.out_degree),
+        "component": to_arrow(groups.components),
+        "community": to_arrow(groups.communities),
+    }
+    pq.write_table(pa.table(columns), vertices, compression="zstd")
+    sizes = _sizes(groups.communities if run.settings.method != "none" else groups.communities[:0])
+    # Communities depend on the device; compare runs by the field that quality names.
+    how = {**run.settings.model_dump(), "modularity": groups.modularity, "quality": "modularity"}
+    content = {"components": _sizes(groups.components), "communities": {**sizes, **how}}
     write_json(summary, content)
     counts = {name: content[name]["count"] for name in ("components", "communities")}
     run.note(vertices=folder.vertices, edges=folder.edges, **counts, forecast_memory_bytes=needed)
@@ -89,43 +103,6 @@ def forecast(folder: GraphFolder, settings: Communities, device: Device, workers
     what = f"{groups} of {folder.vertices:,} vertices and {folder.edges:,} edges"
     workers.forecast(Device(), a_task=needed, tasks=1, what=what, remedy=remedy)
     return needed
-
-
-def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
-    table = RANKS.table(path, ["vertex", "rank"])
-    if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
-        raise IntegrityError(f"{path} is of other vertices than {folder.path}. {RANKS.remedy}")
-    return to_numpy(table["rank"])
-
-
-def _write_vertices(path: Path, folder: GraphFolder, rank: npt.NDArray[np.float64], groups: Groups) -> None:
-    names = folder.names()
-    columns = {
-        "vertex": to_arrow(folder.ids),
-        **({} if names is None else {"name": names}),
-        "rank": to_arrow(rank),
-        "in_degree": to_arrow(np.diff(folder.indptr)),
-        "out_degree": to_arrow(folder.out_degree),
-        "component": to_arrow(groups.components),
-        "community": to_arrow(groups.communities),
-    }
-    pq.write_table(pa.table(columns), path, compression="zstd")
-
-
-def _summary(groups: Groups, settings: Communities) -> dict[str, Any]:
-    communities = groups.communities if settings.method != "none" else groups.communities[:0]
-    return {
-        "components": _sizes(groups.components),
-        "communities": {
-            **_sizes(communities),
-            "method": settings.method,
-            "modularity": groups.modularity,
-            # Communities depend on the device; compare runs by the field named here.
-            "quality": "modularity",
-            "resolution": settings.resolution,
-            "seed": settings.seed,
-        },
-    }
 
 
 def _sizes(labels: Labels) -> dict[str, Any]:

@@ -5,15 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import memory
 from whitewater.errors import IntegrityError
 from whitewater.graphs.config import Pagerank
-from whitewater.graphs.graph_folder import GraphFolder, open_graph
+from whitewater.graphs.graph_folder import open_graph
 from whitewater.graphs.pagerank.personalization import read_personalization
-from whitewater.graphs.pagerank.solving import VECTORS, Solution, solve
+from whitewater.graphs.pagerank.solving import VECTORS, solve
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -39,8 +40,20 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     path = run.settings.personalization
     chosen = read_personalization(Path(path).expanduser(), folder) if path and folder.vertices else None
     solution = solve(run, folder, chosen)
-    summary = _summary(solution, folder, run.settings)
-    _check(solution, summary, run.settings)
+    bound = solution.log[-1]["error_bound"] if solution.log else None
+    summary = {
+        **run.settings.model_dump(include={"definition", "damping", "tolerance"}),
+        "start": "cugraph" if solution.from_cugraph else "personalization" if path else "uniform",
+        "iterations": len(solution.log),
+        "converged": bound is None or bound <= run.settings.tolerance,
+        "error_bound": bound,
+        "sum": float(np.sum(solution.ranks)),
+        "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
+        "vertices": folder.vertices,
+        "edges": folder.edges,
+        "log": solution.log,
+    }
+    _check(solution.ranks, summary)
     table = pa.table({"vertex": to_arrow(folder.ids), "rank": to_arrow(solution.ranks)})
     pq.write_table(table, ranks, compression="zstd", use_dictionary=False)
     write_json(convergence, summary)
@@ -51,35 +64,16 @@ def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output)
     logger.info("%d iterations, %s vertices, %s edges", len(solution.log), f"{folder.vertices:,}", f"{folder.edges:,}")
 
 
-def _summary(solution: Solution, folder: GraphFolder, settings: Pagerank) -> dict[str, Any]:
-    bound = solution.log[-1]["error_bound"] if solution.log else None
-    return {
-        "definition": settings.definition,
-        "damping": settings.damping,
-        "tolerance": settings.tolerance,
-        "start": "cugraph" if solution.from_cugraph else "personalization" if settings.personalization else "uniform",
-        "iterations": len(solution.log),
-        "converged": bound is None or bound <= settings.tolerance,
-        "error_bound": bound,
-        "sum": float(np.sum(solution.ranks)),
-        "dangling_vertices": int(np.count_nonzero(folder.out_degree == 0)),
-        "vertices": folder.vertices,
-        "edges": folder.edges,
-        "log": solution.log,
-    }
-
-
-def _check(solution: Solution, summary: dict[str, Any], settings: Pagerank) -> None:
-    ranks, total = solution.ranks, summary["sum"]
+def _check(ranks: npt.NDArray[np.float64], summary: dict[str, Any]) -> None:
+    definition, total, bound = summary["definition"], summary["sum"], summary["error_bound"]
     if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
         raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
-    if settings.definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
+    if definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
         raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
-    if settings.definition != "graphalytics" and not summary["converged"]:
-        bound = summary["error_bound"]
+    if definition != "graphalytics" and not summary["converged"]:
         raise IntegrityError(
-            f"after {len(solution.log)} iterations the ranks are within {bound:.3g} of the exact ones, but "
-            f"pagerank.rank.tolerance is {settings.tolerance:g}. Set pagerank.rank.maximum_iterations higher, "
+            f"after {summary['iterations']} iterations the ranks are within {bound:.3g} of the exact ones, but "
+            f"pagerank.rank.tolerance is {summary['tolerance']:g}. Set pagerank.rank.maximum_iterations higher, "
             f"or the tolerance above {bound:.3g}."
         )
 
