@@ -9,9 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from whitewater.errors import ConfigError, InputError
+from whitewater.errors import InputError
 from whitewater.io.terminal_text import fold_text, printable
 from whitewater.manifest import is_of_last_run
 from whitewater.text.config import Search
@@ -30,7 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     range.
     """
     given = _parser().parse_args(list(arguments))
-    settings = _settings(given)
+    settings = Search.from_option(json.dumps({name: getattr(given, name) for name in SETTINGS}), option="query")
     found = answer(open_index(_place(given.index)), " ".join(given.words), settings)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
     columns = shutil.get_terminal_size().columns
@@ -50,17 +48,9 @@ def _parser() -> argparse.ArgumentParser:
     for name in SETTINGS:
         field = Search.model_fields[name]
         kind = int if field.annotation is int else float
-        parser.add_argument(f"--{name}", type=kind, help=f"{field.description} (default: {field.default})")
+        described = f"{field.description} (default: {field.default})"
+        parser.add_argument(f"--{name}", type=kind, default=field.default, help=described)
     return parser
-
-
-def _settings(given: argparse.Namespace) -> Search:
-    values = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
-    try:
-        return Search.model_validate(values)
-    except ValidationError as error:
-        wrong = [f"--{each['loc'][0]}: {each['msg']}" for each in error.errors()]
-        raise ConfigError("; ".join(wrong)) from None
 
 
 def _place(given: Path | None) -> Path:

@@ -94,7 +94,7 @@ def test_numbers_of_the_command_change_the_scores(index: Path, capsys: pytest.Ca
 
 
 def test_what_cannot_be_asked_says_why(index: Path) -> None:
-    with pytest.raises(ConfigError, match="--limit"):
+    with pytest.raises(ConfigError, match="limit = 0: input should be greater"):
         main(["flood", "--limit", "0"])
     with pytest.raises(InputError, match="asks for nothing"):
         main(["the"])
