@@ -190,11 +190,11 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
     axes = body.subplots()
     numbers = np.array([step["iteration"] for step in log])
     for values, look in (
-        (bound, Look("bound on the distance to the exact ranks", style.BLUE, "s")),
-        (change, Look("change in an iteration", style.ORANGE, "o")),
+        (bound, Look("bound on the distance to the exact ranks (L1)", style.BLUE, "s")),
+        (change, Look("change in an iteration (L1)", style.ORANGE, "o")),
     ):
-        points, label = (numbers[values > 0], values[values > 0]), f"{look.name} (L1)"
-        axes.plot(*points, color=look.color, marker=look.mark, markersize=3.5, label=label)
+        shown = values > 0
+        axes.plot(numbers[shown], values[shown], color=look.color, marker=look.mark, markersize=3.5, label=look.name)
     if not fixed_count:
         shapes.draw_threshold(axes, summary["tolerance"], f"tolerance: {summary['tolerance']:g}")
     axes.set(yscale="log", xlabel="Iteration", ylabel="L1 norm", xlim=(0.5, len(log) + 0.5))
@@ -272,7 +272,7 @@ def find_neighborhood(graph: GraphFolder, ranks: Floats, *, top: int) -> Neighbo
     """
     shown = top_vertices(ranks, top)
     links = next((number for most, number in _LINKS.items() if len(shown) <= most), 1)
-    sources, targets, among = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    sources, targets, among = list[Integers](), list[Integers](), 0
     for vertex in shown.tolist():
         linking = np.asarray(graph.sources[graph.indptr[vertex] : graph.indptr[vertex + 1]], np.int64)
         linking = linking[linking != vertex]
@@ -280,10 +280,9 @@ def find_neighborhood(graph: GraphFolder, ranks: Floats, *, top: int) -> Neighbo
         sources.append(linking[top_vertices(ranks[linking], links)])
         targets.append(np.full(len(sources[-1]), vertex))
     source, target = np.concatenate(sources), np.concatenate(targets)
-    vertices = np.concatenate([shown, np.setdiff1d(source, shown)])
-    order = np.argsort(vertices)
-    source, target = (order[np.searchsorted(vertices, each, sorter=order)] for each in (source, target))
-    return Neighborhood(vertices, len(shown), source, target, among, links)
+    vertices = pd.Index(np.concatenate([shown, np.setdiff1d(source, shown)]))
+    source, target = vertices.get_indexer(source), vertices.get_indexer(target)
+    return Neighborhood(vertices.to_numpy(), len(shown), source, target, among, links)
 
 
 def without_hosts(names: Sequence[str]) -> list[str]:
