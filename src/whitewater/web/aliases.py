@@ -49,7 +49,8 @@ RECORD = np.dtype(
 Records = npt.NDArray[np.void]  # of `RECORD`, (pages,), in any order
 
 
-# What becomes of a page; the redirects, duplicates and canonical ones are aliases, for a reason of that name.
+# What becomes of a page; the redirects, duplicates and canonical ones are aliases, for a reason of that name. Left out
+# are pages whose normal form is that of another one (same_address), and redirects to nowhere or too far.
 KINDS = ("documents", "redirects", "duplicates", "canonical", "same_address", "redirect_loop", "redirect_too_long")
 REASONS = np.array(["", "redirect", "duplicate", "canonical"], object)
 
@@ -84,10 +85,7 @@ def resolve(
     source are of equal content if they differ only in links among themselves. ``look_up`` returns the addresses of
     records by their places, ``look_up_targets`` the ids that documents link to.
 
-    The counts are ``documents``, ``redirects``, ``duplicates``, ``canonical``, ``same_address`` (pages whose normal
-    form is that of another one), ``redirect_loop`` and ``redirect_too_long`` (left out); their sum is n.
-
-    Raises IntegrityError if two different URLs have the same id.
+    The counts are of `KINDS`; their sum is n. Raises IntegrityError if two different URLs have the same id.
     """
     places = _one_of_each_address(records, look_up)
     one, own = records[places], np.arange(len(places))

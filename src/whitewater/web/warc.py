@@ -71,7 +71,7 @@ Captures = npt.NDArray[np.void]  # of `CAPTURE`, (pages,), in the order of the p
 def read_warcs(files: Sequence[Path], writer: PagesWriter, *, run: Run[Any]) -> dict[str, int]:
     """Add the pages of files of web archives, the latest capture of each URL; return how many records were what.
 
-    Raises InputError if a file is not a WARC, or is cut or damaged; see `warc_records`.
+    Raises as `warc_records`.
     """
     parts = [writer.path / f"part-{number:05d}" for number in range(len(files))]
     large = len(files) > 1 and sum(path.stat().st_size for path in files) > LARGE_BYTES

@@ -27,9 +27,7 @@ from whitewater.web.pages import REDIRECTS, Page
 
 logger = logging.getLogger(__name__)
 
-# Reasons of answers that are whole, but not wanted; those of all others follow.
-UNWANTED = frozenset({"content_type", "too_large"})
-# The first that fits a fault counts.
+# Why there is no whole answer: the first that fits a fault counts.
 REASONS: dict[type[Exception], str] = {
     UndecodableError: "encoding", TimeoutError: "timeout", aiohttp.ClientPayloadError: "incomplete",
     aiohttp.ClientConnectionError: "no_answer", OSError: "no_answer", aiohttp.ClientError: "malformed",
@@ -146,7 +144,7 @@ class PoliteClient:
             try:
                 answer = await ask(self._session, url, self._settings.maximum_bytes, is_robots=is_robots)
             except AnswerError as fault:
-                if last or fault.reason in UNWANTED:
+                if last or fault.reason in ("content_type", "too_large"):  # a whole answer, but not wanted
                     raise
                 said, pause = str(fault), 0.0
             else:
