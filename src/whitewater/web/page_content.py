@@ -62,7 +62,7 @@ _REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|
 class HtmlPage:
     """What a page holds; addresses are as they are written, relative to the page's own or to ``base``.
 
-    ``hrefs`` are where links lead, each with whether it is marked rel=nofollow.
+    ``hrefs`` are where links lead, each with whether it or the page is marked nofollow.
     """
 
     title: str = ""
@@ -71,7 +71,6 @@ class HtmlPage:
     base: str | None = None
     canonical: str | None = None
     refresh: str | None = None
-    nofollow: bool = False
 
 
 def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
@@ -104,16 +103,16 @@ def read_html(html: str) -> HtmlPage:
     titles = (collapsed(node.text()) for node in tree.css("head > title"))
     refreshes = map(_refresh_at_once, tree.css('meta[http-equiv="refresh" i]'))
     robots = {word for node in tree.css('meta[name="robots" i]') for word in _words(node, "content")}
+    is_marked = not robots.isdisjoint({"nofollow", "none"})
     return HtmlPage(
         title=next(filter(None, titles), ""),
         text=_shown_text(tree.root),
-        hrefs=[(node.attributes["href"] or "", "nofollow" in _words(node, "rel"))
+        hrefs=[(node.attributes["href"] or "", is_marked or "nofollow" in _words(node, "rel"))
                for node in tree.css("a[href], area[href]")],
         base=_first_href(tree, "base[href]"),
         # In the body it may be what a visitor wrote.
         canonical=_first_href(tree, 'head > link[rel~="canonical" i][href]'),
         refresh=next(filter(None, refreshes), None),
-        nofollow=not robots.isdisjoint({"nofollow", "none"}),
     )  # fmt: skip
 
 
@@ -130,7 +129,7 @@ def page_links(
     targets: dict[str, None] = {}
     left_out: Counter[str] = Counter()
     for href, is_marked in page.hrefs:
-        if nofollow and (page.nofollow or is_marked):
+        if nofollow and is_marked:
             left_out["nofollow"] += 1
         elif (target := normal_or_refusal(href, base, drop_parameters)) in REFUSALS:
             left_out[target] += 1
