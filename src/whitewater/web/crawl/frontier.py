@@ -95,11 +95,11 @@ class Frontier:
 
     def choose(self, *, most: int, deepest: int) -> list[str]:
         """Begin a round of at most so many URLs, unless one is under way; return the hosts of those to be visited."""
-        chosen = "SELECT DISTINCT host FROM urls WHERE state = 'chosen' ORDER BY host"
-        if not self._connection.execute(chosen).fetchone():
+        if not self.chosen():
             with self._connection:
                 self._connection.execute(_CHOOSE, {"most": most, "deepest": deepest})
-        return [host for (host,) in self._connection.execute(chosen)]
+        hosts = self._connection.execute("SELECT DISTINCT host FROM urls WHERE state = 'chosen' ORDER BY host")
+        return [host for (host,) in hosts]
 
     def chosen(self) -> int:
         """Return the number of URLs of the round that have not been visited."""
