@@ -166,9 +166,8 @@ class Web:
     def _of_block(self, block: range) -> Iterator[bytes]:
         """Yield the records of some pages."""
         random = np.random.default_rng((self.settings.seed, 1 + block.start // BLOCK_PAGES))
-        rows = slice(block.start, block.stop)
-        lengths = draw_lengths(self.lengths[rows], mean=self.settings.words, random=random)
-        texts = write_paragraphs(self.topic[rows], lengths, self.vocabulary, random=random)
+        lengths = draw_lengths(self.lengths[block], mean=self.settings.words, random=random)
+        texts = write_paragraphs(self.topic[block], lengths, self.vocabulary, random=random)
         for page, paragraphs, links in zip(block, texts, self._links(block, random=random), strict=True):
             address, features = self.pages[page], {name: values[page] for name, values in self.features.items()}
             body = html.write_html(

@@ -13,12 +13,13 @@ ones and the graph has cycles; and most links copy within their topic.
 import numpy as np
 import numpy.typing as npt
 
+from whitewater_apps.pagerank.synthetic.words import Numbers
+
 COPIED = 0.85
 WITHIN_TOPIC = 0.85
 # How often a link that repeats one of its page is led elsewhere: within its topic, then anywhere.
 TRIES_WITHIN, TRIES = 3, 5
 
-Numbers = npt.NDArray[np.int64]
 Times = npt.NDArray[np.float64]
 
 

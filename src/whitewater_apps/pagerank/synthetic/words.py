@@ -22,7 +22,6 @@ STOP_WORDS = (
 # No stop word is spelled with these: each syllable is consonants and a vowel, so that no two numbers give one word.
 ONSETS = [*"bcdfghlmnprstvz", "br", "cr", "dr", "fl", "gr", "pl", "st", "tr"]
 SYLLABLES = np.array([onset + vowel for onset in ONSETS for vowel in "aeiou"], dtype=object)
-SHORTEST = 3  # syllables
 ACCENTS = str.maketrans("aeiou", "áèîöü")
 GREEK = str.maketrans("abcdefghilmnoprstuvz", "αβκδεφγχιλμνοπρστυωζ")
 ACCENTED_SHARE, GREEK_SHARE = 0.06, 0.03  # of the invented words
@@ -48,15 +47,11 @@ class Vocabulary:
 
 
 def invent_words(count: int, *, random: np.random.Generator) -> Words:
-    """Return invented words, all different; some have an accent, some are Greek."""
-    syllables, base = SHORTEST, len(SYLLABLES)
-    while base**syllables < 2 * count:
-        syllables += 1
-    numbers = random.choice(base**syllables, count, replace=False)
-    words = np.full(count, "", dtype=object)
-    for _ in range(syllables):
-        numbers, digit = np.divmod(numbers, base)
-        words = words + SYLLABLES[digit]
+    """Return invented words of three syllables, all different; some have an accent, some are Greek."""
+    syllables = len(SYLLABLES)
+    numbers = random.choice(syllables**3, count, replace=False)
+    first, second, third = np.unravel_index(numbers, (syllables, syllables, syllables), order="F")
+    words = SYLLABLES[first] + SYLLABLES[second] + SYLLABLES[third]
     kind = random.random(count)
     for place in np.flatnonzero(kind < ACCENTED_SHARE + GREEK_SHARE):
         words[place] = _accented(words[place]) if kind[place] < ACCENTED_SHARE else words[place].translate(GREEK)
