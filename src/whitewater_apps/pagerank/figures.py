@@ -216,7 +216,7 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
         f"{words.count(vertices)} vertices; the largest weakly connected component has "
         f"{words.count(components['largest'])} of them ({words.percent(components['largest'] / vertices)})."
     )
-    if groups["method"] != "none" and groups["modularity"] is not None:
+    if groups["method"] != "none":
         subtitle += f" Communities by {groups['method'].capitalize()}, modularity {groups['modularity']:.3f}."
     figure, body = style.titled(9, 3.7, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
@@ -325,15 +325,14 @@ def place_vertices(found: Neighborhood, *, width: float, height: float) -> tuple
 
 
 @style.styled
-def neighborhood(
-    subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats, community: Integers, total: float
-) -> Figure:
+def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats, community: Integers) -> Figure:
     """Draw the neighborhood: sizes by rank, colors by community, the top vertices numbered and listed by name.
 
     ``names`` are those of the top vertices. ``ranks`` and ``community`` (-1 for no communities) are float64 and int64
-    (drawn vertices,); ``total`` is the sum of all ranks of the graph.
+    (vertices,), of the whole graph.
     """
-    title, top = "The top of the ranking and links to it", subgraph.top
+    title, top, total = "The top of the ranking and links to it", subgraph.top, float(ranks.sum())
+    ranks, community = ranks[subgraph.vertices], community[subgraph.vertices]
     labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
     # The communities of the first vertices have colors of their own; -1 alone is no communities.
     numbers = list(dict.fromkeys(community.tolist()))

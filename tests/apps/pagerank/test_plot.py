@@ -113,9 +113,7 @@ def drawn_neighborhood(place: Path, graph: Graph, *, top: int) -> Figure:
     ranks = ranked(graph)
     found = find_neighborhood(graph.write(place / "graph"), ranks, top=top)
     names = [f"name {vertex}" for vertex in found.vertices[: found.top]]
-    return figures.neighborhood(
-        found, names=names, ranks=ranks[found.vertices], community=found.vertices, total=float(ranks.sum())
-    )
+    return figures.neighborhood(found, names=names, ranks=ranks, community=np.arange(len(ranks)))
 
 
 def line(axes: Axes, start: str) -> npt.NDArray[np.float64]:

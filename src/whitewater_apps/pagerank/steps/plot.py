@@ -26,13 +26,8 @@ def plot(
     def neighborhood() -> Figure:
         ranks = read_column(vertices, "rank")
         found = figures.find_neighborhood(open_graph(graph), ranks, top=run.settings.top)
-        return figures.neighborhood(
-            found,
-            names=read_names(vertices, found.vertices[: found.top].tolist()),
-            ranks=ranks[found.vertices],
-            community=read_column(vertices, "community")[found.vertices],
-            total=float(ranks.sum()),
-        )
+        names = read_names(vertices, found.vertices[: found.top].tolist())
+        return figures.neighborhood(found, names=names, ranks=ranks, community=read_column(vertices, "community"))
 
     draw: dict[str, Callable[[], Figure]] = {
         "ranks": lambda: figures.ranks(read_column(vertices, "rank"), convergence=read_json(convergence)),
