@@ -40,14 +40,14 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
             if not path.is_file():  # a pipe would be waited for
                 raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
             files.append(Input(name, name, path.stat().st_size, sha256(path)))
-            body = path.read_bytes() if files[-1].bytes <= LARGEST_BODY else None
+            if files[-1].bytes > LARGEST_BODY:
+                counts["too_large"] += 1
+                continue
+            body = path.read_bytes()
         except OSError as error:
             _refuse(error)
-        if body is None:
-            counts["too_large"] += 1
-        else:
-            address = quote(os.fsencode(path.relative_to(folder).as_posix()))
-            writer.add(Page(f"{settings.base_url.removesuffix('/')}/{address}", 200, None, None, body))
+        address = quote(os.fsencode(path.relative_to(folder).as_posix()))
+        writer.add(Page(f"{settings.base_url.removesuffix('/')}/{address}", 200, None, None, body))
     return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
 
 

@@ -53,9 +53,8 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     """Crawl, or go on with a crawl of the same settings that was stopped, and write its pages.
 
     Pages that were fetched before a stop, however hard, are not asked for again. A crawl is finished when the writer
-    has its pages; the next call begins a new one, so that nobody gets old pages for new ones. It cannot be known here
-    whether the caller's outputs came into place: who was killed just then, and wants those pages, removes ``.finished``
-    from the name of the database in ``frontier`` before the next crawl, which removes those of finished ones.
+    has its pages; the next call begins a new one, so that nobody gets old pages for new ones. Who was killed before the
+    outputs came into place, and wants these pages, removes ``.finished`` from the name of the database in ``frontier``.
 
     The `maximum_seconds` are for all processes of a crawl together. ``frontier`` is the directory of the state; another
     process that uses it is waited for. ``writer`` gets the pages, in the order of the bytes of their URLs. Returned are
