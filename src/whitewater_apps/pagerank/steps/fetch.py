@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from whitewater.config.base import Section
 from whitewater.errors import InputError, redact, without_secrets
 from whitewater.io.download import Downloads, Input
 from whitewater.io.places import find, refuse_changes, try_files
@@ -52,8 +51,8 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output
         told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
         raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
     # A simulation has a section of its own, of the step simulate.
-    settings: Section = getattr(run.settings, source, Section())
-    writer.finish(source=source, counts=counts, files=roles, settings=without_secrets(settings.model_dump(mode="json")))
+    settings = run.settings.model_dump(mode="json").get(source, {})
+    writer.finish(source=source, counts=counts, files=roles, settings=without_secrets(settings))
     files = [{"url": redact(url)} for url in start_urls] if source == "crawl" else list(map(asdict, found))
     write_json(inputs, {"source": source, "pages": writer.pages, "files": files})
     run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
