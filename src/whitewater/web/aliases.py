@@ -50,7 +50,7 @@ Records = npt.NDArray[np.void]  # of `RECORD`, (pages,), in any order
 
 
 # What becomes of a page; the redirects, duplicates and canonical ones are aliases, for a reason of that name. Left out
-# are pages whose normal form is that of another one (same_address), and redirects to nowhere or too far.
+# are pages whose normal form is that of another one, and redirects in a circle or longer than `MAXIMUM_REDIRECTS`.
 KINDS = ("documents", "redirects", "duplicates", "canonical", "same_address", "redirect_loop", "redirect_too_long")
 REASONS = np.array(["", "redirect", "duplicate", "canonical"], object)
 

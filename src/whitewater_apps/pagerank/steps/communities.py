@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,9 +38,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     and ResourceError if there is not enough memory.
     """
     folder = open_graph(graph)
-    ranked = RANKS.table(ranks, ["vertex", "rank"])
-    if not np.array_equal(ranked["vertex"].to_numpy(), folder.ids):
-        raise IntegrityError(f"{ranks} is of other vertices than {folder.path}. {RANKS.remedy}")
+    rank = _read_ranks(ranks, folder)
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
         groups = None
@@ -54,7 +53,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     columns = {
         "vertex": to_arrow(folder.ids),
         **({} if names is None else {"name": names}),
-        "rank": to_arrow(to_numpy(ranked["rank"])),
+        "rank": to_arrow(rank),
         "in_degree": to_arrow(np.diff(folder.indptr)),
         "out_degree": to_arrow(folder.out_degree),
         "component": to_arrow(groups.components),
@@ -103,6 +102,13 @@ def forecast(folder: GraphFolder, settings: Communities, device: Device, workers
     what = f"{groups} of {folder.vertices:,} vertices and {folder.edges:,} edges"
     workers.forecast(Device(), a_task=needed, tasks=1, what=what, remedy=remedy)
     return needed
+
+
+def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
+    table = RANKS.table(path, ["vertex", "rank"])
+    if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
+        raise IntegrityError(f"{path} is of other vertices than {folder.path}. {RANKS.remedy}")
+    return to_numpy(table["rank"])
 
 
 def _sizes(labels: Labels) -> dict[str, Any]:
