@@ -179,13 +179,11 @@ class GenotypeFolder:
 
     def variants_table(self, columns: list[str] | None = None) -> "pd.DataFrame":
         """Return the table of the variants."""
-        table: pd.DataFrame = FORMAT.table(self.path / "variants.parquet", columns, rows=self.variants).to_pandas()
-        return table
+        return FORMAT.table(self.path / "variants.parquet", columns, rows=self.variants).to_pandas()
 
     def samples_table(self) -> "pd.DataFrame":
         """Return the table of the samples."""
-        table: pd.DataFrame = FORMAT.table(self.path / "samples.parquet", rows=self.samples).to_pandas()
-        return table
+        return FORMAT.table(self.path / "samples.parquet", rows=self.samples).to_pandas()
 
     def finish(self, *, variants: "pd.DataFrame", samples: "pd.DataFrame") -> None:
         """Write the tables, and last the file that makes the folder one of genotypes."""
@@ -205,8 +203,7 @@ class GenotypeFolder:
     @cached_property
     def _offset(self) -> int:
         """Bytes before the first row."""
-        array = FORMAT.array(self._calls, (self.variants, self.row_bytes), self.dtype)
-        return array.offset
+        return FORMAT.array(self._calls, (self.variants, self.row_bytes), self.dtype).offset
 
 
 def open_genotypes(path: Path) -> GenotypeFolder:

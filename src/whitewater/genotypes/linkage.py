@@ -34,8 +34,7 @@ def correlated_variants(device: Device, genotypes: Genotypes, stops: Array, thre
     if np.any(stops > genotypes.variants):
         raise ValueError(f"a stop of {stops.max()} is behind the last of {genotypes.variants} variants")
     find = _pairs_of_bits if genotypes.packed else _pairs_of_dosages
-    pairs = find(device, genotypes.codes, stops, threshold * _TOLERANCE)
-    return device.to_host(pairs).astype(np.int32)
+    return device.to_host(find(device, genotypes.codes, stops, threshold * _TOLERANCE)).astype(np.int32)
 
 
 def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
@@ -54,8 +53,7 @@ def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float)
     else:
         _mark_correlated(padded.view(np.uint64), planes, stops, threshold, band)
     first, distance = xp.nonzero(band)
-    pairs: Array = xp.stack([first, first + distance + 1], axis=1)
-    return pairs
+    return xp.stack([first, first + distance + 1], axis=1)
 
 
 @kernel
@@ -86,8 +84,7 @@ def _pairs_of_dosages(device: Device, codes: Array, stops: Array, threshold: flo
         compared = (first < second) & (second < device.to_device(reach - start)[:, None])
         above = xp.nonzero(compared & (covariance * covariance > threshold * variances))
         pairs.append(xp.stack(above, axis=1) + start)
-    found: Array = xp.concatenate(pairs)
-    return found
+    return xp.concatenate(pairs)
 
 
 def _powers(codes: Array, xp: ModuleType) -> list[Array]:

@@ -166,8 +166,7 @@ def ranks_of_all_gpus(
     # cuGraph has no vertices without edges: they start with their share of the restart.
     ranks = np.full(folder.vertices, 1 / folder.vertices) if restart is None else restart.copy()
     ranks[device.to_host(table["vertex"].values)] = device.to_host(table["pagerank"].values)
-    normalized: npt.NDArray[np.float64] = ranks / ranks.sum()
-    return normalized
+    return ranks / ranks.sum()
 
 
 def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int) -> Groups:

@@ -139,10 +139,7 @@ def _result(share: Share, *, function: Callable[..., Array], stay: bool, **share
 
 def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
     chosen, rows = share.device.to_device(used), slab_rows(share.device, share.folder.samples)
-    counts: Array = share.device.xp.concatenate(
-        [count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)]
-    )
-    return counts
+    return share.device.xp.concatenate([count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)])
 
 
 # ---- the matrix of scaled genotypes
@@ -241,8 +238,7 @@ class ScaledGenotypes:
 
     def _used_rows(self, product: Array) -> Array:
         """Return the columns of a product, which are those of a slab, as rows of the samples used."""
-        rows: Array = self.shared.local_device.xp.ascontiguousarray(product.T[self._places])
-        return rows
+        return self.shared.local_device.xp.ascontiguousarray(product.T[self._places])
 
 
 def _covariance_times(share: Share, *, block: Array) -> Array:

@@ -134,8 +134,7 @@ def merge_sorted(
 def _weights_of_runs(weights: Array, starts: Array, lengths: Array, rule: Rule, xp: ModuleType) -> Array:
     """Return the weight of each run of equal keys, whose weights ascend: the sum in this order, or the last one."""
     if rule != "sum":
-        largest: Array = weights[starts + lengths - 1]
-        return largest
+        return weights[starts + lengths - 1]
     sums: Array = weights[starts]
     longer = xp.flatnonzero(lengths > 1)
     place = 1

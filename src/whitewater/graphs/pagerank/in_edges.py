@@ -96,5 +96,4 @@ def _term(sources: Array, weights: Array | None, values: Array, edge: int) -> fl
     # Numba resolves this branch when it compiles: there are two versions.
     if weights is None:
         return value
-    weighted: float = weights[edge] * value
-    return weighted
+    return weights[edge] * value

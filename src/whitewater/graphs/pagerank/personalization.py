@@ -38,8 +38,7 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
         raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
     # Divided by the highest first, because the weights alone may add up to infinity, or be too small to divide by.
     vector = np.bincount(numbers, weights / highest_weight, minlength=graph.vertices)
-    normalized: npt.NDArray[np.float64] = vector / vector.sum()
-    return normalized
+    return vector / vector.sum()
 
 
 def _read(path: Path) -> pa.Table:
