@@ -12,8 +12,6 @@ SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
 # Rows of a slab: with fewer, adding its product to the total would take longer than the product; with more, float32
 # would add up too many numbers.
 LEAST_ROWS, MOST_ROWS = 128, 4096
-# Missing calls of a sample are counted in a byte, many at once, before they are added up.
-BYTE = 255
 BYTES_A_WORD = 8
 
 
@@ -48,11 +46,8 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
     Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
     """
     counting = device.xp.ones(genotypes.samples, np.bool_) if chosen is None else chosen
-    of_bits = genotypes.packed and device.name == "cpu"
-    return count_packed(genotypes.codes, counting) if of_bits else _count_dosages(device, genotypes, counting)
-
-
-def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Array:
+    if genotypes.packed and device.name == "cpu":
+        return count_packed(genotypes.codes, counting)
     counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
     everyone, rows = device.xp.arange(genotypes.samples), slab_rows(device, genotypes.samples)
     for start in range(0, genotypes.variants, rows):
@@ -64,16 +59,13 @@ def _count_dosages(device: Device, genotypes: Genotypes, counting: Array) -> Arr
 
 
 def count_missing(genotypes: Genotypes) -> Array:
-    """Count the missing calls of each sample, on the host: int64 (samples,)."""
-    codes, missing = genotypes.codes, np.zeros(genotypes.samples, np.int64)
+    """Count the missing calls of each sample, on the host: integers (samples,)."""
+    codes = genotypes.codes
     if not genotypes.packed:
-        missing += (codes == MISSING_DOSAGE).sum(axis=0)
-        return missing
-    for first in range(0, len(codes), BYTE):
-        planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.uint8)
-        add_missing(codes[first : first + BYTE], planes)
-        missing += planes.T.ravel()[: len(missing)]
-    return missing
+        return (codes == MISSING_DOSAGE).sum(axis=0)
+    planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.int32)
+    add_missing(codes, planes)
+    return planes.T.ravel()[: genotypes.samples]
 
 
 @kernel
@@ -191,7 +183,7 @@ def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
 
 @kernel
 def add_missing(packed: Array, planes: Array) -> None:
-    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, uint8."""
+    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, int32."""
     for variant in range(len(packed)):
         row = packed[variant]
         for place in range(4):
