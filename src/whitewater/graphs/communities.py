@@ -202,9 +202,15 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
         old = labels[vertex]
         totals[old] -= strength[vertex]
         count = _add_common(graph, labels, None, vertex, (common, touched))
-        best = _best(common, touched[:count], totals, share * strength[vertex], old)
-        stays = common[old] - share * strength[vertex] * totals[old]
-        gain = common[best] - share * strength[vertex] * totals[best]
+        expected = share * strength[vertex]
+        stays = common[old] - expected * totals[old]
+        # The old community is the best among equals, else the first that was met.
+        best, gain = old, stays
+        for place in range(count):
+            label = touched[place]
+            further = common[label] - expected * totals[label]
+            if further > gain:
+                best, gain = label, further
         if gain < 0 and sizes[old] > 1 and empties > 0:
             best, gain = empty[empties - 1], 0.0
         moves = best != old and gain > stays + _LEAST_GAIN * strength[vertex]
@@ -244,18 +250,6 @@ def _add_common(graph: Rows, labels: Array, within: Array | None, vertex: int, s
                 count += 1
             common[label] += weights[entry]
     return count
-
-
-@part
-def _best(common: Array, touched: Array, totals: Array, expected: float, old: int) -> int:
-    """Return the community of the largest gain, the old one among equals, else the first that was met."""
-    best, most = old, common[old] - expected * totals[old]
-    for place in range(len(touched)):
-        label = touched[place]
-        gain = common[label] - expected * totals[label]
-        if gain > most:
-            best, most = label, gain
-    return best
 
 
 @part
