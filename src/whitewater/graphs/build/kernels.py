@@ -62,20 +62,15 @@ def sort_digit(edges: KeyedEdges, bit: int, width: int, output: KeyedEdges) -> A
     keys, weights = edges
     to_keys, to_weights = output
     mask = uint64((1 << width) - 1)
-    places = np.zeros(1 << width, np.int64)
+    counts = np.zeros(1 << width, np.int64)
     for edge in range(len(keys)):
-        places[int64(keys[edge] >> uint64(bit) & mask)] += 1
-    place = 0
-    for digit in range(len(places)):
-        count = places[digit]
-        places[digit] = place
-        place += count
+        counts[int64(keys[edge] >> uint64(bit) & mask)] += 1
+    places = np.cumsum(counts) - counts
     for edge in range(len(keys)):
-        key = keys[edge]
-        digit = int64(key >> uint64(bit) & mask)
+        digit = int64(keys[edge] >> uint64(bit) & mask)
         place = places[digit]
-        places[digit] = place + 1
-        to_keys[place] = key
+        places[digit] += 1
+        to_keys[place] = keys[edge]
         if len(weights):
             to_weights[place] = weights[edge]
     return places

@@ -63,10 +63,10 @@ class Sizes:
         self.in_memory_bytes = 2 * entries * edge_bytes
         self.spills = self.in_memory_bytes > budget
         # Rows that are encoded and bucketed at once.
-        self.piece_rows = _of_a_task(budget // (threads * WORK_BYTES))
+        self.piece_rows = min(max(budget // (threads * WORK_BYTES), SMALLEST_PIECE), LARGEST_PIECE)
         # Edges that are merged in a task; as many results wait to be written.
-        shared = -(-entries // (TASKS_A_THREAD * threads))
-        self.range_edges = _of_a_task(min(shared, budget // (2 * threads * self.merged_bytes)))
+        wanted = min(-(-entries // (TASKS_A_THREAD * threads)), budget // (2 * threads * self.merged_bytes))
+        self.range_edges = min(max(wanted, SMALLEST_PIECE), LARGEST_PIECE)
 
     def bucket_bits(self, codes: int) -> tuple[int, int]:
         """Return the bits of a target's code that its bucket has in common, and those that number the buckets."""
@@ -77,10 +77,6 @@ class Sizes:
         bits = (codes - 1).bit_length()
         width = min(bits, (wanted - 1).bit_length())
         return bits - width, width
-
-
-def _of_a_task(edges: int) -> int:
-    return min(LARGEST_PIECE, max(SMALLEST_PIECE, edges))
 
 
 @dataclass(frozen=True)
@@ -236,13 +232,9 @@ def _target_ranges(
     cuts = np.flatnonzero(np.diff(ends[:used] // range_edges, prepend=-1))
     # Where codes are places, each is the number of its id.
     firsts = cuts << shift if codes.ids is not None else np.searchsorted(ids, (cuts << shift) + codes.minimum)
-    ranges = [
-        TargetRange(range(*buckets), range(*vertices), int(ends[buckets[1]] - ends[buckets[0]]))
-        for buckets, vertices in zip(
-            pairwise([*cuts.tolist(), used]), pairwise([*firsts.tolist(), len(ids)]), strict=True
-        )
-    ]
-    return [each for each in ranges if each.edges]
+    buckets, vertices = [*cuts.tolist(), used], [*firsts.tolist(), len(ids)]
+    ranges = zip(pairwise(buckets), pairwise(vertices), np.diff(ends[buckets]).tolist(), strict=True)
+    return [TargetRange(range(*some), range(*targets), edges) for some, targets, edges in ranges if edges]
 
 
 def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
