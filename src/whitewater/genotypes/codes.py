@@ -63,9 +63,7 @@ def count_missing(genotypes: Genotypes) -> Array:
     codes = genotypes.codes
     if not genotypes.packed:
         return (codes == MISSING_DOSAGE).sum(axis=0)
-    planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.int32)
-    add_missing(codes, planes)
-    return planes.T.ravel()[: genotypes.samples]
+    return count_missing_packed(codes).T.ravel()[: genotypes.samples]
 
 
 @kernel
@@ -99,15 +97,12 @@ def count_packed(codes: Array, counting: Array) -> Array:
     # The lower bit of each genotype that counts.
     bits = np.zeros((-(-codes.shape[1] // BYTES_A_WORD), 64), np.bool_)
     bits.reshape(-1)[: 2 * len(counting) : 2] = counting
-    counts = np.empty((len(codes), 4), np.int32)
-    lanes = np.packbits(bits, bitorder="little").view(np.uint64)
-    _count_lanes(codes, lanes, int(np.count_nonzero(counting)), counts)
-    return counts
+    return _count_lanes(codes, np.packbits(bits, bitorder="little").view(np.uint64), int(np.count_nonzero(counting)))
 
 
 @kernel
-def _count_lanes(codes: Array, lanes: Array, samples: int, counts: Array) -> None:
-    copied = np.zeros(BYTES_A_WORD * len(lanes), np.uint8)
+def _count_lanes(codes: Array, lanes: Array, samples: int) -> Array:
+    counts, copied = np.empty((len(codes), 4), np.int32), np.zeros(BYTES_A_WORD * len(lanes), np.uint8)
     words = copied.view(np.uint64)
     for variant in range(len(codes)):
         row = codes[variant]
@@ -124,6 +119,7 @@ def _count_lanes(codes: Array, lanes: Array, samples: int, counts: Array) -> Non
         counts[variant, 1] = lower - both
         counts[variant, 2] = upper - both
         counts[variant, 3] = both
+    return counts
 
 
 # ---- made
@@ -182,11 +178,13 @@ def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
 
 
 @kernel
-def add_missing(packed: Array, planes: Array) -> None:
-    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, int32."""
+def count_missing_packed(packed: Array) -> Array:
+    """Count the missing calls of sample ``4b + k`` in row ``k`` and column ``b``, int32 (4, bytes)."""
+    planes = np.zeros((4, packed.shape[1]), np.int32)
     for variant in range(len(packed)):
         row = packed[variant]
         for place in range(4):
             plane = planes[place]
             for byte in range(len(row)):
                 plane[byte] += (row[byte] & row[byte] >> 1) >> 2 * place & 1
+    return planes

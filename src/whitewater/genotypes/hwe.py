@@ -22,19 +22,18 @@ def hwe_p_values(counts: Array) -> Array:
     summed outwards from the observed one, until they are negligible, so that a variant costs the distance to the
     expected number and some standard deviations, not the number of samples.
     """
-    p_values = np.empty(len(counts))
-    _test(np.ascontiguousarray(counts[:, :3], np.int64), p_values)
-    return p_values
+    return _p_values(np.ascontiguousarray(counts[:, :3], np.int64))
 
 
 @kernel
-def _test(counts: Array, p_values: Array) -> None:
-    """Fill ``p_values``, float64 (variants,), from ``counts``, int64 (variants, 3)."""
+def _p_values(counts: Array) -> Array:
+    p_values = np.empty(len(counts))
     for variant in range(len(counts)):
         reference, heterozygous, alternate = counts[variant, 0], counts[variant, 1], counts[variant, 2]
         more_all, more_rare = _sums(reference, heterozygous, alternate, -1.0)
         less_all, less_rare = _sums(reference, heterozygous, alternate, 1.0)
         p_values[variant] = (1.0 + more_rare + less_rare) / (1.0 + more_all + less_all)
+    return p_values
 
 
 @part

@@ -21,7 +21,6 @@ COLUMNS = {
     ".fam": ["family", "individual", "father", "mother", "sex", "phenotype"],
 }
 NO_ALLELE = "0"
-SUFFIXES = (".bed", ".bim", ".fam")
 
 
 def open_plink(prefix: str) -> Source:
@@ -33,7 +32,7 @@ def open_plink(prefix: str) -> Source:
     if "://" in prefix:
         raise InputError(f"{redact(prefix)}: PLINK files are read from local paths only. Download them first.")
     path = Path(prefix).expanduser()
-    bed, bim, fam = files = [path.with_name(path.name + suffix) for suffix in SUFFIXES]
+    bed, bim, fam = files = [path.with_name(path.name + suffix) for suffix in (".bed", ".bim", ".fam")]
     _check_there(path, files)
     people, variants = _read(fam), len(_read(bim))
     # Names of families tell individuals apart where their own do not.
@@ -48,10 +47,7 @@ def open_plink(prefix: str) -> Source:
 
 
 def _table(bim: Path) -> "pd.DataFrame":
-    """Return the table of the variants; allele 0 is none, and every variant passes.
-
-    Raises InputError if a position is not an integer.
-    """
+    """Return the table of the variants; allele 0 is none, and every variant passes."""
     table = _read(bim)
     numbers = table["position"].str.fullmatch(r"\d{1,18}")
     if not numbers.all():
@@ -67,11 +63,7 @@ def _table(bim: Path) -> "pd.DataFrame":
 
 
 def _encode(start: int, stop: int, codes: npt.NDArray[Any], _: Tally, *, bed: Path, samples: int) -> None:
-    """Encode a range; every call is diploid.
-
-    Raises InputError if the file holds more samples than the .fam names, and IntegrityError if the file has become
-    shorter since it was opened.
-    """
+    """Encode a range; every call is diploid."""
     from whitewater.genotypes.codes import encode_bed
 
     row_bytes = codes.shape[1]

@@ -98,10 +98,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
 
 
 def _header(file: Path) -> tuple[tuple[str, ...], list[str], int | None]:
-    """Return the samples and the contigs that a file declares, and how many records its index counts, if it has one.
-
-    Raises InputError if it is not a whole file with genotypes.
-    """
+    """Return the samples and the contigs that a file declares, and how many records its index counts, if it has one."""
     if not file.is_file():
         raise InputError(f"{file} does not exist. Check the paths of the source vcf.")
     # Of a file of bgzip that lacks its last block htslib only warns, and reads the records until there.

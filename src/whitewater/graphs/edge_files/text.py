@@ -148,11 +148,7 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile:
 
 
 def _read_sizes(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> tuple[tuple[int, int], int]:
-    """Return rows and columns of a matrix, and its entries, from their line; ``banner`` is the first of the file.
-
-    Raises InputError if the matrix is not a list of real weights, or a line is not of the format, and ConfigError if
-    the settings are not those of the matrix.
-    """
+    """Return rows and columns of a matrix, and its entries, from their line; ``banner`` is the first of the file."""
     from scipy.io import mminfo
 
     try:
