@@ -122,9 +122,6 @@ def _count_lanes(codes: Array, lanes: Array, samples: int) -> Array:
     return counts
 
 
-# ---- made
-
-
 def encode_alleles(alleles: Array, *, first_sample: int, codes: Array) -> None:
     """Write the dosages of called alleles, int8 (variants, samples of a chunk, ploidy), into rows of codes.
 

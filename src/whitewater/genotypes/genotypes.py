@@ -103,9 +103,6 @@ def dosages_of(genotypes: Genotypes, chosen: Array) -> Array:
     return dosages
 
 
-# ---- in a folder
-
-
 @dataclass(frozen=True)
 class GenotypeFolder:
     """An open folder of genotypes, as `genotypes.json` describes it."""

@@ -116,9 +116,6 @@ def forecast(run: Run[Relatedness], folder: GenotypeFolder, workers: Workers, *,
     )
 
 
-# ---- two tiles
-
-
 def compare_tiles(task: tuple[Genotypes, tuple[Tile, Tile]], *, threshold: float, device: Device) -> Pairs:
     """Compare the samples of a tile with those of another, or with those behind them in the same tile.
 

@@ -229,9 +229,6 @@ def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return vectors * np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
-# ---- block Krylov iteration
-
-
 def start_block(samples: npt.NDArray[np.bool_], *, width: int, seed: int) -> Floats:
     """Return a random block with orthonormal columns that sum to 0, (samples used, width): equal on every device.
 
@@ -321,9 +318,6 @@ def variance_is_captured(history: list[Floats], *, open_: npt.NDArray[np.bool_])
     to_come = float((growth * decay / (1 - decay)).sum())
     values = history[-1]
     return bool((growth <= GROWTH * values[open_]).all()) and to_come <= VARIANCE_TO_COME * float(values.sum())
-
-
-# ---- what it will cost
 
 
 def block_width(settings: Pca, samples: int) -> int:

@@ -142,9 +142,6 @@ def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
     return share.device.xp.concatenate([count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)])
 
 
-# ---- the matrix of scaled genotypes
-
-
 def scaling(counts: Counts, settings: Scaling) -> "pd.DataFrame":
     """Derive what dosages are scaled by from counts, (variants, ploidy + 2): of dosages 0 to ploidy, and missing calls.
 

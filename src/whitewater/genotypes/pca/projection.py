@@ -98,9 +98,6 @@ def _other_strand(alleles: "pd.Series[str]") -> "pd.Series[str]":
     return alleles.str.translate(COMPLEMENT).str[::-1]
 
 
-# ---- scores
-
-
 def sums(
     genotypes: Genotypes, chosen: Array, rows: npt.NDArray[np.intp], *, loadings: Loadings, device: Device
 ) -> Array:

@@ -188,9 +188,6 @@ class Source:
         )
 
 
-# ---- the table of the variants, from arrays of text and numbers, and names of samples
-
-
 def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
     """Cut rows into blocks of whole chunks."""
     size = chunk * max(1, -(-BLOCK_ROWS // chunk))
@@ -252,9 +249,6 @@ def check_unique(names: Iterable[str], *, place: str) -> None:
     if twice:
         raise InputError(f"{place} names {len(twice)} samples more than once: {shorten_list(twice)}. Results are by "
                          "sample; make the names unique.")  # fmt: skip
-
-
-# ---- called alleles, of an array in a Zarr store or of a VCF file, read and encoded in blocks of whole chunks
 
 
 @dataclass(frozen=True)

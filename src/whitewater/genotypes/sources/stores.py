@@ -91,9 +91,6 @@ def _names(group: Group, array: str, attribute: str) -> Text:
     raise InputError(f"{group.name} has neither an array {array} nor an attribute {attribute}, which VCF Zarr demands.")
 
 
-# ---- MalariaGEN's layout
-
-
 def open_malariagen(settings: Malariagen) -> Source:
     """Open a store of genotypes and one of sites, which may be the same, in the layout of MalariaGEN.
 
@@ -143,9 +140,6 @@ def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequ
     alleles = np.column_stack([reference, alternates])
     flags = np.logical_and.reduce([np.ones(len(reference), bool), *(each.read((rows,)) for each in passed)])
     return sites(contig=contigs, position=position, names=None, alleles=alleles, filter_pass=flags)
-
-
-# ---- either layout
 
 
 def _open_store(store: str, settings: Vcz) -> Group:

@@ -148,9 +148,6 @@ def _check(counted: dict[Path, int | None], regions: Sequence[Sequence[Block]]) 
                              "files that share no region.")  # fmt: skip
 
 
-# ---- reading
-
-
 def _read(task: tuple[Path, str], *, scratch: Path) -> list[Block]:
     """Write the calls and the tables of a file, or of a contig of one that is indexed."""
     folder, blocks = Path(tempfile.mkdtemp(dir=scratch)), list[Block]()
@@ -238,9 +235,6 @@ def _htslib_errors() -> Iterator[Callable[[], str]]:
             os.dup2(stderr, 2)
             os.close(stderr)
             os.write(2, printed())
-
-
-# ---- processes
 
 
 @contextmanager
