@@ -43,7 +43,6 @@ COUNTS = ("read", "edges", "broken", "dropped_broken", "self_loops", "dropped_se
 LINES = ("lines", "comments", "empty_lines", "headers")
 # Files that an error names; more could not be read.
 _NAMED = 10
-Task = TypeVar("Task")
 Result = TypeVar("Result")
 Mask = npt.NDArray[np.bool_]
 # By path; None where a file is Parquet.
@@ -58,7 +57,7 @@ def edges_of_files(
     """Write the edges of files, ``edges`` and maybe ``vertices``, and their vertices where they are known.
 
     Raises InputError if a file cannot be read, a row is not as the settings say, or there is neither an edge nor a
-    vertex.
+    vertex, and ConfigError if the settings are not those of a file.
     """
     if settings.weighted and settings.layout == "adjacency":
         raise ConfigError(
@@ -149,7 +148,7 @@ def _read(
     return _sound((path, outcome) for (path, _), outcome in zip(units, outcomes, strict=True))
 
 
-def _outcome(task: Task, *, work: Callable[[Task], Result]) -> Result | WhitewaterError:
+def _outcome(task: Any, *, work: Callable[[Any], Result]) -> Result | WhitewaterError:
     try:
         return work(task)
     except (ConfigError, InputError) as error:
@@ -264,11 +263,7 @@ def _vertices(batch: Batch, ends: list[Ids]) -> pa.Table:
 
 
 def edges_of_group(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
-    """Yield the edges of a row group.
-
-    Raises ConfigError if a column is missing or there twice, or is text where the settings tell integers, or the other
-    way round, and InputError if an id is null or no integer of 64 bits, or a weight is not finite and above 0.
-    """
+    """Yield the edges of a row group."""
     with PARQUET.explained(group.path), pq.ParquetFile(group.path) as file:
         names = settings.columns_of(group.path, file.schema_arrow.names)
         for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):

@@ -105,11 +105,7 @@ class Unit(NamedTuple):
 
 
 def open_file(path: Path, settings: EdgeFiles) -> TextFile:
-    """Read the lines of a file ahead of its first row.
-
-    Raises InputError if it cannot be read as text, has no header where it should have one, or is a matrix that is not
-    understood, and ConfigError if the settings are not those of a matrix, or a header would be an edge.
-    """
+    """Read the lines of a file ahead of its first row."""
     separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
     banner, row, ahead = b"", b"", list[bytes]()
     with open_text(path) as stream:
@@ -179,11 +175,7 @@ def units(file: TextFile) -> list[Unit]:
 
 
 def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
-    """Yield the edges of a unit, and of adjacency the vertices that its lines begin with.
-
-    Raises InputError if a line lacks a field or has too many, an id is not a 64-bit integer or not UTF-8, a weight is
-    not finite and above 0, or the file is damaged.
-    """
+    """Yield the edges of a unit, and of adjacency the vertices that its lines begin with."""
     file = unit.file
     names = settings.columns_of(file.path, file.header) if file.header else ()
     places = [file.header.index(name) for name in names] or list(range(2 + settings.weighted))
@@ -206,10 +198,7 @@ def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
 
 
 def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[pa.Table]]:
-    """Return counts of the ``rows`` and lines of a unit, and its vertices as tables of vertex and, if any, name.
-
-    Raises InputError as `read_edges`, and if only some vertices have a name, or ids of text have one besides.
-    """
+    """Return counts of the ``rows`` and lines of a unit, and its vertices as tables of vertex and, if any, name."""
     counts, tables = Counter[str](), []
     for block in _blocks(unit, settings):
         block.check_sizes(0)

@@ -8,11 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from whitewater.errors import InputError
+from whitewater.errors import InputError, shorten_list
 from whitewater.graphs.graph_folder import GraphFolder
 from whitewater.graphs.vertex_ids import places_of, vertex_ids
-
-_EXAMPLES = 5
 
 
 def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
@@ -76,9 +74,9 @@ def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.
     numbers = places_of(ids, graph.ids)
     unknown_rows = np.flatnonzero(numbers < 0)
     if len(unknown_rows):
-        examples = ", ".join(map(str, column.take(unknown_rows[:_EXAMPLES]).to_pylist()))
+        unknown = shorten_list(column.take(unknown_rows).cast(pa.string()).to_pylist())
         raise InputError(
-            f"{path}: {len(unknown_rows)} of {len(ids)} rows name no vertex of the graph: {examples}"
-            f"{', ...' if len(unknown_rows) > _EXAMPLES else ''}. Remove them, or write names as in vertices.parquet."
+            f"{path}: {len(unknown_rows)} of {len(ids)} rows name no vertex of the graph: {unknown}. Remove them, or "
+            "write names as in vertices.parquet."
         )
     return numbers
