@@ -64,7 +64,6 @@ class Genotypes:
 
     @property
     def variants(self) -> int:
-        """The number of variants."""
         return int(self.codes.shape[0])
 
     @property
@@ -88,7 +87,6 @@ class Genotypes:
         return Genotypes(self.codes[start:stop], self.samples, self.ploidy)
 
     def on(self, device: Device) -> "Genotypes":
-        """Return the genotypes in the memory of a device."""
         return Genotypes(device.to_device(self.codes), self.samples, self.ploidy)
 
 
@@ -120,7 +118,6 @@ class GenotypeFolder:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the codes."""
         return np.dtype(np.uint8 if self.encoding == "two_bit" else np.int8)
 
     @cached_property
@@ -155,7 +152,6 @@ class GenotypeFolder:
         return Genotypes(codes, self.samples, self.ploidy)
 
     def write(self, start: int, codes: npt.NDArray[Any]) -> None:
-        """Write rows of codes at their place."""
         with self._calls.open("r+b") as file:
             file.seek(self._offset + start * self.row_bytes)
             file.write(np.ascontiguousarray(codes).data)
@@ -175,11 +171,9 @@ class GenotypeFolder:
         return [(start, min(start + size, self.variants)) for start in range(0, self.variants, size)]
 
     def variants_table(self, columns: list[str] | None = None) -> "pd.DataFrame":
-        """Return the table of the variants."""
         return FORMAT.table(self.path / "variants.parquet", columns, rows=self.variants).to_pandas()
 
     def samples_table(self) -> "pd.DataFrame":
-        """Return the table of the samples."""
         return FORMAT.table(self.path / "samples.parquet", rows=self.samples).to_pandas()
 
     def finish(self, *, variants: "pd.DataFrame", samples: "pd.DataFrame") -> None:

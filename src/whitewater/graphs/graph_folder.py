@@ -50,7 +50,6 @@ class Edges:
 
     @property
     def target_count(self) -> int:
-        """The number of targets."""
         return len(self.offsets) - 1
 
     @property

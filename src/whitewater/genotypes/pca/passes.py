@@ -64,11 +64,9 @@ class Share:
                 yield first + at, Genotypes(codes[at : at + rows], folder.samples, folder.ploidy)
 
     def with_codes(self) -> "Share":
-        """Return the share with its codes."""
         return replace(self, codes=codes_on_device(self.folder, self.start, self.stop, self.device))
 
     def with_table(self, table: npt.NDArray[np.float32]) -> "Share":
-        """Return the share with its rows of a table."""
         return replace(self, table=self.device.to_device(table))
 
 
@@ -189,7 +187,6 @@ class ScaledGenotypes:
 
     @cached_property
     def samples(self) -> int:
-        """The number of samples used."""
         return int(self.used.sum())
 
     def covariance_times(self, block: Array) -> Array:

@@ -26,13 +26,10 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     else:
         from whitewater.genotypes.sources.stores import open_malariagen, open_vcz
 
-        if settings.source == "malariagen":
-            source = open_malariagen(settings.malariagen)
-        elif settings.source == "generated":
-            store = str(simulated_file(simulated, "simulated.vcz"))
-            source = open_vcz(settings.vcz.model_copy(update={"store": store}))
-        else:
-            source = open_vcz(settings.vcz)
+        vcz = settings.vcz
+        if settings.source == "generated":
+            vcz = vcz.model_copy(update={"store": str(simulated_file(simulated, "simulated.vcz"))})
+        source = open_malariagen(settings.malariagen) if settings.source == "malariagen" else open_vcz(vcz)
     if not source.variants or not source.samples:
         raise InputError(f"{redact(source.origins[0])}: there are {source.variants} variants and "
                          f"{len(source.samples)} samples. The source is empty; give another.")  # fmt: skip

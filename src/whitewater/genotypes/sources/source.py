@@ -104,7 +104,6 @@ class Source:
 
     @property
     def variants(self) -> int:
-        """The number of variants."""
         return self.starts[-1]
 
     @property

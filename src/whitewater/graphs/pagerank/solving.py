@@ -66,7 +66,6 @@ class Problem:
 
     @property
     def edges(self) -> Edges:
-        """The edges, memory-mapped."""
         return self.folder.in_edges(weighted=self.weighted)
 
     @property
