@@ -113,7 +113,6 @@ class GenotypeFolder:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of a variant in memory."""
         return -(-self.samples // GENOTYPES_A_BYTE) if self.encoding == "two_bit" else self.samples
 
     @property

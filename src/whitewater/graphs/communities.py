@@ -160,7 +160,6 @@ def _one_round(
 
 
 def _merged(graph: "scipy.sparse.csr_array", parts: Array) -> "scipy.sparse.csr_array":
-    """Return the graph of the parts."""
     members = np.argsort(parts, kind="stable")
     count = int(parts.max()) + 1
     starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])

@@ -59,7 +59,6 @@ class Edges:
         return self.sources.nbytes + weights + 6 * self.offsets.nbytes
 
     def between(self, start: int, stop: int) -> "Edges":
-        """Return the edges of the targets from ``start`` to before ``stop``."""
         first, last = (int(self.offsets[target] - self.offsets[0]) for target in (start, stop))
         weights = None if self.weights is None else self.weights[first:last]
         return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)

@@ -113,7 +113,6 @@ class Source:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of the codes of a variant."""
         return -(-len(self.samples) // GENOTYPES_A_BYTE) if self.ploidy == 2 else len(self.samples)
 
     @property

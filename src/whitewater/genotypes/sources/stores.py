@@ -143,7 +143,6 @@ def _rows(rows: slice, *, contig: str, arrays: Mapping[str, Array], passed: Sequ
 
 
 def _open_store(store: str, settings: Vcz) -> Group:
-    """Open a Zarr store as the settings say."""
     access = settings.model_dump(include={"anonymous", "endpoint", "retries", "timeout"})
     return open_group(str(local_path(store) or store), filled=settings.filled_arrays, **access)
 

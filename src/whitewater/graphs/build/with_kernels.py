@@ -328,7 +328,6 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
 
 
 def _room(edges: int, *, weighted: bool) -> KeyedEdges:
-    """Return memory for keys and, if there are any, for weights."""
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
 
 

@@ -340,7 +340,6 @@ class _Block:
         return self._error(self._data.count(b"\n", 0, position), fault)
 
     def _error(self, at: int, fault: str) -> InputError:
-        """Return the error that names file, number and text of a line of the block."""
         before = sum(data.count(b"\n") for data in line_blocks(self._file.path, 0, self._offset))
         return _error(self._file.path, before + at + 1, self._line(at), fault)
 

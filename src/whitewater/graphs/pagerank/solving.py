@@ -61,7 +61,6 @@ class Problem:
 
     @property
     def weighted(self) -> bool:
-        """Whether edge weights are used."""
         return self.folder.weighted and self.settings.weighted and self.settings.definition == "networkx"
 
     @property
