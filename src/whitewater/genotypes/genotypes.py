@@ -95,10 +95,9 @@ def dosages_of(genotypes: Genotypes, chosen: Array) -> Array:
     codes = genotypes.codes
     if not genotypes.packed:
         return codes[:, chosen]
-    unpacked = (codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)) & 3
-    dosages: Array = unpacked.astype(np.int8)
-    dosages[unpacked == MISSING_CODE] = MISSING_DOSAGE
-    return dosages
+    shifted = codes[:, chosen // GENOTYPES_A_BYTE] >> (2 * (chosen % GENOTYPES_A_BYTE)).astype(np.uint8)
+    # One up, and down again, and a missing call, code 3, is -1.
+    return ((shifted + 1) & 3).astype(np.int8) - 1
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, GenotypeFolder, Gen
 from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
-Rows = npt.NDArray[np.int64]
 Tile = tuple[int, int]
 # Smaller tiles would be expanded more often than they are worth; larger ones would fill 0.2 GB a worker.
 SMALLEST_TILE, LARGEST_TILE = 512, 2048
@@ -65,7 +64,7 @@ class Pairs:
 
 
 def kinship_of_pairs(
-    run: Run[Relatedness], folder: GenotypeFolder, rows: Rows, *, threshold: float, workers: Workers
+    run: Run[Relatedness], folder: GenotypeFolder, rows: npt.NDArray[np.int64], *, threshold: float, workers: Workers
 ) -> Pairs:
     """Return the pairs of kinship at least ``threshold``, most related first, of the diploid samples of a folder.
 

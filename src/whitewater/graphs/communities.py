@@ -144,11 +144,11 @@ def _one_round(
         rows, vertices = (graph.indptr, graph.indices, graph.data), graph.shape[0]
         moved = labels.copy()
         move_vertices(rows, strength, share, random.permutation(vertices), moved)
-        labels = parts = _numbered(moved)
+        labels = parts = np.unique(moved, return_inverse=True)[1]
         if method == "leiden":
             refined = np.arange(vertices)
             refine(rows, (labels, strength), share, random.permutation(vertices), refined)
-            parts = _numbered(refined)
+            parts = np.unique(refined, return_inverse=True)[1]
         if parts.max() + 1 == vertices:
             parts = labels
         member = parts[member]
@@ -169,11 +169,6 @@ def _merged(graph: "scipy.sparse.csr_array", parts: Array) -> "scipy.sparse.csr_
     for array in (neighbors, weights):
         array.resize(entries, refcheck=False)
     return scipy.sparse.csr_array((weights, neighbors, offsets), shape=(count, count))
-
-
-def _numbered(labels: Array) -> Array:
-    """Return labels numbered from 0, in their order."""
-    return np.unique(labels, return_inverse=True)[1]
 
 
 @kernel

@@ -254,8 +254,7 @@ def block_krylov(
     columns. Yields, after each pass, the leading Ritz pairs, as many as there are of the ``components`` asked for, and
     the products of all blocks so far.
     """
-    blocks: list[Array] = []
-    products: list[Array] = []
+    blocks, products = list[Array](), list[Array]()
     projected, block = np.empty((0, 0)), start
     for _ in range(maximum_passes):
         product = times(block)

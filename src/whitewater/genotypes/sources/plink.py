@@ -20,7 +20,6 @@ COLUMNS = {
     ".bim": ["chromosome", "identifier", "centimorgans", "position", "A1", "A2"],
     ".fam": ["family", "individual", "father", "mother", "sex", "phenotype"],
 }
-NO_ALLELE = "0"
 
 
 def open_plink(prefix: str) -> Source:
@@ -56,7 +55,7 @@ def _table(bim: Path) -> "pd.DataFrame":
                          "the number of a base, or 0 where it is not known. Correct it; `plink --make-bed` leaves out "
                          "variants of negative positions.")  # fmt: skip
     alleles = table[["A2", "A1"]].to_numpy(object)
-    alleles[alleles == NO_ALLELE] = ""
+    alleles[alleles == "0"] = ""
     contig, position, names = (table[name].to_numpy(object) for name in ("chromosome", "position", "identifier"))
     passed = np.ones(len(table), bool)
     return sites(contig=contig, position=position, names=names, alleles=alleles, filter_pass=passed)
