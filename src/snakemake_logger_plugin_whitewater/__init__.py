@@ -25,10 +25,7 @@ FOLLOWS_FAILURE = ("Exiting because a job execution failed", "WorkflowError:\nAt
 
 
 class LogHandler(LogHandlerBase):
-    """Shows each step when it is done, and at the end what went wrong.
-
-    What is shown, and how it looks, is decided here; Snakemake writes its own log beside it.
-    """
+    """Shows each step when it is done, and at the end what went wrong; Snakemake writes its own log beside it."""
 
     writes_to_stream = has_filter = has_formatter = True
     writes_to_file = needs_rulegraph = False

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 
 __version__ = "0.2.0"
@@ -10,9 +12,13 @@ imported = time.time()
 
 
 def _tell_failed_import(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    from whitewater.log import tell_failed_import
+    from whitewater.log import logged
 
-    tell_failed_import(error, script=vars(sys.modules["__main__"]))
+    script = vars(sys.modules["__main__"])
+    application, _, file = script["__file__"].split("/")[-3:]
+    log = script["snakemake"].log
+    with suppress(SystemExit), logged(Path(log[0]) if log else None, name=f"{application} {file.partition('.')[0]}"):
+        raise error
 
 
 # The script of a rule imports what its step needs before anything of ours runs.

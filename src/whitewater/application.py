@@ -23,61 +23,36 @@ GROUP = "whitewater.applications"
 
 @dataclass(frozen=True)
 class Operation:
-    """A step that computes on the device: the libraries and kernels that its bodies are made of.
+    """A step that computes on the device: the libraries and kernels that its bodies are made of."""
 
-    ``cpu`` is that of engine `local`, and where ``dask`` is empty of engine `dask` as well; ``gpu`` is that of GPUs, in
-    the step's process or on a cluster.
-    """
-
-    cpu: str
-    gpu: str
-    dask: str = ""
+    cpu: str  # of engine `local`
+    gpu: str  # of GPUs, in the step's process or on a cluster
+    dask: str = ""  # of engine `dask` on the CPU; empty: the same as that of `local`
 
 
 @dataclass(frozen=True)
 class Application:
-    """What the library needs to know of an application.
+    """What the library needs to know of an application. A function is given by its place, ``module:name``."""
 
-    Attributes
-    ----------
-    name
-        Its name, which is that of its section of the configuration and of its folder in ``workflows/``.
-    settings
-        The model of that section.
-    package
-        Its package. Step ``clean`` is the function ``clean`` of the module ``<package>.steps.clean``.
-    steps
-        The names of its steps, in the order in which they run.
-    operations
-        Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
-    commands
-        Commands that are not steps: where the function of each is, as ``module:name``.
-    headline
-        The function that says in sentences what a folder of results shows, as ``module:name``; empty: there is none.
-    check
-        The function that tries the sources which the section names, as ``module:name``. It takes the section and
-        `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or
-        nothing where data are simulated, and raises a `WhitewaterError` as the step would that reads them.
-    apart
-        Whether the rule ``all`` of a project leaves it out: it runs by its name alone, ``snakemake benchmarks``.
-    """
-
-    name: str
-    settings: type[Section]
-    package: str
-    steps: tuple[str, ...] = ()
+    name: str  # also that of its section of the configuration and of its folder in ``workflows/``
+    settings: type[Section]  # the model of that section
+    package: str  # step ``clean`` is the function ``clean`` of the module ``<package>.steps.clean``
+    steps: tuple[str, ...] = ()  # in the order in which they run
+    # Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)
-    headline: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)  # functions that are not steps
+    headline: str = ""  # the function that says in sentences what a folder of results shows, if there is one
+    # The function that tries the sources which the section names. It takes the section and
+    # `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or
+    # nothing where data are simulated, and raises a `WhitewaterError` as the step would that reads them.
     check: str = ""
-    apart: bool = False
+    apart: bool = False  # left out of the rule ``all``: it runs by its name alone, ``snakemake benchmarks``
 
 
 def load(location: str) -> Callable[..., Any]:
     """Import the function at ``module:name``."""
     module, name = location.split(":")
-    function: Callable[..., Any] = getattr(import_module(module), name)
-    return function
+    return getattr(import_module(module), name)
 
 
 def in_project(folder: Path = Path()) -> tuple[str, ...]:
@@ -91,8 +66,6 @@ def declared(folder: Path) -> dict[str, EntryPoint]:
 
     It takes reading the metadata of all that is installed. Of a checkout and of the project what their pyproject.toml
     says now counts, not what it said when they were installed; what the project says counts before all.
-
-    Raises ConfigError if a pyproject.toml cannot be read, or declares applications by something else than text.
     """
     places = list(entry_points(group=GROUP))
     for place in dict.fromkeys((Path(__file__).resolve().parents[2], folder)):
@@ -108,10 +81,7 @@ def declared(folder: Path) -> dict[str, EntryPoint]:
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:
-    """Return applications by their names.
-
-    Raises ConfigError if no installed package declares one, or its package cannot be imported.
-    """
+    """Return applications by their names, or raise ConfigError if one is not declared or cannot be imported."""
     places = declared(Path.cwd()) if names else {}
     known: dict[str, Application] = {}
     for name in names:

@@ -31,10 +31,7 @@ BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def code_digest(module: str, folder: Path = LIBRARY) -> str:
-    """Return the digest of a module and of all that it imports, directly or not; ``folder`` holds its top package.
-
-    Raises ConfigError if there is no such module.
-    """
+    """Return the digest of a module and of all that it imports, directly or not; ``folder`` holds its top package."""
     parts = reached(module, folder)
     if not parts:
         raise ConfigError(f"the step {module} has no module: {folder.joinpath(*module.split('.'))}.py is missing")

@@ -19,10 +19,7 @@ def project_files(root: Path) -> list[Path]:
 
 
 def read_configuration(root: Path, files: Iterable[Path], *, device: str | None = None) -> dict[str, Any]:
-    """Return the configuration that Snakemake would merge from the project's files and ``files`` over them.
-
-    Raises ConfigError as `read_source` and `whitewater.config.resolve.resolve` do.
-    """
+    """Return the configuration that Snakemake would merge from the project's files and ``files`` over them."""
     from snakemake.utils import update_config
 
     sources = [read_source(file) for file in (*project_files(root), *files)]

@@ -4,11 +4,11 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 from whitewater.errors import PackageError, WhitewaterError
 
@@ -68,14 +68,6 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
             sys.stdout.flush()
             sys.stderr.flush()
         terminal.flush()
-
-
-def tell_failed_import(error: BaseException, *, script: Mapping[str, Any]) -> None:
-    """Tell and log what the script of a rule, whose names are given, raises before it runs its step."""
-    application, _, file = script["__file__"].split("/")[-3:]
-    log = script["snakemake"].log
-    with suppress(SystemExit), logged(Path(log[0]) if log else None, name=f"{application} {file.partition('.')[0]}"):
-        raise error
 
 
 def absent_package(error: BaseException, *, needed_by: str) -> PackageError | None:

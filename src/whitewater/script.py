@@ -90,8 +90,7 @@ def paths_of(function: Callable[..., None]) -> dict[str, Any]:
 
 def _settings_of(function: Callable[..., None]) -> type[Section]:
     """Return the model of a step's settings, ``Clean`` of ``run: Run[Clean]``."""
-    model: type[Section] = get_args(inspect.signature(function).parameters["run"].annotation)[0]
-    return model
+    return get_args(inspect.signature(function).parameters["run"].annotation)[0]
 
 
 def _of_job(job: Any, function: Callable[..., None]) -> argparse.Namespace:

@@ -159,7 +159,7 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
 
 def _placement(workers: Workers, device: Device) -> dict[str, Any]:
     """Return where the workers were and the memory they took at most, all together when they are processes."""
-    hosts, peaks = zip(*workers.call_on_each(_peak), strict=True)
+    hosts, peaks = zip(*workers.call_on_each(lambda: (socket.gethostname(), (os.getpid(), memory.peak()))), strict=True)
     on_device = [each for each in workers.call_on_each(device.peak_memory) if each is not None]
     return {
         "count": len(workers.threads),
@@ -168,7 +168,3 @@ def _placement(workers: Workers, device: Device) -> dict[str, Any]:
         "peak_memory_bytes": sum(dict(peaks).values()),
         "peak_device_memory_bytes": sum(on_device) if on_device else None,
     }
-
-
-def _peak() -> tuple[str, tuple[int, int]]:
-    return socket.gethostname(), (os.getpid(), memory.peak())

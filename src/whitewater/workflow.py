@@ -146,8 +146,7 @@ def bytes_read(paths: Any) -> int:
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
     """Return an input function: the local files that the paths, globs and ``file://`` URLs of ``names()`` stand for.
 
-    One that is missing is left to the error of the step that reads it, and one whose name Snakemake cannot hold is
-    followed by `state` alone.
+    One whose name Snakemake cannot hold is followed by `state` alone.
     """
 
     def files(wildcards: Wildcards) -> list[str]:

@@ -63,20 +63,14 @@ def _application(name: str | None) -> Application:
 
 
 def _add_step(application: Application, step: str) -> list[Path]:
-    """Write the files of a step and its name where the application lists its steps; return the paths of all.
-
-    Raises ConfigError if there is such a step, or a file is not as `whitewater new` writes it.
-    """
+    """Write the files of a step and its name where the application lists its steps; return the paths of all."""
     package = package_folder(application).relative_to(Path.cwd())
     fields = {
         "name": application.name, "step": step, "model": class_name(step), "package": application.package,
         "folder": application.package.replace(".", "/"),
     }  # fmt: skip
     module, settings, test, rule = ((HERE / "step" / f"{name}.in").read_text().format_map(fields) for name in TEMPLATES)
-    texts = {
-        package / "steps" / f"{step}.py": module,
-        Path("tests/apps", application.name, f"test_{step}.py"): test,
-    }
+    texts = {package / "steps" / f"{step}.py": module, Path("tests/apps", application.name, f"test_{step}.py"): test}
     if step in application.steps or any(path.exists() for path in texts):
         raise ConfigError(f"{application.name} has a step {step} already. Choose another name.")
     config, declared = package / "config.py", package / "application.py"
@@ -122,10 +116,7 @@ def _with_name(path: Path, text: str, pattern: str, step: str) -> str:
 
 
 def _add_application(name: str, template: str) -> list[Path]:
-    """Write an application made from a template into the project of this folder; return the paths of its files.
-
-    Raises ConfigError if this is not a project, or the name is taken.
-    """
+    """Write an application made from a template into the project of this folder; return the paths of its files."""
     file = Path("pyproject.toml")
     text = file.read_text() if file.exists() else ""
     if not in_project() or ENTRY_POINTS not in text:

@@ -140,14 +140,18 @@ def status(options: argparse.Namespace) -> int:
     except (OSError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler answers at {cluster['address']} ({error}).") from error
     with client:
-        tasks: dict[str, int] = client.run_on_scheduler(_count_tasks)
+        tasks = client.run_on_scheduler(
+            lambda dask_scheduler: Counter(task.state for task in dask_scheduler.tasks.values())
+        )
         workers = workers_of(client)
-    facts: dict[str, object] = {"address": cluster["address"], "since": cluster.get("since", "unknown")}
-    if cluster.get("dashboard"):
-        facts["dashboard"] = cluster["dashboard"]
-    facts["tasks"] = ", ".join(f"{count} {state}" for state, count in tasks.items()) or "none"
-    facts["workers"] = len(workers)
-    print("\n".join(f"{name:9}  {fact}" for name, fact in facts.items()))
+    facts = {
+        "address": cluster["address"],
+        "since": cluster.get("since", "unknown"),
+        "dashboard": cluster.get("dashboard"),
+        "tasks": ", ".join(f"{count} {state}" for state, count in tasks.items()) or "none",
+        "workers": len(workers),
+    }
+    print("\n".join(f"{name:9}  {fact}" for name, fact in facts.items() if fact is not None))
     for address, worker in workers.items():
         print(f"  {address}  {_of_worker(worker)}")
     return 0
@@ -211,21 +215,16 @@ def _command(name: str, file: Path) -> str:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        cluster: Mapping[str, Any] = json.loads(file.read_bytes())
+        return json.loads(file.read_bytes())
     except FileNotFoundError:
         raise InputError(f"no cluster was started: {file} does not exist.") from None
     except ValueError as error:
         raise InputError(f"{file} was not written by a Dask scheduler: {error}.") from None
-    return cluster
 
 
 def _end_group(pid: int) -> None:
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-
-
-def _count_tasks(dask_scheduler: Any) -> dict[str, int]:
-    return dict(Counter(task.state for task in dask_scheduler.tasks.values()))
 
 
 def _of_worker(worker: Mapping[str, Any]) -> str:

@@ -241,10 +241,7 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
 
 
 def read_profile(folder: Path) -> Mapping[str, Any]:
-    """Return the options of a profile by their long names.
-
-    Raises ConfigError if there is none, or it is not YAML.
-    """
+    """Return the options of a profile by their long names."""
     values = read_source(folder / "config.yaml").values
     return {name.replace("_", "-"): value for name, value in values.items()}
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 import whitewater
@@ -37,8 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"whitewater {whitewater.__version__}")
             return 0
         if command in COMMANDS:
-            run: Callable[[list[str]], int] = load(f"whitewater.cli.{command}:main")
-            return run(words[1:])
+            return load(f"whitewater.cli.{command}:main")(words[1:])
         known = in_project()
         if command in known:
             return _of_application(applications([command])[command], words[1:])
@@ -71,7 +70,7 @@ def _names(application: Application) -> list[str]:
     return [*application.steps, *application.commands]
 
 
-def _of_application(application: Application, arguments: Sequence[str]) -> int:
+def _of_application(application: Application, arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
     if name not in _names(application):
         wrong = f"no step {name!r}{did_you_mean(name, _names(application))}\n" if name else ""
@@ -84,7 +83,7 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
     if name in application.steps:
         return run_by_hand(f"{application.package}.steps.{name}", arguments[1:])
     try:
-        status: int = load(application.commands[name])(list(arguments[1:]))
+        return load(application.commands[name])(arguments[1:])
     except KeyboardInterrupt:
         print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
         return INTERRUPTED
@@ -92,4 +91,3 @@ def _of_application(application: Application, arguments: Sequence[str]) -> int:
         if missing := absent_package(error, needed_by=f"{application.name} {name}"):
             raise missing from error
         raise
-    return status

@@ -36,8 +36,7 @@ class Result(NamedTuple):
     paths: Sequence[Path]
     where: str
     rows: int | None
-    size: int | None
-    """Bytes of all formats; None where one of them is missing."""
+    size: int | None  # bytes of all formats; None where one of them is missing
 
 
 def main(arguments: list[str]) -> int:

@@ -51,10 +51,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _project(file: Path) -> Project:
-    """Return what a project was made from.
-
-    Raises ConfigError if this is not the folder of one.
-    """
+    """Return what a project was made from, or raise ConfigError if this is not the folder of one."""
     try:
         made = tomllib.loads(file.read_text("utf-8"))["tool"]["whitewater"]
         return Project(made["name"], made["package"], made["template"])
@@ -83,10 +80,7 @@ def _merge(folder: Path) -> int:
 def git(
     folder: Path, *arguments: str, check: bool = True, variables: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Git in a folder, with variables of its environment, and return how it ended, with what it printed.
-
-    Raises ConfigError if it is not installed and, where that is to be checked, with what Git says if it fails.
-    """
+    """Run Git in a folder, with variables of its environment, and return how it ended, with what it printed."""
     command = ["git", "-C", str(folder), *arguments]
     try:
         ended = subprocess.run(command, env=os.environ | (variables or {}), capture_output=True, text=True, check=False)

@@ -19,13 +19,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     def __init__(self, /, **values: Any) -> None:
-        """Make a section in Python.
-
-        Raises
-        ------
-        ConfigError
-            Naming every wrong key and value.
-        """
+        """Make a section in Python, or raise ConfigError, which names every wrong key and value."""
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -75,11 +75,8 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
     ``raw`` is as Snakemake merged it; ``names`` are the applications, each with a section; ``sources``, weakest first,
     say which file an error is in.
 
-    Raises
-    ------
-    ConfigError
-        Naming every wrong key and value, each with its source and, where one is near, the key that was meant; or the
-        engine, where it does not run on the device.
+    Raises ConfigError, which names every wrong key and value, each with its source and, where one is near, the key that
+    was meant; or the engine, where it does not run on the device.
     """
     model = whole(applications(names).values())
     try:

@@ -77,10 +77,8 @@ class Cluster(Section):
 def choose(config: Mapping[str, Any], device: str) -> Engine:
     """Return the engine for a device, from the root keys ``engine`` and ``cluster`` of a complete configuration.
 
-    ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process.
-
-    Raises ConfigError if the engine or the cluster is refused on the device, or the engine is local where a scheduler
-    is named.
+    ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process. Raises ConfigError if the
+    engine does not run there.
     """
     engine, cluster = config["engine"], Cluster(**config["cluster"])
     if engine == "local" and device == "gpu":

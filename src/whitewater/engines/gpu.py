@@ -55,8 +55,6 @@ class GpuDevice(Device):
 
         Where the tasks run on a cluster, ``attached``, its workers check and prepare theirs: this process leaves the
         GPU alone, and needs none.
-
-        Raises DeviceError if a package is missing, or CuPy, which computes all array expressions, finds no GPU.
         """
         if not attached:
             if problem := problem_of_gpu():
@@ -68,20 +66,17 @@ class GpuDevice(Device):
     def xp(self) -> ModuleType:
         import cupy
 
-        module: ModuleType = cupy
-        return module
+        return cupy
 
     def to_host(self, array: Array) -> Array:
         import cupy
 
-        host: Array = cupy.asnumpy(array)
-        return host
+        return cupy.asnumpy(array)
 
     def to_device(self, array: Array) -> Array:
         import cupy
 
-        device_array: Array = cupy.asarray(array)
-        return device_array
+        return cupy.asarray(array)
 
     def free_memory(self) -> int:
         """Return what the driver calls free, and what the pool keeps for later allocations.
@@ -156,10 +151,7 @@ class GpuDevice(Device):
 
 @contextmanager
 def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
-    """Connect to a cluster whose workers have GPUs, and prepare their memory.
-
-    Raises DeviceError if a worker cannot compute on a GPU, with the reason.
-    """
+    """Connect to a cluster whose workers have GPUs, and prepare their memory."""
     import dask
 
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:

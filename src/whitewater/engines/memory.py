@@ -47,9 +47,7 @@ def peak() -> int:
 
 
 def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
-    """Log how much memory this process will need, and refuse the work when there is less; see `Workers.forecast`.
-
-    The memory is the host's, or that of a ``device``.
+    """Log how much memory this process will need, of the host or of a ``device``; see `Workers.forecast`.
 
     Raises ResourceError if ``needed`` bytes are not available.
     """

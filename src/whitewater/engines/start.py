@@ -30,10 +30,7 @@ WORKERS_SECONDS = 150.0
 
 
 class ClusterRequest(Section):
-    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none.
-
-    ``tls`` are the settings of `cluster` by which a step gets in; none without TLS.
-    """
+    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none."""
 
     file: Path
     device: Literal["cpu", "gpu"] = "cpu"
@@ -44,14 +41,11 @@ class ClusterRequest(Section):
     gpu_tasks: int = Field(Cluster().gpu_tasks, ge=1)
     dashboard: bool = False
     host: str = LOOPBACK
-    tls: dict[str, str] = Field({})
+    tls: dict[str, str] = Field({})  # the settings of `cluster` by which a step gets in
 
 
 def serve(request: ClusterRequest) -> None:
-    """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by.
-
-    Raises TimeoutError if they do not answer in time.
-    """
+    """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by."""
     from distributed import Client
 
     ended = Event()

@@ -8,20 +8,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from itertools import cycle
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from whitewater.engines import memory
+from whitewater.engines.memory import HasMemory
 
 if TYPE_CHECKING:
     from distributed import Client
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """A memory: its bytes that are free, the workers that have it in common, and the tasks that they run at once."""
 
     free: int
@@ -38,8 +36,6 @@ RECOMPUTED_BYTES = 10_000_000
 
 class Workers:
     """One worker: threads of this process, which start at once and share its memory.
-
-    Tasks must not change what they are given, which other tasks may have, too.
 
     `DaskWorkers` does the same on the workers of a cluster; steps ask for no more than what is here.
     """
@@ -90,8 +86,7 @@ class Workers:
         """Compute Dask collections together, so that what they share is computed once; return their results here."""
         from dask.base import compute
 
-        results: tuple[Any, ...] = compute(*collections, scheduler="threads", pool=self.pool)
-        return results
+        return compute(*collections, scheduler="threads", pool=self.pool)
 
     def persist(self, collection: Any) -> Any:
         """Compute a Dask collection and leave its partitions where they are; return the collection of these."""
@@ -104,15 +99,7 @@ class Workers:
         return [function()]
 
     def forecast(
-        self,
-        device: memory.HasMemory,
-        *,
-        a_task: int,
-        tasks: int,
-        shared: int = 0,
-        here: int = 0,
-        what: str,
-        remedy: str,
+        self, device: HasMemory, *, a_task: int, tasks: int, shared: int = 0, here: int = 0, what: str, remedy: str
     ) -> None:
         """Log how much memory the work will need, and refuse it where there is less.
 
@@ -131,14 +118,15 @@ class Workers:
             needed = shared * place.workers + a_task * min(tasks, place.at_once) + (here if name == own else 0)
             memory.refuse_beyond(place.free, needed, of="" if name == own else name, what=what, remedy=remedy)
 
-    def room_for_a_task(self, device: memory.HasMemory, *, tasks: int) -> int:
+    def room_for_a_task(self, device: HasMemory, *, tasks: int) -> int:
         """Return the bytes of a device's memory that each of the tasks that run at once, of ``tasks``, may take."""
         return min(each.free // max(1, min(tasks, each.at_once)) for each in self._places(device).values())
 
-    def _places(self, device: memory.HasMemory) -> dict[str, _Place]:
+    def _places(self, device: HasMemory) -> dict[str, _Place]:
         """Return the memories that the workers have, each once."""
         places: dict[str, _Place] = {}
-        for tasks, (name, free) in zip(self.threads, self.call_on_each(partial(_memory, device)), strict=True):
+        memories = self.call_on_each(lambda: (device.memory_place(), device.free_memory()))
+        for tasks, (name, free) in zip(self.threads, memories, strict=True):
             known = places.get(name, _Place(free, 0, 0))
             places[name] = _Place(min(free, known.free), known.workers + 1, known.at_once + tasks)
         return places
@@ -171,11 +159,6 @@ class Workers:
                 left = f", about {(len(tasks) - done) / rate:.0f} s to go" if done > 2 * sum(self.threads) else ""
                 extra = {"progress": done / len(tasks)}
                 logger.info("%s: %d of %d%s", label, done, len(tasks), left, extra=extra)
-
-
-def _memory(device: memory.HasMemory) -> tuple[str, int]:
-    """Return whose memory this process works in, and the bytes of it that are free."""
-    return device.memory_place(), device.free_memory()
 
 
 def _in_order(results: Iterator[tuple[int, Result]]) -> Iterator[tuple[int, Result]]:
@@ -228,7 +211,7 @@ class DaskWorkers(Workers):
         # Where the only worker that held it died, a task runs again, but scattered data are lost. What a task is given
         # stays with the scheduler, though. Dask takes apart a value that is a list or a dictionary, but no function.
         if sizeof(value) < RECOMPUTED_BYTES:
-            return self.client.submit(partial(_itself, value), pure=False)
+            return self.client.submit(lambda: value, pure=False)
         return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -255,8 +238,7 @@ class DaskWorkers(Workers):
             yield place, result
 
     def compute(self, *collections: Any) -> tuple[Any, ...]:
-        results: tuple[Any, ...] = self.client.gather(self.client.compute(collections, resources=self.resources))
-        return tuple(results)
+        return tuple(self.client.gather(self.client.compute(collections, resources=self.resources)))
 
     def persist(self, collection: Any) -> Any:
         return self.client.persist(collection, resources=self.resources)
@@ -273,10 +255,4 @@ def workers_of(client: Client) -> Mapping[str, Any]:
     `Client.scheduler_info` returns what the client also refreshes in the background without the workers.
     """
     scheduler: Any = client.scheduler
-    identity: dict[str, Any] = client.sync(scheduler.identity, n_workers=-1)
-    workers: Mapping[str, Any] = identity["workers"]
-    return workers
-
-
-def _itself(value: Any) -> Any:
-    return value
+    return client.sync(scheduler.identity, n_workers=-1)["workers"]

@@ -88,9 +88,8 @@ class Downloads:
         ``urls`` are of http and https, and whatever fsspec opens (gs, s3 and others); they may hold secrets. The files
         are returned in their order.
 
-        Raises InputError if a file is not published, cannot be had after all tries, or is not what it was before or
-        should be; IntegrityError if one that was downloaded earlier has been changed here; and ResourceError if the
-        disk is too small.
+        Raises InputError if a file cannot be had, or is not what it was before or should be; IntegrityError if one that
+        was downloaded earlier has been changed here; and ResourceError if the disk is too small.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         done: dict[str, Input] = {}
@@ -130,8 +129,6 @@ def read_registry(path: Path) -> dict[str, Expected]:
 
     ``sha256`` and ``size`` are blank for files that nobody could download when they were entered: then the first
     download on a machine is what later ones are compared with. A registry that does not exist is empty.
-
-    Raises InputError if it has other columns, or an invalid checksum or size.
     """
     if not path.exists():
         return {}
@@ -261,11 +258,7 @@ class _Download:
 
 
 def _fault_of(path: Path, *, name: str) -> str:
-    """Say what is wrong with a download, by its ``name`` on the server; empty if nothing is seen.
-
-    Parquet must begin and end as Parquet does, gzip begin and zip end as theirs; text, compressed or not, must not
-    begin as HTML, XML or JSON does.
-    """
+    """Say what is wrong with a download, by its ``name`` on the server; empty if nothing is seen."""
     with path.open("rb") as file:
         head = file.read(HEAD)
         file.seek(-min(len(PARQUET), len(head)), 2)

@@ -61,11 +61,7 @@ class Files:
         return table
 
     def array(self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.memmap[Any, Any]:
-        """Map a ``.npy`` file, read-only.
-
-        Raises InputError if it is missing, cut, or no array, and IntegrityError if it is an array of another shape,
-        type or order.
-        """
+        """Map a ``.npy`` file, read-only. Raises IntegrityError if it is an array of another shape, type or order."""
         with self.explained(path):
             array = np.lib.format.open_memmap(path, mode="r")
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
@@ -76,15 +72,14 @@ class Files:
         return array
 
     def footer(self, path: Path) -> pq.FileMetaData:
-        """Return the footer of a Parquet file. Raises InputError if it cannot be read."""
+        """Return the footer of a Parquet file."""
         with self.explained(path):
             return pq.read_metadata(path)
 
     def row_groups(self, *files: Path, folder: Path | None = None, rows: int | None = None) -> list[RowGroup]:
         """Return the row groups of Parquet files, in their order.
 
-        Raises InputError if a file cannot be read, and IntegrityError, which names the ``folder`` or the only file, if
-        they do not have so many ``rows`` together.
+        Raises IntegrityError, which names the ``folder`` or the only file, if they do not have ``rows`` together.
         """
         groups: list[RowGroup] = []
         for path in files:
@@ -123,10 +118,7 @@ class Format(Files):
         write_json(path / self.name, {"format": self.version, **described})
 
     def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
-        """Return what ``made_of`` makes of the folder's path and, as keywords, of the description.
-
-        Raises InputError if the folder is not of this format, or of another version of it.
-        """
+        """Return what ``made_of`` makes of the folder's path and, as keywords, of the description."""
         described = read_json(path / self.name)
         self.check_version(path, described.pop("format", None) if isinstance(described, dict) else None)
         try:
@@ -152,11 +144,7 @@ class Format(Files):
         write_json(path / self.name, {**value, "sha256": sha256(json_bytes(value))})
 
     def read_signed(self, path: Path) -> Any:
-        """Return what a signed folder describes, after every byte of all its files was checked.
-
-        Raises InputError if a file is not there, or the folder is of another version, and IntegrityError if a byte has
-        changed.
-        """
+        """Return what a signed folder describes, after every byte of all its files was checked."""
         try:
             data = (path / self.name).read_bytes()
         except OSError as error:
@@ -177,7 +165,7 @@ class Format(Files):
         return value
 
     def read_file(self, path: Path, name: str, files: Mapping[str, str]) -> bytes:
-        """Return the bytes of a file of a signed folder. Raises as `read_signed`."""
+        """Return the bytes of a file of a signed folder."""
         if name not in files or Path(name).is_absolute() or ".." in Path(name).parts:
             raise IntegrityError(f"{path / self.name} names the file {name!r}, which is not its own. {self.remedy}")
         try:
@@ -194,14 +182,11 @@ class Format(Files):
 
 @dataclass(frozen=True, kw_only=True)
 class PartsFormat(Format):
-    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows.
-
-    ``options`` are those of `pyarrow.parquet.write_table`.
-    """
+    """A format of numbered files of one ``schema``, whose row groups have at most ``group_rows`` rows."""
 
     schema: pa.Schema
     group_rows: int
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)  # of `pyarrow.parquet.write_table`
 
     def parts(self, path: Path) -> list[RowGroup]:
         """Open a folder; return its row groups. Raises as `Format.read` and `Format.row_groups`."""
@@ -218,10 +203,7 @@ class PartsFormat(Format):
         write_table(table.cast(self.schema), place, group_rows=self.group_rows, **self.options)
 
     def move_part(self, file: Path, path: Path, number: int, kept: npt.NDArray[np.bool_]) -> None:
-        """Make a file, or its rows that are ``kept``, file ``number`` of a folder; without rows there is none.
-
-        If the same is moved twice, the same is there.
-        """
+        """Make a file, or its rows that are ``kept``, file ``number`` of a folder; see `write_part`."""
         if not kept.all():
             if kept.any():
                 self.write_part(path, number, self.table(file).filter(pa.array(kept)))

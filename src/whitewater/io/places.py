@@ -23,8 +23,7 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
 
     Globs are those of local paths and ``file://`` (``*``, ``?``, ``[...]``, ``**``) and of buckets (``*``), which
     ``anonymous`` reads without credentials. ``key`` of the configuration names the place, and ``example`` is what its
-    files might be called: for messages. Raises InputError if there is no such file, the glob matches none, or it is a
-    directory.
+    files might be called: for messages.
     """
     if here := local_path(place):
         found = list(map(str, matches(here)))
@@ -51,8 +50,6 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
 
     Each comes once, in the order in which it is named; the files of a glob are in the order of the numbers in their
     names, day_2 before day_10. ``threads`` compute the checksums of local files; for the others see `expand`.
-
-    Raises InputError if there is no such file, a glob matches none, or a download fails or is not what it was.
     """
     expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
     ordered = [place for places in expanded for place in sorted(places, key=_by_number)]
@@ -71,8 +68,6 @@ def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: 
     """Return the local paths and URLs that paths, globs and URLs stand for, sorted, after a byte of each was read.
 
     Nothing is downloaded. What was downloaded before is not asked for, and of the others the first `TRIED` are.
-
-    Raises InputError if there is no such file, a glob matches none, or a file is empty or cannot be read or reached.
     """
     anonymous = downloads.anonymous
     places = {place for name in names for place in expand(name, anonymous=anonymous, key=key, example=example)}
@@ -128,10 +123,7 @@ def state_of(files: Iterable[str], described: str = "") -> str:
 
 @contextmanager
 def refuse_changes(places: Iterable[str]) -> Iterator[None]:
-    """Check that local files, and those in local folders, do not change while they are read.
-
-    Raises IntegrityError if one has another size or time at the end, is gone, or is new.
-    """
+    """Raise IntegrityError if a local file, or one in a local folder, changes, goes or comes while they are read."""
     places = list(places)
     before = _states(_all_files(places))
     yield
@@ -144,11 +136,9 @@ def refuse_changes(places: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def check_fetched(files: Sequence[Mapping[str, Any]], *, rule: str, threads: int) -> Iterator[None]:
-    """Check, before and after they are read, that files are what the list of inputs says.
+    """Raise IntegrityError if a file does not have the SHA-256 that ``rule`` wrote down, or changes while it is read.
 
-    ``files`` are the ``path`` and ``sha256`` of each, as `rule` wrote them down.
-
-    Raises IntegrityError if one has another SHA-256, or changes meanwhile.
+    ``files`` are the ``path`` and ``sha256`` of each.
     """
     recorded = {Path(file["path"]): file["sha256"] for file in files}
     with refuse_changes(map(str, recorded)):

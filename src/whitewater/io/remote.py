@@ -66,14 +66,8 @@ class Opened:
 def open_remote(url: str, *, anonymous: bool, timeout: float, offset: int = 0, version: str = "") -> Iterator[Opened]:
     """Open a remote file at ``offset`` if it is still the ``version`` that was being read, else at its start.
 
-    Parameters
-    ----------
-    url
-        http or https, maybe with a user's name and password, or whatever fsspec opens (gs, s3 and others).
-    anonymous
-        Whether buckets are read without credentials.
-    timeout
-        Seconds without data after which HTTP is given up.
+    ``url`` is of http or https, maybe with a user's name and password, or of whatever fsspec opens (gs, s3 and others).
+    Buckets are read without credentials if ``anonymous``, and HTTP is given up after ``timeout`` seconds without data.
 
     Raises TransferError if it is worth trying again, and InputError if the file does not exist, or access is refused.
     """

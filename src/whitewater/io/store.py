@@ -37,25 +37,13 @@ _FULL = {
 def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
     """Give a path to write beside each output; on success check, synchronize and rename all, else remove them.
 
-    Parameters
-    ----------
-    outputs
-        Final path of each output, a file or a directory. They are put in place in this order, so a record that vouches
-        for the others comes last. Parent directories are made.
-    owner
-        File that names the run which may put these outputs in place; runs of the same outputs share it.
+    ``outputs`` are the final paths of files and directories, whose parents are made. They are put in place in this
+    order, so a record that vouches for the others comes last. ``owner`` is the file that names the run which may put
+    these outputs in place; runs of the same outputs share it. Yields for each output a path that does not exist yet,
+    hidden, in the same directory and with the same suffix.
 
-    Yields
-    ------
-    dict of str to Path
-        For each output a path that does not exist yet, hidden, in the same directory and with the same suffix.
-
-    Raises
-    ------
-    IntegrityError
-        If an output was not written or is empty, a newer run has begun, or an output cannot be put in place.
-    ResourceError
-        If the disk, a quota or a limit of file size is exhausted, while writing or at the end.
+    Raises IntegrityError if an output was not written or is empty, a newer run has begun, or an output cannot be put in
+    place; and ResourceError if the disk, a quota or a limit of file size is exhausted, while writing or at the end.
     """
     token = secrets.token_hex(8)
     paths = {name: _staging(path, token) for name, path in outputs.items()}
@@ -165,11 +153,7 @@ def put_in_place(written: Path, final: Path) -> None:
 
 
 def check_replaceable(directory: Path, *, sign: str) -> None:
-    """Check that a folder which a user named for an output may be replaced, with all that is in it.
-
-    Raises ConfigError if it is there, neither empty nor one that has the file ``sign``, as those that were written
-    before have.
-    """
+    """Raise ConfigError if a folder that a user named for an output is neither absent, empty, nor one with ``sign``."""
     if not os.path.lexists(directory) or (directory / sign).is_file():
         return
     if not directory.is_dir() or any(directory.iterdir()):

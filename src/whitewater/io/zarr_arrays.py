@@ -60,17 +60,6 @@ class StrictStore(Store):
 
     It wraps none of zarr-python's stores: whatever is read comes by `get`, and a wrapper would forward other ways of
     reading (such as zarr 3.4's `get_sync`) past it.
-
-    Attributes
-    ----------
-    name
-        What the user calls the store, without secrets.
-    retries
-        Further tries of a read that broke; none of a directory.
-    arrays
-        Metadata of the arrays whose chunks may be read, by name.
-    filled
-        Arrays whose chunks hold the fill value where they are not stored: the caller knows the writer.
     """
 
     supports_writes = supports_deletes = False
@@ -85,9 +74,9 @@ class StrictStore(Store):
         self._client, self._timeout = (self._scheme, anonymous, endpoint, timeout), timeout
         self._is_local = self._scheme == "file"
         self.name = str(Path(location)) if self._is_local else redact(url)
-        self.retries = 0 if self._is_local else retries
-        self.arrays: dict[str, Any] = {}
-        self.filled: set[str] = set()
+        self.retries = 0 if self._is_local else retries  # further tries of a read that broke
+        self.arrays: dict[str, Any] = {}  # metadata of the arrays whose chunks may be read, by name
+        self.filled: set[str] = set()  # those whose chunks hold the fill value where they are not stored
         if self._scheme not in ("file", *WEB, "gs", "gcs", "s3", "s3a"):
             raise InputError(f"{self.name}: the protocol {self._scheme} is not supported. Use a path, or gs://, s3:// "
                              "or https://.")  # fmt: skip
@@ -100,11 +89,7 @@ class StrictStore(Store):
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in.
-
-        Raises InputError if it cannot be had: access is refused, or no try succeeded, and IntegrityError if a chunk is
-        not stored, or every try of it was damaged.
-        """
+        """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in."""
         for number in range(self.retries + 1):
             try:
                 data = await self._read(key, byte_range)
@@ -198,16 +183,13 @@ class StrictStore(Store):
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array of a store; see the module. Made by `Group.array`.
-
-    ``chunks`` is the shape of what one decoding gives, ``dtype`` the type of what is read.
-    """
+    """An array of a store; see the module. Made by `Group.array`."""
 
     name: str
     store: StrictStore = field(repr=False)
     shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]  # the shape of what one decoding gives
+    dtype: np.dtype[Any]  # of what is read
     _array: zarr.Array[Any] = field(repr=False)
 
     @property
@@ -317,14 +299,10 @@ def open_group(
 ) -> Group:
     """Open a group of arrays, by its consolidated metadata if it has any.
 
-    Parameters
-    ----------
-    anonymous, endpoint
-        Read gs:// and s3:// without credentials, and from another server than the usual one.
-    retries, timeout
-        Further tries of a read that broke, and seconds after which one without an answer is given up.
-    filled
-        Arrays whose chunks (but not shards) hold the fill value where they are not stored: the caller knows the writer.
+    gs:// and s3:// are read without credentials if ``anonymous``, and from the server ``endpoint`` if it is not empty.
+    A read that broke is tried again ``retries`` times; one without an answer is given up after ``timeout`` seconds.
+    ``filled`` are arrays whose chunks (but not shards) hold the fill value where they are not stored: the caller knows
+    the writer.
     """
     store = StrictStore(str(url), anonymous=anonymous, endpoint=endpoint, retries=retries, timeout=timeout)
     refused, reason = None, "it has none of zarr.json, .zmetadata and .zgroup"
