@@ -26,10 +26,8 @@ BAR = 24
 def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Iterator[None]:
     """Send all output of the process to the file ``log``; progress and one final message reach the terminal too.
 
-    Progress is what the library and ``package`` log.
-
-    A `WhitewaterError` ends the process with status 1 and its message; any other error also with status 1, its last
-    line and a pointer to the log, where the traceback is.
+    Progress is what the library and ``package`` log. A `WhitewaterError` ends the process with status 1 and its
+    message; any other error also with status 1, its last line and a pointer to the log, where the traceback is.
     """
     # As sys.stderr does, it shows what it cannot encode, such as the bytes of a file's name, with backslashes.
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
@@ -71,10 +69,7 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
 
 
 def absent_package(error: BaseException, *, needed_by: str) -> PackageError | None:
-    """Return what tells of a failed import that its package is not installed, and None of any other error.
-
-    ``needed_by`` is the name of a step or command, such as ``taxi model``.
-    """
+    """Return what tells that a package is not installed, ``needed_by`` a step or command; None of another error."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if not package or package in sys.stdlib_module_names or find_spec(package):
         return None

@@ -62,14 +62,11 @@ def manifest(run: Run[Configured], *, records: Inputs, inputs: Path, manifest: O
 
 def _commit() -> str | None:
     """Return the commit of the code, or None outside a git checkout."""
-    source = Path(__file__).parent
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
     try:
-        process = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=source, capture_output=True, text=True, check=True, timeout=10
-        )
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return process.stdout.strip()
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -13,8 +13,6 @@ from typing import NoReturn
 
 # What is registered for the end of a process takes milliseconds, unless it waits for what will not come.
 EXIT_SECONDS = 5.0
-# Parameters of mallopt(3), and what glibc takes at most for the second one.
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = (-1, 256 << 20), (-3, 32 << 20)
 
 
 def usable_cores() -> int:
@@ -32,8 +30,8 @@ def start_fast() -> None:
     gc.freeze()
     with suppress(AttributeError):
         set_option = ctypes.CDLL(None).mallopt
-        for option in (_TRIM_THRESHOLD, _MMAP_THRESHOLD):
-            set_option(*option)
+        set_option(-1, 256 << 20)  # M_TRIM_THRESHOLD, see mallopt(3)
+        set_option(-3, 32 << 20)  # M_MMAP_THRESHOLD, and what glibc takes at most for it
 
 
 def exit_status(run: Callable[[], int]) -> int:

@@ -144,13 +144,10 @@ def bytes_read(paths: Any) -> int:
 
 
 def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
-    """Return an input function: the local files that the paths, globs and ``file://`` URLs of ``names()`` stand for.
-
-    One whose name Snakemake cannot hold is followed by `state` alone.
-    """
+    """Return an input function: the local files that the paths, globs and ``file://`` URLs of ``names()`` stand for."""
 
     def files(wildcards: Wildcards) -> list[str]:
-        # Snakemake can hold text without braces, which would be wildcards.
+        # Snakemake can hold text without braces, which would be wildcards. Other names are followed by `state` alone.
         texts = (path for path in files_of(names()) if os.fsencode(path).decode("utf-8", "replace") == path)
         return [path for path in texts if not {"{", "}"} & set(path)]
 

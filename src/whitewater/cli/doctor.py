@@ -34,7 +34,6 @@ from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
 from whitewater.process import usable_cores
 
-FOLDERS = ("results", "data", "logs")
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
 BUILT_IN = ("local", "dryrun", "touch")
@@ -59,10 +58,7 @@ class Check:
 
 
 def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -> list[Check]:
-    """Try everything that a run with this configuration will need.
-
-    ``root`` is the folder that runs start in, with ``envs/`` in it; ``profile`` is that of Snakemake's options.
-    """
+    """Try everything that a run in the folder ``root`` will need; ``profile`` is that of Snakemake's options."""
     device = config["device"]
     options = read_profile(profile) if profile else {}
     cluster = Cluster.model_validate(config["cluster"])
@@ -72,7 +68,7 @@ def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -
         check_cores(),
         check_memory(),
         check_disk(root),
-        *(check_write_access(root / folder) for folder in FOLDERS),
+        *(check_write_access(root / folder) for folder in ("results", "data", "logs")),
         check_gpu(needed=device == "gpu" and not cluster.attached and not runs_elsewhere(options)),
         *(check_profile(profile, options, device=device) if profile else ()),
         *([check_tls(cluster.tls)] if cluster.tls else ()),
@@ -118,7 +114,9 @@ def check_packages(lock: Path) -> Check:
     wrong = {
         f"{each.name}{each.specifier} ({version or 'missing'})": version is None and each.name in needed
         for each in requirements
-        if (version := _installed(each.name)) is None or not each.specifier.contains(version, prereleases=True)
+        # CUDA's version is in the names of wheels of RAPIDS and CuPy; XGBoost without code for CUDA is another package.
+        if (version := first_version(each.name, re.sub(r"-cu(da)?\d+x?$", "", each.name), f"{each.name}-cpu")) is None
+        or not each.specifier.contains(version, prereleases=True)
     }
     if not wrong:
         return Check(name, f"{len(requirements)} packages, each of a version that is asked for")
@@ -135,14 +133,6 @@ def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requiremen
             extras = re.findall(r'extra == "([\w-]+)"', str(requirement.marker or ""))
             declared.setdefault(extras[0] if extras else "", []).append(requirement)
     return {extra: packages for extra, packages in declared.items() if extra not in without}
-
-
-def _installed(package: str) -> str | None:
-    """Return a package's version; RAPIDS and CuPy name CUDA's version in their wheels, but not in conda's packages.
-
-    XGBoost without its code for CUDA has a name of its own.
-    """
-    return first_version(package, re.sub(r"-cu(da)?\d+x?$", "", package), f"{package}-cpu")
 
 
 def check_cores() -> Check:

@@ -25,8 +25,6 @@ REPORT = "report.html"
 AGAIN = "run snakemake again, with the same configuration"
 NOT_MADE = "not made yet: run snakemake again"
 REPORT_NOT_MADE = f"not made yet: run snakemake --report {RESULTS / REPORT}"
-# Where no terminal says how wide it is: wide enough for the path of a picture.
-_PLAIN_WIDTH = 140
 
 
 class Result(NamedTuple):
@@ -68,8 +66,8 @@ def main(arguments: list[str]) -> int:
 
 
 def terminal() -> Console:
-    """Return what prints tables, wide enough for paths where no terminal says how wide it is."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+    """Return what prints tables, wide enough for the path of a picture where no terminal says how wide it is."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
 def finished(name: str | None = None) -> list[Path]:

@@ -1,7 +1,4 @@
-"""The whole configuration: from the merged mapping that Snakemake holds to the checked, complete one, or every error.
-
-A section for each application comes to what all have in common.
-"""
+"""The whole configuration: from the mapping that Snakemake merged to the checked, complete one, or every error."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -94,10 +94,7 @@ def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
 
 @contextmanager
 def attach(settings: Cluster) -> Iterator[Client]:
-    """Connect to the cluster that the settings name, and leave it running afterwards.
-
-    Raises ResourceError if the cluster dies while it is used.
-    """
+    """Connect to the cluster that the settings name, and leave it running; raise ResourceError if it dies meanwhile."""
     from distributed import Client
 
     for name, path in settings.tls.items():
@@ -170,22 +167,20 @@ def refuse_other_code(client: Client, where: str) -> None:
             "scheduler and workers in the environment of this one."
         )
     for address, answer in client.run(code_of_worker, on_error="return").items():
-        worker = f"the worker {address} of the cluster at {where}"
         if isinstance(answer, OSError):  # it died meanwhile, and does not run anything
             continue
-        if isinstance(answer, ModuleNotFoundError):
-            raise InputError(
-                f"{worker} cannot import whitewater ({answer}). Start it in the environment of this process."
-            )
         version, folder, changed = (repr(answer), "", []) if isinstance(answer, Exception) else answer
-        if version != whitewater.__version__:
-            raise InputError(f"{worker} runs another version of whitewater ({version}). {RESTART}.")
-        if changed:
-            raise InputError(f"{worker} started before {shorten_list(changed)} changed. {RESTART}.")
-        if folder != str(Path.cwd()):
-            raise InputError(
-                f"{worker} was started in {folder}, and would not find the files of {Path.cwd()}. Start it there."
-            )
+        if isinstance(answer, ModuleNotFoundError):
+            problem = f"cannot import whitewater ({answer}). Start it in the environment of this process."
+        elif version != whitewater.__version__:
+            problem = f"runs another version of whitewater ({version}). {RESTART}."
+        elif changed:
+            problem = f"started before {shorten_list(changed)} changed. {RESTART}."
+        elif folder != str(Path.cwd()):
+            problem = f"was started in {folder}, and would not find the files of {Path.cwd()}. Start it there."
+        else:
+            continue
+        raise InputError(f"the worker {address} of the cluster at {where} {problem}")
 
 
 def code_of_worker() -> tuple[str, str, list[str]]:

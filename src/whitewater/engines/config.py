@@ -75,11 +75,7 @@ class Cluster(Section):
 
 
 def choose(config: Mapping[str, Any], device: str) -> Engine:
-    """Return the engine for a device, from the root keys ``engine`` and ``cluster`` of a complete configuration.
-
-    ``auto`` is Dask on GPUs and where a scheduler is named, else the step's own process. Raises ConfigError if the
-    engine does not run there.
-    """
+    """Return the engine for a device, by the keys ``engine`` and ``cluster``; raise ConfigError if they do not fit."""
     engine, cluster = config["engine"], Cluster(**config["cluster"])
     if engine == "local" and device == "gpu":
         raise ConfigError(LOCAL_ON_GPU)

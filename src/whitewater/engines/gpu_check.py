@@ -24,10 +24,7 @@ def require_device(name: str, *, attached: bool = False) -> None:
 
 
 def missing_gpu() -> str | None:
-    """Say what a GPU run lacks on this machine, or return None when a driver answers with at least one GPU.
-
-    Imports no package of a GPU, unlike `problem_of_gpu`.
-    """
+    """Say what a GPU run lacks here, or return None; unlike `problem_of_gpu` it imports no package of a GPU."""
     looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"
     try:
         driver = ctypes.CDLL("libcuda.so.1")

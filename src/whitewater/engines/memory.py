@@ -31,10 +31,7 @@ class HasMemory(Protocol):
 
 
 def available() -> int:
-    """Return the bytes that this process may still take: by the system's estimate, its control groups and its limits.
-
-    Control groups are those of containers and batch systems; limits of a process are what ``ulimit`` sets.
-    """
+    """Return the bytes that this process may still take: by the system, its control groups and ``ulimit``."""
     import psutil
 
     return max(0, min([int(psutil.virtual_memory().available), *_left_of_groups(), *_left_of_process()]))
@@ -47,10 +44,7 @@ def peak() -> int:
 
 
 def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
-    """Log how much memory this process will need, of the host or of a ``device``; see `Workers.forecast`.
-
-    Raises ResourceError if ``needed`` bytes are not available.
-    """
+    """Log how much memory this process will need, of the host or a ``device``, or raise ResourceError if it lacks."""
     if device is None or device.name == "cpu":
         refuse_beyond(available(), needed, what=what, remedy=remedy)
     else:

@@ -101,14 +101,12 @@ class Workers:
     def forecast(
         self, device: HasMemory, *, a_task: int, tasks: int, shared: int = 0, here: int = 0, what: str, remedy: str
     ) -> None:
-        """Log how much memory the work will need, and refuse it where there is less.
+        """Log how much memory the work will need, or raise ResourceError where there is less.
 
         A worker needs ``shared`` bytes, for what is placed on it or held there, and ``a_task`` bytes for each of the
         tasks that it runs at once, of which there are ``tasks`` in all. ``device`` is the one whose memory this is:
         that of the step, or `Device()` for the host's, which all workers of a machine have in common. What this
         process holds of its host's memory, ``here``, comes to that where they are one.
-
-        Raises ResourceError if it does not fit.
         """
         places = self._places(device)
         own, free = socket.gethostname(), memory.available()
@@ -190,12 +188,10 @@ def thread_workers(count: int) -> Iterator[Workers]:
 
 
 class DaskWorkers(Workers):
-    """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines.
-
-    ``resources`` are what each task takes of what its worker advertises, as Dask calls it.
-    """
+    """The workers of a Dask cluster: threads, processes or GPUs, here or on other machines."""
 
     def __init__(self, client: Client, resources: Mapping[str, float] | None = None) -> None:
+        # Resources, as Dask calls them, are what each task takes of what its worker advertises.
         self.client, self.resources = client, dict(resources or {})
 
     @property

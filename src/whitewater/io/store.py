@@ -86,10 +86,7 @@ def size_of(path: Path) -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically, keys sorted, so that equal values give equal bytes.
-
-    Raises IntegrityError if the value holds a number that JSON has not: NaN or infinity.
-    """
+    """Write JSON atomically, keys sorted, so that equal values give equal bytes; NaN and infinity are refused."""
     try:
         data = json_bytes(value) + b"\n"
     except ValueError as error:

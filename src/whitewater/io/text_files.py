@@ -34,10 +34,8 @@ _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": 
 def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterator[BinaryIO]:
     """Open the text of a file, plain or gzip, of one member or many, or that of a ``member`` of a zip file.
 
-    ``origin`` is what the user calls the text.
-
-    Raises InputError if the file cannot be read, or is compressed in another way; also while it is read, if it is cut
-    off or damaged.
+    ``origin`` is what the user calls the text. Raises InputError if the file cannot be read, or is compressed in
+    another way; also while it is read, if it is cut off or damaged.
     """
     name = origin or f"{path}/{member}".removesuffix("/")
     try:
@@ -124,9 +122,8 @@ def parse_sound(
 
     ``names`` are all fields of a line, ``types`` those that are wanted, and as what; they may stand in double quotes if
     ``quoted``. An empty field is null. Lines are numbered as those of `filled_lines`. Unsound ones have more or fewer
-    fields, a torn quote, a carriage return within, or bytes that are not UTF-8.
-
-    Raises ValueError if a field cannot be read as its type.
+    fields, a torn quote, a carriage return within, or bytes that are not UTF-8. Raises ValueError if a field cannot be
+    read as its type.
     """
     faults: dict[int, str] = {}
 
