@@ -44,7 +44,6 @@ class LogHandler(LogHandlerBase):
         self.verbose: ColorizingTextHandler | None = None
         common = self.common_settings
         if common.dryrun or common.verbose or common.debug_dag or os.environ.get("V", "") not in ("", "0"):
-            # Snakemake's own handler, where its words are wanted.
             self.verbose = ColorizingTextHandler(common.nocolor, sys.stdout if common.stdout else sys.stderr)
             self.verbose.setFormatter(DefaultFormatter(common.quiet, common.show_failed_logs))
             self.verbose.addFilter(

@@ -36,7 +36,6 @@ from whitewater.process import usable_cores
 
 LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
 LEAST_DISK = 1_000_000_000
-BUILT_IN = ("local", "dryrun", "touch")
 SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 ANSWER_SECONDS = 20
 COLORS = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
@@ -227,9 +226,6 @@ def check_scheduler(settings: Cluster, engine: Engine) -> Check:
     return Check("scheduler port", f"listened and connected on 127.0.0.1:{port}")
 
 
-# What a profile of Snakemake asks of this machine
-
-
 def read_profile(folder: Path) -> Mapping[str, Any]:
     """Return the options of a profile by their long names."""
     values = read_source(folder / "config.yaml").values
@@ -238,7 +234,7 @@ def read_profile(folder: Path) -> Mapping[str, Any]:
 
 def runs_elsewhere(options: Mapping[str, Any]) -> bool:
     """Return whether jobs run on other machines than this one."""
-    return options.get("executor", "local") not in BUILT_IN
+    return options.get("executor", "local") not in ("local", "dryrun", "touch")
 
 
 def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> Iterator[Check]:

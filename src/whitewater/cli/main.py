@@ -1,6 +1,7 @@
 """The command ``whitewater``: steps of applications by hand, and what there is besides them."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -24,8 +25,6 @@ COMMANDS = {
     "cluster": "start, stop or inspect workers that outlive steps: several GPUs, or processes",
     "completion": 'print completions for bash and zsh: eval "$(whitewater completion)"',
 }
-# As a shell tells of a process that a signal ended: 128 and the number of SIGINT.
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,7 +85,7 @@ def _of_application(application: Application, arguments: list[str]) -> int:
         return load(application.commands[name])(arguments[1:])
     except KeyboardInterrupt:
         print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
-        return INTERRUPTED
+        return 128 + signal.SIGINT  # as a shell tells of a process that a signal ended
     except ModuleNotFoundError as error:
         if missing := absent_package(error, needed_by=f"{application.name} {name}"):
             raise missing from error

@@ -44,7 +44,7 @@ def peak() -> int:
 
 
 def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
-    """Log how much memory this process will need, of the host or a ``device``, or raise ResourceError if it lacks."""
+    """Log how much memory this process will need, of the host or a ``device``; raise ResourceError if there is less."""
     if device is None or device.name == "cpu":
         refuse_beyond(available(), needed, what=what, remedy=remedy)
     else:
