@@ -64,15 +64,7 @@ def class_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Renaming:
-    """An application under another name, in a package of another name.
-
-    Attributes
-    ----------
-    application
-        As it is declared.
-    name, package
-        The new name and the new package.
-    """
+    """An application under another ``name``, in another ``package``."""
 
     application: Application
     name: str

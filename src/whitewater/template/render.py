@@ -85,9 +85,8 @@ def render(project: Project, folder: Path) -> None:
                 text = renaming.text(text)
             _write(folder / place, text)
     _write_packages(project, folder)
-    _write(
-        folder / "README.md", (HERE / "README.md").read_text().format(**asdict(project), version=whitewater.__version__)
-    )
+    readme = (HERE / "README.md").read_text().format(**asdict(project), version=whitewater.__version__)
+    _write(folder / "README.md", readme)
     configure(folder)
     tidy(folder)
 
@@ -140,11 +139,11 @@ def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
     for path in files_below(package):
         yield path, Path("src", *application.package.split("."), path.relative_to(package))
     places = (f"workflows/{name}", f"notebooks/{name}.ipynb", f"envs/{name}-cpu.yaml", f"envs/{name}-gpu.yaml")
-    around = [path for place in places for path in files_below(root() / place)]
     # What is promised of an application, and what a run says; tests of its internals stay.
-    tests = [root() / "tests/apps" / name / f"test_{what}.py" for what in ("guarantees", "headline", name)]
-    for path in (*around, *filter(Path.exists, tests)):
-        yield path, path.relative_to(root())
+    tests = (f"tests/apps/{name}/test_{what}.py" for what in ("guarantees", "headline", name))
+    for place in (*places, *tests):
+        for path in files_below(root() / place):
+            yield path, path.relative_to(root())
 
 
 def _write_packages(project: Project, folder: Path) -> None:

@@ -19,8 +19,6 @@ from whitewater.errors import ConfigError
 
 # What an installer adds to the files of a wheel.
 INSTALLED = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json", "RECORD"}
-# The earliest time that a wheel can tell, of every file.
-TIME = (1980, 1, 1, 0, 0, 0)
 HERE = Path(__file__).parent
 IN_WHEEL = HERE / "files"
 CHECKOUT = Path(__file__).parents[3]
@@ -67,11 +65,11 @@ def library_wheel() -> tuple[str, bytes]:
     for name, content in sorted(files.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
         lines.append(f"{name},sha256={digest},{len(content)}\n")
-    # Sorted, not compressed, without times.
+    # Sorted, not compressed, and all of the earliest time that a wheel can tell: that of a new entry.
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in [*sorted(files.items()), (record, "".join([*lines, f"{record},,\n"]).encode())]:
-            entry = zipfile.ZipInfo(name, TIME)
+            entry = zipfile.ZipInfo(name)
             entry.external_attr = 0o100644 << 16
             archive.writestr(entry, content)
     return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", buffer.getvalue()

@@ -44,8 +44,6 @@ RECOMBINATION_RATE = 1e-8
 # Generations in which each individual has two parents (discrete-time Wright-Fisher) before the coalescent takes over,
 # which is exact only where the sample is small against the population: the admixture lies among them.
 WRIGHT_FISHER_GENERATIONS = ADMIXTURE + 8
-BASES = 4
-CHILDREN = 2
 # Parameters of the Beta distributions: the larger their sum, the more alike the rates are.
 VARIANT_CONCENTRATION = 50.0
 SAMPLE_CONCENTRATION = 200.0
@@ -135,7 +133,7 @@ def simulate_trees(
 def chromosome_of(trees: "tskit.TreeSequence") -> Chromosome:
     """Return the variants of the trees' sites; position 0 of a tree is base 1 of the chromosome."""
     genotypes = trees.genotype_matrix().astype(np.int8, copy=False)
-    alleles = np.full((trees.num_sites, BASES), "", TEXT)
+    alleles = np.full((trees.num_sites, len("ACGT")), "", TEXT)
     for row, variant in enumerate(trees.variants(samples=[], isolated_as_missing=False)):
         alleles[row, : len(variant.alleles)] = variant.alleles
     positions = trees.sites_position.astype(np.int64) + 1
@@ -158,7 +156,7 @@ def draw_people(samples: Mapping[Any, int], *, families: int, duplicates: int) -
     children = [
         Person(f"family_{family:03d}_child_{child}", founders[father].population, "child", father - 1, father)
         for family, (_, father) in enumerate(fathers[:families], start=1)
-        for child in range(1, CHILDREN + 1)
+        for child in (1, 2)
     ]
     again = [
         Person(f"{founders[place].sample}_duplicate", founders[place].population, "duplicate", original=place)

@@ -27,7 +27,6 @@ from whitewater_apps.genomics.config import Ingest, Labels
 
 logger = logging.getLogger(__name__)
 
-DIPLOID = BIALLELIC = 2
 # Measured at most: 160 bytes a variant of the table as it is made and written, more where alleles are long; 60 MB.
 TABLE_BYTES = 200
 WORKERS_BYTES = 100_000_000
@@ -63,7 +62,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         folder, tally = _encode(run, source, genotypes)
         source.check_ploidy(table, tally, key=f"genomics.ingest.{settings.source}.ploidy")
         table = only_seen(table, tally.seen) if source.lists_all else table
-        excluded = (table["alleles"] > BIALLELIC) & (settings.multiallelic == "exclude")
+        excluded = (table["alleles"] > 2) & (settings.multiallelic == "exclude")
         names = [*(f"count_{dosage}" for dosage in range(source.ploidy + 1)), "count_missing"]
         counts = dict(zip(names, tally.counts.T, strict=True))
         variants = table.assign(multiallelic=excluded, filter_pass=table.pop("filter_pass"), **counts)
@@ -75,7 +74,7 @@ def ingest(run: Run[Ingest], *, simulated: Inputs, genotypes: Output, inputs: Ou
         shutil.rmtree(scratch)
     facts = {"variants": source.variants, "samples": len(source.samples), "ploidy": source.ploidy}
     facts["missing_calls"] = int(variants["count_missing"].sum())
-    facts["multiallelic"] = int((variants["alleles"] > BIALLELIC).sum())
+    facts["multiallelic"] = int((variants["alleles"] > 2).sum())
     run.note(**facts, local_bytes=sum(each.get("bytes", 0) for each in files))
     logger.info("%(variants)d variants of %(samples)d samples, ploidy %(ploidy)d: %(missing_calls)d calls are missing, "
                 "%(multiallelic)d variants are multiallelic", facts)  # fmt: skip
@@ -107,7 +106,7 @@ def forecast(source: Source, *, threads: int) -> int:
 
 def _encode(run: Run[Ingest], source: Source, path: Path) -> tuple[GenotypeFolder, Tally]:
     """Write the calls of all variants, and check that each was counted."""
-    encoding: Encoding = "two_bit" if source.ploidy == DIPLOID else "int8"
+    encoding: Encoding = "two_bit" if source.ploidy == 2 else "int8"
     ploidy, variants, samples = source.ploidy, source.variants, len(source.samples)
     folder = create_genotypes(path, encoding=encoding, ploidy=ploidy, variants=variants, samples=samples)
     shared, ranges = {"source": source, "folder": folder}, source.ranges()
@@ -161,10 +160,7 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
 def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = False) -> list[str | None]:
     """Return the label of each sample, None of one that has none; how many these are is logged.
 
-    A table of a URL is downloaded, unless it was before, or to ``refresh`` it.
-
-    Raises InputError if the table is missing, cannot be downloaded or read, or labels no sample: its names are of
-    another kind.
+    Raises InputError if the table cannot be downloaded or read, or labels no sample: its names are of another kind.
     """
     path = local_path(settings.table) or Path(Downloads(DATA, refresh=refresh).get([settings.table])[0].path)
     labels, table = read_labels(path, settings), redact(settings.table)

@@ -4,8 +4,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from whitewater import lazy_pandas as pd
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
@@ -47,7 +46,7 @@ def pca(
 def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
     spectrum, test, total = components.spectrum, components.significance, components.total
     thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
-    tests = zip(test.statistics.tolist(), test.p_values.tolist(), thresholds.tolist(), strict=True)
+    tests = pd.DataFrame({"statistic": test.statistics, "p_value": test.p_values, "threshold": thresholds})
     return {
         "eigenvalues": spectrum.eigenvalues.tolist(),
         "explained_variance_ratio": (spectrum.eigenvalues / total).tolist(),
@@ -58,12 +57,9 @@ def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
         "passes": spectrum.passes,
         "residuals": None if spectrum.residuals is None else spectrum.residuals.tolist(),
         "converged": spectrum.converged.tolist(),
-        "tracy_widom": [
-            {"component": number, "statistic": statistic, "p_value": p_value, "threshold": threshold}
-            for number, (statistic, p_value, threshold) in enumerate(tests, start=1)
-        ],
+        "tracy_widom": tests.assign(component=tests.index + 1).to_dict("records"),
         "significant_components": test.significant_components(settings.significance),
-        "effective_variants": float(np.atleast_1d(test.effective_variants)[0]),
+        "effective_variants": float(test.effective_variants[0]),
         "scaling": settings.scaling.model_dump(),
     }
 

@@ -21,7 +21,6 @@ from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import DEGREES, FALSE_PAIRS, read_decisions
 
 logger = logging.getLogger(__name__)
-DIPLOID = 2
 NO_PAIRS = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
 
 
@@ -92,7 +91,7 @@ def _chance(
 
     Refuse samples and variants that do not tell relatives from strangers, and warn of those that hardly do.
     """
-    if folder.ploidy != DIPLOID:
+    if folder.ploidy != 2:
         raise ConfigError(
             f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "
             "Set genomics.relatedness.method to none, or name a source of diploid genotypes."

@@ -18,9 +18,6 @@ from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_regi
 from whitewater_apps.genomics.decisions import IDENTITY
 
 logger = logging.getLogger(__name__)
-DIPLOID = 2
-# The statistics that the table of decisions tells.
-MEASURED = ("call_rate", "allele_frequency", "allele_count", "hwe_p_value")
 # By reason, in the order in which reasons are listed: which variants break the rule, and what lets more of them pass.
 Rules = dict[str, tuple[npt.ArrayLike, str]]
 
@@ -28,7 +25,7 @@ Rules = dict[str, tuple[npt.ArrayLike, str]]
 def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> None:
     """Decide on each variant by the rules of section ``genomics.variant_qc``."""
     folder = open_genotypes(genotypes)
-    if run.settings.hwe_p_value > 0 and folder.ploidy != DIPLOID:
+    if run.settings.hwe_p_value > 0 and folder.ploidy != 2:
         raise ConfigError(
             f"variant_qc.hwe_p_value is set, but the exact test is for diploids and these samples have ploidy "
             f"{folder.ploidy}: set it to 0."
@@ -47,7 +44,8 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
     kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
-    columns = {name: measured[name].to_numpy() for name in MEASURED}
+    told = ("call_rate", "allele_frequency", "allele_count", "hwe_p_value")
+    columns = {name: measured[name].to_numpy() for name in told}
     each = pa.DictionaryArray.from_arrays(np.nonzero(broken)[1].astype(np.int32), list(rules)).dictionary_decode()
     reasons = pa.ListArray.from_arrays(np.append(0, broken.sum(axis=1).cumsum()).astype(np.int32), each)
     pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
@@ -83,7 +81,7 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
             "rarer_frequency": rarer / (ploidy * called),
             "rarer_count": rarer,
             "one_genotype": counts[:, :-1].max(axis=1) == called,
-            "hwe_p_value": hwe_p_values(counts) if ploidy == DIPLOID else np.nan,
+            "hwe_p_value": hwe_p_values(counts) if ploidy == 2 else np.nan,
         }
     )
 
