@@ -20,11 +20,9 @@ def names(requirements: Iterable[str]) -> set[str]:
 
 
 def lock_of(lock: str, requirements: Iterable[str]) -> str:
-    """Return of a lock what ``requirements`` need; see `ENTRY`.
+    """Return of a lock what ``requirements`` need, or raise ConfigError if it lacks one of them.
 
     Where it holds XGBoost without its CUDA code, under another name, that is what `xgboost` asks for, too.
-
-    Raises ConfigError if the lock lacks one.
     """
     entries = _entries(lock)
     present = {name for name, _ in entries}

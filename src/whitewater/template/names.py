@@ -19,15 +19,12 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 LONGEST = 20
 # Names of rules and globals in the Snakefiles of a project.
 SNAKEMAKE = {"all", "config", "rules", "workflow", "checkpoints", "application", "prefix", "gather", "scatter"}
+# What stands before the name of an application in commands and imports, as regular expressions.
+BEFORE = ("whitewater ", "whitewater:cpu ", "cores all ", "snakemake ", " -- ", "APP=", r"tests\.apps\.")
 
 
 def check_name(name: str, *, commands: Collection[str], what: str = "name") -> None:
-    """Check a name that becomes a package, a section of the configuration, a folder and a rule.
-
-    ``commands`` are those of whitewater, which it must not be.
-
-    Raises ConfigError if it is not an identifier in lower case, is a keyword, or is taken.
-    """
+    """Raise ConfigError if a name cannot be a package, a section, a folder and a rule, or is one of ``commands``."""
     remedy = f"Choose another {what}, such as my_{re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'trips'}."
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise ConfigError(
@@ -41,10 +38,7 @@ def check_name(name: str, *, commands: Collection[str], what: str = "name") -> N
 
 
 def check_free(name: str, package: str) -> None:
-    """Check that no application is declared by a name, and that nothing that is installed hides a package.
-
-    Raises ConfigError.
-    """
+    """Raise ConfigError if an application is declared by a name, or something that is installed hides a package."""
     if place := declared(Path.cwd()).get(name):
         where = f"the package {place.dist.name}" if place.dist else "pyproject.toml"
         raise ConfigError(
@@ -78,9 +72,8 @@ class Renaming:
         rules = "|".join([*self.application.steps, "all"])
         keys = "|".join(self.application.settings.model_fields)
         names = (
-            # "taxi/fetch", "<results>/taxi/", tests.apps.taxi
-            rf"(?<=[\"'`/ ]){old}(?=/)|(?<=/){old}(?=[\"'`])|(?<=\"\.){old}(?=-)",
-            rf"(?<=tests\.apps\.){old}\b|(?<=/test_){old}(?=\.py)|(?<=tests\.apps import ){old}\b",
+            # "taxi/fetch", "<results>/taxi/", tests/test_taxi.py
+            rf"(?<=[\"'`/ ]){old}(?=/)|(?<=/){old}(?=[\"'`])|(?<=/test_){old}(?=\.py)",
             # "taxi"
             rf"(?<=[\"'`]){old}(?=\\?[\"'`])",
             # taxi-{device}.yaml, taxi.yaml
@@ -88,9 +81,8 @@ class Renaming:
             # taxi.fetch.files, taxi_fetch, `taxi:` in YAML
             rf"\b{old}(?=\\?\.(?:{keys})\b|_(?:{rules})\b)|\b{old}(?=:(?: \{{|\s*$|\\n))",
             # whitewater taxi clean, snakemake --cores all taxi, make run APP=taxi, the taxi application
-            rf"(?<=whitewater ){old}\b|(?<=whitewater:cpu ){old}\b|(?<=cores all ){old}\b",
-            rf"(?<=snakemake ){old}\b|(?<= -- ){old}\b|(?<= run ){old}(?= in it)",
-            rf"(?<=APP=){old}\b|\b{old}(?= application\b)",
+            rf"(?:{'|'.join(f'(?<={words})' for words in BEFORE)}){old}\b",
+            rf"(?<= run ){old}(?= in it)|\b{old}(?= application\b)",
         )
         title = rf"(?<=category=\")(?i:{old})(?=\")|(?<=^# )(?i:{old})(?=: )"
         path = self.application.package.replace(".", "/")

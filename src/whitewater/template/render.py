@@ -71,10 +71,7 @@ class Project:
 
 
 def render(project: Project, folder: Path) -> None:
-    """Write a project into an empty folder.
-
-    Raises ConfigError as `whitewater.template.source.library_wheel` does.
-    """
+    """Write a project into an empty folder. Raises ConfigError as `render_application` and `library_wheel` do."""
     render_application(project, folder)
     renamings = [Renaming(each, project.name, project.package) for each in templates().values()]
     for name in SHARED:
@@ -107,10 +104,7 @@ def tidy(folder: Path, *paths: str) -> None:
 
 
 def render_application(project: Project, folder: Path) -> None:
-    """Write the files of the application alone: package, workflow, environments, notebook and tests.
-
-    Raises ConfigError if there is no such template.
-    """
+    """Write the files of the application alone, or raise ConfigError if there is no such template."""
     known = templates()
     if project.template not in known:
         raise ConfigError(f"there is no template {project.template!r}; there are {', '.join(known)}.")
