@@ -47,9 +47,6 @@ _DEGREE_LOOKS = {
 }
 
 
-# ---- samples and their labels
-
-
 @style.styled
 def component_pair(
     pcs: pd.DataFrame, projected: pd.DataFrame, *, eigenvalues: Mapping[str, Any], pair: tuple[int, int]
@@ -158,9 +155,6 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
         handletextpad=0.2, labelspacing=0.45,
     )  # fmt: skip
     return axes
-
-
-# ---- components
 
 
 @style.styled
@@ -275,9 +269,6 @@ def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
     axes.set_xticks(sorted(shown), [shown[middle] for middle in sorted(shown)])
 
 
-# ---- what became of samples and variants
-
-
 @style.styled
 def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
     """Draw histograms of the call rates, colored by whether the threshold left the sample or variant out.
@@ -347,9 +338,6 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     right.set(xlabel="Frequency of the rarer allele", ylabel="Variants")
     _draw_counts(right, counted, np.linspace(0, 0.5, _BINS // 2 + 1), room=1.2, loc="upper right", ncols=2)
     return figure
-
-
-# ---- relatives
 
 
 @style.styled

@@ -82,9 +82,6 @@ class Person(NamedTuple):
     original: int = -1
 
 
-# ---- history
-
-
 def american_admixture() -> "msprime.Demography":
     """Return the model; its sampled populations are AFR, EUR, ASIA and ADMIX."""
     import msprime
@@ -140,9 +137,6 @@ def chromosome_of(trees: "tskit.TreeSequence") -> Chromosome:
     return Chromosome(positions, alleles, genotypes.reshape(trees.num_sites, trees.num_individuals, 2))
 
 
-# ---- people
-
-
 def draw_people(samples: Mapping[Any, int], *, families: int, duplicates: int) -> list[Person]:
     """Return all people: the founders of each population, then children, then duplicates.
 
@@ -185,9 +179,6 @@ def inherit(
                 side = (random.integers(2) + np.searchsorted(at, founders.positions)) % 2
                 haplotypes[:, place, copy] = haplotypes[np.arange(len(side)), parent, side]
     return haplotypes
-
-
-# ---- faults
 
 
 def merge_neighbors(chromosome: Chromosome, *, share: float, random: np.random.Generator) -> Chromosome:
@@ -243,9 +234,6 @@ def miss(genotypes: Genotypes, *, rates: Rates, random: np.random.Generator) -> 
     """Return genotypes (variants, samples, 2) of which each call is missing at its rate: both alleles are -1 there."""
     missing = random.random(rates.shape) < rates
     return np.where(missing[..., np.newaxis], np.int8(-1), genotypes)
-
-
-# ---- a chromosome with all of these
 
 
 def simulate_chromosome(settings: Simulate, people: Sequence[Person], rates: Rates, *, number: int) -> Called:

@@ -154,9 +154,6 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
     ]
 
 
-# ---- labels of samples, such as their populations, from a table
-
-
 def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = False) -> list[str | None]:
     """Return the label of each sample, None of one that has none; how many these are is logged.
 
@@ -179,9 +176,8 @@ def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = F
 def read_labels(path: Path, settings: Labels) -> dict[str, str]:
     """Read a table of labels: Parquet, or text with a header, separated by commas, tabs, semicolons or spaces.
 
-    Returns the label of each sample that has one; blanks around names and labels are cut off.
-
-    Raises InputError if the table is missing or unreadable, lacks a column, or gives a sample two labels.
+    Returns the label of each sample that has one, without blanks around it. Raises InputError if the table is missing
+    or unreadable, lacks a column, or gives a sample two labels.
     """
     if not path.is_file():
         raise InputError(f"{path} does not exist. Check genomics.ingest.labels.table.")
@@ -227,9 +223,6 @@ def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
     # Quotes between tabs or blanks are not syntax, because of labels like 5"; those around a field are not part of it.
     table = table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
     return table.set_axis(fields[separator], axis=1)
-
-
-# ---- the check of `whitewater doctor`
 
 
 def check(settings: Any, downloads: Downloads) -> str:

@@ -119,9 +119,6 @@ def _chance(
     return {"standard_error": error, "chance_pairs": pairs}
 
 
-# ---- the samples that are used: called often enough, not held out, and no two of them relatives
-
-
 def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
     """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty where used).
 
