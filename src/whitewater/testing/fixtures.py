@@ -26,9 +26,8 @@ settings.load_profile("any machine")
 @pytest.fixture(scope="session", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Device:
     """Return each device in turn; the GPU is skipped, with the reason, where there is none that can be used."""
-    name: str = request.param
     try:
-        return resolve(name)
+        return resolve(request.param)
     except DeviceError as error:
         pytest.skip(str(error))
 
