@@ -72,7 +72,7 @@ def linked(task: tuple[int, int], *, rows: Array, stops: Array, folder: Genotype
 def _prune(
     run: Run[LdPrune], candidates: pa.Table, contigs: Array, rows: npt.NDArray[np.int64], folder: GenotypeFolder
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Return which candidates, ``rows`` of the folder, are kept; of the others the one they are linked with, or -1."""
+    """Return which candidates at ``rows`` are kept, and the place of the one that each other is linked with, or -1."""
     settings, device = run.settings, run.device
     if folder.samples < FEW_SAMPLES:
         logger.warning("With %d samples, fewer than %d, independent variants look linked by chance and are removed",
