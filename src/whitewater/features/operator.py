@@ -40,6 +40,11 @@ Selection = str | Sequence[str | Sequence[str]]
 """A column or a sequence of columns, in which a nested sequence is a combination of columns."""
 
 
+def columns_in(inputs: Inputs) -> tuple[str, ...]:
+    """Return the columns among inputs and in their combinations, which may repeat."""
+    return tuple(name for entry in inputs for name in ((entry,) if isinstance(entry, str) else entry))
+
+
 class Node:
     """Columns at some point in the graph.
 
@@ -168,7 +173,6 @@ class Operator(Section, ABC):
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return the data columns needed besides the inputs: for fitting, for training, or else for serving."""
-        del fitting, training
         return ()
 
     @abstractmethod
@@ -180,7 +184,6 @@ class Operator(Section, ABC):
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
         """Return the statistics that `transform` needs."""
-        del inputs, fields
         return ()
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
@@ -196,7 +199,6 @@ class Operator(Section, ABC):
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
         """Return the output columns with the properties that are known after the fit, such as their cardinality."""
-        del fitted
         return fields
 
     @abstractmethod

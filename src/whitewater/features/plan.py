@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import Any
 
 from whitewater.errors import ConfigError, InputError, IntegrityError, did_you_mean
-from whitewater.features.operator import Concatenation, Inputs, Node, Operator, OperatorCall, Source, Subset
+from whitewater.features.columns.column import Block, Column
+from whitewater.features.dataset import Dataset
+from whitewater.features.operator import (
+    Concatenation,
+    Fitted,
+    Inputs,
+    Mode,
+    Node,
+    Operator,
+    OperatorCall,
+    Source,
+    Statistic,
+    Subset,
+    columns_in,
+)
 from whitewater.features.schema import Field, Schema, kind
-
-if TYPE_CHECKING:
-    from whitewater.features.columns.column import Block, Column
-    from whitewater.features.dataset import Dataset
-    from whitewater.features.operator import Fitted, Mode, Statistic
 
 Origin = int | None
 """Where a column comes from: the number of the stage that makes it, or None for the data."""
@@ -27,16 +37,16 @@ Read = Callable[[Sequence[str]], Mapping[str, Any]]
 class Stage:
     """An operator with its columns.
 
-    ``fields`` describes its inputs and dependencies, ``outputs`` its results. ``made_of`` maps each result to the
-    inputs that it depends on: a single one, or all inputs if any result is computed from several. ``learned`` has what
-    its statistics learned, by their names; it is None while the stage is not fitted yet.
+    ``fields`` describes its inputs and dependencies, ``outputs`` its results, by name. ``made_of`` maps each result to
+    the inputs that it depends on: a single one, or all inputs if any result is computed from several. ``learned`` has
+    what its statistics learned, by their names; it is None while the stage is not fitted yet.
     """
 
     operator: Operator
     inputs: Inputs
     origins: Mapping[str, Origin]
     fields: Mapping[str, Field]
-    outputs: tuple[Field, ...]
+    outputs: Mapping[str, Field]
     made_of: Mapping[str, Inputs]
     learned: Mapping[str, Fitted] | None = None
 
@@ -44,11 +54,6 @@ class Stage:
     def label(self) -> str:
         """The operator's name, in messages and artifacts."""
         return type(self.operator).__name__
-
-    @cached_property
-    def field_of(self) -> dict[str, Field]:
-        """The output columns by name."""
-        return {field.name: field for field in self.outputs}
 
 
 @dataclass(frozen=True)
@@ -77,17 +82,18 @@ class Plan:
         Raises ConfigError if it makes two columns of the same name, or cannot take the type of a column.
         """
         fields = {name: self.schema[name] for name in dependencies_of(operator)}
-        fields |= {name: self.field_of(name, origins[name]) for name in _names(inputs)}
-        outputs = tuple(operator.output(inputs, fields))
-        names = [output.name for output in outputs]
+        fields |= {name: self.field_of(name, origins[name]) for name in columns_in(inputs)}
+        made = operator.output(inputs, fields)
+        names = [output.name for output in made]
         if repeated := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(
                 f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each "
                 "column once."
             )
-        made_of = _made_of(operator, inputs, fields, outputs)
+        made_of = _made_of(operator, inputs, fields, made)
         if learned is not None:
-            outputs = tuple(operator.describe(outputs, learned))
+            made = operator.describe(made, learned)
+        outputs = dict(zip(names, made, strict=True))
         return replace(self, stages=(*self.stages, Stage(operator, inputs, origins, fields, outputs, made_of, learned)))
 
     def learn(self, learned: Sequence[Mapping[str, Fitted] | None]) -> Plan:
@@ -99,7 +105,7 @@ class Plan:
 
     def field_of(self, name: str, origin: Origin) -> Field:
         """Return a column of the data or of a stage."""
-        return self.schema[name] if origin is None else self.stages[origin].field_of[name]
+        return self.schema[name] if origin is None else self.stages[origin].outputs[name]
 
     def fields(self, schema: Schema | None = None) -> tuple[Field, ...]:
         """Return the columns of the result, and then those that are carried from data with this schema."""
@@ -115,7 +121,7 @@ class Plan:
                 stage = self.stages[origin]
                 inputs = stage.made_of[name]
                 if (origin, inputs) not in order:
-                    for parent in _names(inputs):
+                    for parent in columns_in(inputs):
                         visit(parent, stage.origins[parent])
                     order[origin, inputs] = None
 
@@ -127,7 +133,7 @@ class Plan:
         """Return inputs of stage ``number``, and its dependencies, with their origins."""
         stage = self.stages[number]
         dependencies = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
-        return {**dependencies, **{name: stage.origins[name] for name in _names(inputs)}}
+        return dependencies | {name: stage.origins[name] for name in columns_in(inputs)}
 
     def data_columns(self, wanted: Mapping[str, Origin] | None = None, *, training: bool) -> list[str]:
         """Return the distinct columns of the data that are needed to make the wanted columns: by default the result."""
@@ -192,16 +198,14 @@ class Plan:
 
 
 def _made_of(
-    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: tuple[Field, ...]
+    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: Sequence[Field]
 ) -> dict[str, Inputs]:
     """Return the input of each output if none depends on several, or else all inputs for each."""
-    try:
-        made = [(entry, output) for entry in inputs for output in operator.output((entry,), fields)]
-    except ConfigError:
-        made = []
-    if tuple(output for _, output in made) != outputs:
-        return dict.fromkeys((output.name for output in outputs), inputs)
-    return {output.name: (entry,) for entry, output in made}
+    with suppress(ConfigError):
+        made = [(output, entry) for entry in inputs for output in operator.output((entry,), fields)]
+        if [output for output, _ in made] == list(outputs):
+            return {output.name: (entry,) for output, entry in made}
+    return dict.fromkeys((output.name for output in outputs), inputs)
 
 
 @dataclass(frozen=True)
@@ -233,29 +237,24 @@ def bind(graph: Node, schema: Schema) -> Plan:
     Raises ConfigError if a column is unknown or of a type that its operator cannot take, two columns have one name, or
     an operator cannot take combinations.
     """
-    binding = _Binding(Plan(schema))
+    binding = _Binding(schema)
     inputs, origins = binding.columns(graph)
     if any(not isinstance(entry, str) for entry in inputs):
         raise ConfigError("a combination of columns is not a result. Give it to an operator, such as Categorify.")
     return replace(binding.plan, outputs=origins)
 
 
-@dataclass
 class _Binding:
-    plan: Plan
-    _columns: dict[int, Columns] = field(default_factory=dict)
-
-    def columns(self, node: Node) -> Columns:
-        """Return the columns of a node. A node that is used twice is bound once."""
-        if id(node) not in self._columns:
-            self._columns[id(node)] = self._bind(node)
-        return self._columns[id(node)]
+    def __init__(self, schema: Schema) -> None:
+        self.plan = Plan(schema)
+        # A node that is used twice is bound once.
+        self.columns = cache(self._bind)
 
     def _bind(self, node: Node) -> Columns:
         match node:
             case Source(inputs):
-                _refuse(_names(inputs), self.plan.schema, of="the data")
-                return inputs, dict.fromkeys(_names(inputs))
+                _refuse(columns_in(inputs), self.plan.schema, of="the data")
+                return inputs, dict.fromkeys(columns_in(inputs))
             case OperatorCall(operator, parent):
                 return self._call(operator, *self.columns(parent))
             case Concatenation(parents):
@@ -266,8 +265,8 @@ class _Binding:
                 inputs = tuple(entry for entry in given if entry not in left_out)
             case Subset(parent, inputs):
                 _, origins = self.columns(parent)
-                _refuse(_names(inputs), tuple(origins), of="what is picked from")
-        return inputs, {name: origins[name] for name in _names(inputs)}
+                _refuse(columns_in(inputs), tuple(origins), of="what is picked from")
+        return inputs, {name: origins[name] for name in columns_in(inputs)}
 
     def _call(self, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Columns:
         label = type(operator).__name__
@@ -287,14 +286,14 @@ class _Binding:
                 )
         self.plan = self.plan.add(operator, inputs, origins)
         *others, stage = self.plan.stages
-        return tuple(stage.field_of), dict.fromkeys(stage.field_of, len(others))
+        return tuple(stage.outputs), dict.fromkeys(stage.outputs, len(others))
 
     def _concatenate(self, parents: Sequence[Columns]) -> Columns:
         origins: dict[str, Origin] = {}
         for name, origin in (pair for _, of_parent in parents for pair in of_parent.items()):
             if origins.setdefault(name, origin) != origin:
-                first, second = ("the data" if maker is None else self.plan.stages[maker].label
-                                 for maker in (origins[name], origin))  # fmt: skip
+                makers = origins[name], origin
+                first, second = ("the data" if each is None else self.plan.stages[each].label for each in makers)
                 raise ConfigError(
                     f"two columns are called {name!r}: that of {first} and that of "
                     f"{second if second != first else 'another one'}. Give one another name with Rename, or leave "
@@ -308,12 +307,6 @@ def dependencies_of(operator: Operator) -> list[str]:
     uses = [(True, True), (False, True), (False, False)]
     names = [name for fitting, training in uses for name in operator.dependencies(fitting=fitting, training=training)]
     return list(dict.fromkeys(names))
-
-
-def _names(inputs: Inputs) -> Iterator[str]:
-    """Yield the columns among the inputs, which may repeat."""
-    for entry in inputs:
-        yield from (entry,) if isinstance(entry, str) else entry
 
 
 def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Schema | Inputs, *, of: str) -> None:

@@ -29,7 +29,7 @@ from whitewater.features.columns.groups import (
     keys_of,
     name_of,
 )
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, Value
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, Value, columns_in
 from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
@@ -68,7 +68,7 @@ class LearnsCategories(Operator):
 
     def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
         """Return the types of the categories of the columns of a group; raises ConfigError if one has none."""
-        return category_types(self, columns_of_all(sources), fields)
+        return category_types(self, columns_in(sources), fields)
 
     @abstractmethod
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> Fitted:
@@ -90,7 +90,7 @@ class LearnsCategories(Operator):
         is_scaled = any(pa.types.is_floating(fields[target].type) for target in self.target_columns)
         statistics = []
         for name, sources in self.groups(inputs).items():
-            columns, types = dict.fromkeys((*columns_of_all(sources), *others)), self.category_types(sources, fields)
+            columns, types = dict.fromkeys((*columns_in(sources), *others)), self.category_types(sources, fields)
             exponent = None if is_scaled else 0
             statistics.append(CategoryStatistic(name, tuple(columns), self, sources, types, exponent=exponent))
         return statistics
@@ -107,11 +107,6 @@ class LearnsCategories(Operator):
         groups = self.groups(inputs).items()
         functions = [(self.output_of(of), fitted[name].of_row(of)) for name, sources in groups for of in sources]
         return lambda row: {name: function(row) for name, function in functions}
-
-
-def columns_of_all(sources: Inputs) -> tuple[str, ...]:
-    """Return the columns of columns and combinations."""
-    return tuple(name for of in sources for name in columns_of(of))
 
 
 def category_types(operator: Operator, columns: Sequence[str], fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
@@ -345,7 +340,7 @@ class CategoryStatistic(Statistic):
 
     def cells(self, block: Block, device: Device) -> Frame:
         """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
-        keys = keys_of(block, columns_of_all(self.sources), device)
+        keys = keys_of(block, columns_in(self.sources), device)
         if len(self.sources) > 1:
             values = keys.melt(value_vars=list(keys.columns), value_name="value")[["value"]]
             keys = values.rename(columns={"value": "key_0"})

@@ -17,7 +17,7 @@ from pydantic import FiniteFloat, model_validator
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError
 from whitewater.features.columns.column import Block, Column, Lists, Numbers, as_floats, take_rows
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, RowFunction, columns_in
 from whitewater.features.schema import Field, kind
 
 
@@ -41,18 +41,16 @@ class ByColumn(Operator):
         """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        return [self.field(fields[name]) for name in column_names(inputs)]
+        return [self.field(fields[name]) for name in columns_in(inputs)]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         return {
             self.output_name(name): self.column(name, block[name], fitted.get(name), mode.device)
-            for name in column_names(inputs)
+            for name in columns_in(inputs)
         }
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        functions = [
-            (self.output_name(name), name, self.value(name, fitted.get(name))) for name in column_names(inputs)
-        ]
+        functions = [(self.output_name(name), name, self.value(name, fitted.get(name))) for name in columns_in(inputs)]
         return lambda row: {output: function(row[name]) for output, name, function in functions}
 
 
@@ -86,14 +84,9 @@ class OnFloats(ByNumber):
         """Return the results for float64 (rows,) on the device, where null is NaN."""
 
 
-def column_names(inputs: Inputs) -> tuple[str, ...]:
-    """Return the inputs of an operator that takes no combinations, which plans refuse."""
-    return tuple(entry for entry in inputs if isinstance(entry, str))
-
-
 def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
     """Return the input columns of an operator; raises ConfigError if one is not of numbers."""
-    input_fields = [fields[name] for name in column_names(inputs)]
+    input_fields = [fields[name] for name in columns_in(inputs)]
     for field in input_fields:
         if kind(field.type) != "numbers":
             raise ConfigError(
@@ -195,7 +188,7 @@ class Rename(_Unchanged):
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         if self.name is not None and len(inputs) != 1:
             raise ConfigError(
-                f"Rename(name={self.name!r}) takes one column, not {', '.join(column_names(inputs))}. Rename each on "
+                f"Rename(name={self.name!r}) takes one column, not {', '.join(columns_in(inputs))}. Rename each on "
                 "its own, or give postfix."
             )
         return super().output(inputs, fields)

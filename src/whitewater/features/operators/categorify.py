@@ -22,9 +22,9 @@ from whitewater.features.columns.byte_strings import LARGE
 from whitewater.features.columns.categories import hash_value, row_hash, row_hash_one, scalar, value_hashes
 from whitewater.features.columns.column import Block, Categories, Column, Lists, Numbers, Text, as_categories
 from whitewater.features.columns.groups import NULL_GROUP, SEED, CategoryNumbers, Input, columns_of, name_of
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Value
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Value, columns_in
 from whitewater.features.operators.by_category import ROWS, CategoryStatistic, LearnsCategories, Sums, category_types
-from whitewater.features.operators.by_column import ByColumn, column_names
+from whitewater.features.operators.by_column import ByColumn
 from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
@@ -170,10 +170,10 @@ class Categorify(LearnsCategories):
     def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
         if not isinstance(sources[0], str):
             return super().category_types(sources, fields)
-        types = tuple(category_type(fields[name]) for name in column_names(sources))
+        types = tuple(category_type(fields[name]) for name in columns_in(sources))
         if len(set(types)) > 1:
             raise ConfigError(
-                f"Categorify: {', '.join(column_names(sources))} cannot share a vocabulary: some are text and some "
+                f"Categorify: {', '.join(columns_in(sources))} cannot share a vocabulary: some are text and some "
                 "integers. Give each its own."
             )
         return types
@@ -350,7 +350,7 @@ def _hashable(column: Any) -> Any:
 
 def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:
     """Return combinations by the names of the columns that are made of them."""
-    if columns := column_names(inputs):
+    if columns := [each for each in inputs if isinstance(each, str)]:
         raise ConfigError(
             f'HashedCross was given {columns[0]!r}, which is not a combination. Write [["A", "B"]] for that of A and B.'
         )

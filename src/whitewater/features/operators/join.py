@@ -18,8 +18,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Block, Categories, column_of, column_of_series, frame_of, take_rows
 from whitewater.features.columns.groups import CategoryNumbers, Input, categories_of, columns_of
 from whitewater.features.dataset import Dataset
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_column import column_names
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, columns_in
 from whitewater.features.schema import Field, category_type, kind, type_from_name
 from whitewater.io.folder import open_parquet
 
@@ -67,7 +66,7 @@ class JoinExternal(Operator):
         return {name: Field(name, type_from_name(type_)) for name, type_ in self.types.items()}
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        own, given = self.fields, column_names(inputs)
+        own, given = self.fields, columns_in(inputs)
         if sorted(given) != sorted(self.keys):
             raise ConfigError(
                 f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
@@ -81,7 +80,7 @@ class JoinExternal(Operator):
         return [own[name] for name in self.columns]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
-        return [RowsOfTable(TABLE, column_names(inputs), self)]
+        return [RowsOfTable(TABLE, columns_in(inputs), self)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> JoinedTable:
         return JoinedTable(tables[TABLE], self)

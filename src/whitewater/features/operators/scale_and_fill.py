@@ -33,8 +33,8 @@ from whitewater.engines.kernel import int64, kernel, uint64
 from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.byte_strings import read_only
 from whitewater.features.columns.column import Block, Numbers, as_floats
-from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic
-from whitewater.features.operators.by_column import OnFloats, column_names, number_fields, plain_number, type_holding
+from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, columns_in
+from whitewater.features.operators.by_column import OnFloats, number_fields, plain_number, type_holding
 from whitewater.features.schema import Field
 
 # What is read from an artifact is numbers, and finite.
@@ -82,7 +82,7 @@ class _Fill(Operator):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         xp = mode.device.xp
         made = {}
-        for name in column_names(inputs):
+        for name in columns_in(inputs):
             column = cast("Numbers", block[name])
             values = column.values
             dtype = np.dtype(self.filled_type(pa.from_numpy_dtype(values.dtype)).to_pandas_dtype())
@@ -95,7 +95,7 @@ class _Fill(Operator):
         return made
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        values = {name: plain_number(self.filling(fitted.get(name))) for name in column_names(inputs)}
+        values = {name: plain_number(self.filling(fitted.get(name))) for name in columns_in(inputs)}
         # A column of floats does not hold each integer of 64 bits.
         makes_floats = pa.types.is_floating(self.filled_type(pa.int64()))
 
@@ -152,7 +152,7 @@ class FillMedian(_Fill):
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
-        return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in column_names(inputs)]
+        return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in columns_in(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
         return Median(**facts)
@@ -302,7 +302,7 @@ class _BySpread(OnFloats):
     """(x - offset - rest) / scale, with numbers from the `Spread` of a column; 0 if the scale is 0."""
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadStatistic]:
-        return [SpreadStatistic(name, (name,), type(self).__name__) for name in column_names(inputs)]
+        return [SpreadStatistic(name, (name,), type(self).__name__) for name in columns_in(inputs)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
         return Spread(**facts)
