@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from itertools import accumulate
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -87,11 +88,10 @@ class LearnsCategories(Operator):
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
         others = self.dependencies(fitting=True, training=False)
-        is_scaled = any(pa.types.is_floating(fields[target].type) for target in self.target_columns)
+        exponent = None if any(pa.types.is_floating(fields[target].type) for target in self.target_columns) else 0
         statistics = []
         for name, sources in self.groups(inputs).items():
             columns, types = dict.fromkeys((*columns_in(sources), *others)), self.category_types(sources, fields)
-            exponent = None if is_scaled else 0
             statistics.append(CategoryStatistic(name, tuple(columns), self, sources, types, exponent=exponent))
         return statistics
 
@@ -253,14 +253,15 @@ class Sums:
         else:
             self._add(groups[categories.codes], slots, numbers or {ROWS: np.ones(len(categories), np.int64)})
 
-    def merge(self, other: Sums) -> None:
-        """Add the sums of another span."""
+    def merged(self, other: Sums) -> Sums:
+        """Return these sums, to which those of another span were added."""
         groups, slots = other.pairs()
         numbers = {name: total[: len(groups)] for name, total in other.totals.items()}
         if not self.is_given:
             # The other's groups are its categories from 1 on, and null is the last here.
             groups = np.append(self._groups_of(other.categories.values()), NULL_GROUP)[groups - 1]
         self._add(groups, slots if other._pairs.size else None, numbers)
+        return self
 
     def _groups_of(self, values: pa.Array) -> Array:
         if not self.is_given:
@@ -309,7 +310,7 @@ class CategoryStatistic(Statistic):
     sources: tuple[Input, ...]
     types: tuple[pa.DataType, ...]
     given: pa.Array | None = None
-    # The power of 2 by which a target is multiplied to be summed as `_halves`; None while it is not known
+    # The power of 2 by which `cells` multiply a target, to sum integers; None while it is not known
     exponent: int | None = 0
 
     @property
@@ -328,15 +329,10 @@ class CategoryStatistic(Statistic):
         return sums
 
     def combine(self, summaries: Iterable[Sums], mode: Mode) -> Fitted:
-        total: Sums | None = None
-        for sums in summaries:
-            if total is None:
-                total = sums
-            else:
-                total.merge(sums)
+        for total in accumulate(summaries, Sums.merged):
             if total.nbytes > mode.memory:
                 self.operator.refuse(self, total, mode)
-        return self.operator.learn(self, cast("Sums", total))
+        return self.operator.learn(self, total)
 
     def cells(self, block: Block, device: Device) -> Frame:
         """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
@@ -346,7 +342,9 @@ class CategoryStatistic(Statistic):
             keys = values.rename(columns={"value": "key_0"})
         slots, numbers = self.operator.slots(block, device), self._numbers(block, device) or {ROWS: 1}
         if SUMS in numbers:
-            numbers["first"], numbers["second"] = _halves(numbers.pop(SUMS), self.exponent or 0, device)
+            # As integers below 2**62, ``first * 2**_HALF + second``: sums of both halves are exact.
+            integers = device.xp.rint(device.xp.ldexp(numbers.pop(SUMS), self.exponent or 0)).astype("int64")
+            numbers |= {"first": integers >> _HALF, "second": integers & ((1 << _HALF) - 1)}
         return keys.assign(**({} if slots is None else {"key_slot": slots}), **numbers)
 
     def learn(self, cells: pa.Table) -> Fitted:
@@ -354,7 +352,7 @@ class CategoryStatistic(Statistic):
         keys = len(columns_of(self.sources[0]))
         numbers = {name: to_numpy(cells[name]) for name in cells.column_names[keys:]}
         if self.operator.target_columns:
-            numbers[SUMS] = _sums_of_halves(numbers["first"], numbers["second"], self.exponent or 0)
+            numbers[SUMS] = np.ldexp(numbers["first"] * 2.0**_HALF + numbers["second"], -(self.exponent or 0))
         sums = self._empty()
         sums.add_rows(categories_of_keys(cells, keys), numbers.get("key_slot"), numbers)
         return self.operator.learn(self, sums)
@@ -371,21 +369,6 @@ class CategoryStatistic(Statistic):
         is_null = xp.isnan(values)
         counts = {ROWS: (~is_null).astype(xp.int64), NULLS: is_null.astype(xp.int64)}
         return {**counts, SUMS: xp.where(is_null, 0.0, values)}
-
-
-def _halves(values: Array, exponent: int, device: Device) -> tuple[Array, Array]:
-    """Return ``values * 2**exponent``, float64 (rows,) below 2**62, as integers in two halves whose sums are exact.
-
-    The integer is ``first * 2**_HALF + second``, both int64 (rows,), and 0 for NaN.
-    """
-    xp = device.xp
-    integers = xp.rint(xp.ldexp(xp.where(xp.isnan(values), 0.0, values), exponent)).astype(xp.int64)
-    return integers >> _HALF, integers & ((1 << _HALF) - 1)
-
-
-def _sums_of_halves(first: Array, second: Array, exponent: int) -> Array:
-    """Return sums of `_halves` put together, as float64."""
-    return np.ldexp(first * 2.0**_HALF + second, -exponent)
 
 
 def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
