@@ -34,9 +34,8 @@ def fit_workflow(
 ) -> Plan:
     """Return the fitted plan of a graph; ``carry`` names columns of the data to copy to the results.
 
-    The settings limit the share of the available memory that statistics may take. Raises ConfigError if the features
-    cannot be computed from these columns; InputError if there are no rows, or a file is damaged; ResourceError if
-    blocks or statistics do not fit into memory.
+    Raises ConfigError if the features cannot be computed from these columns; InputError if there are no rows, or a file
+    is damaged; ResourceError if blocks do not fit into memory, or statistics into the configured share of it.
     """
     plan = bind(features, dataset.schema)
     if duplicates := [name for name in carry if name in plan.outputs]:

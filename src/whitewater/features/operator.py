@@ -1,10 +1,4 @@
-"""Operators, and the graph of columns that go through them.
-
-A user writes the graph::
-
-    numbers = ["I1", "I2"] >> FillMedian() >> LogOp() >> Normalize()
-    categories = ["C1", ["C1", "C2"]] >> Categorify(freq_threshold=5)
-    features = numbers + categories
+"""Operators, and the graph of columns that go through them, as in the example of `whitewater.features.workflow`.
 
 Nodes are immutable and built from existing nodes, so a graph has no cycles. Its columns are known only once it is bound
 to data: see `whitewater.features.plan`.
@@ -104,17 +98,16 @@ def as_node(columns: Node | Selection) -> Node:
 def as_inputs(columns: Selection) -> Inputs:
     """Return a selection as tuples.
 
-    Raises ConfigError if it is empty, a name is not text, or a combination has fewer than two different columns.
+    Raises ConfigError if it is empty, or a combination is not of two or more different names.
     """
     columns = [columns] if isinstance(columns, str) else columns
     inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in columns)
     if not inputs:
         raise ConfigError("no columns are selected. Name at least one.")
     for combination in (entry for entry in inputs if not isinstance(entry, str)):
-        if not all(isinstance(name, str) for name in combination):
-            raise ConfigError(f"the combination {combination} does not consist of column names. Give names only.")
-        if len(combination) < 2 or len(set(combination)) < len(combination):
-            raise ConfigError(f"a combination needs at least two different columns, unlike {combination}. Name them.")
+        names = {name for name in combination if isinstance(name, str)}
+        if len(combination) < 2 or len(names) < len(combination):
+            raise ConfigError(f"a combination is of two or more different names, unlike {combination}. Name columns.")
     return inputs
 
 
@@ -156,10 +149,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def combine(self, summaries: Iterable[Any], mode: Mode) -> Fitted | Statistic:
-        """Return the result for all spans, given their summaries in order, or a statistic that needs another pass.
-
-        It may change summaries in place.
-        """
+        """Return the result for all spans, given their summaries, which may change, or what needs another pass."""
 
 
 class Operator(Section, ABC):
@@ -177,10 +167,7 @@ class Operator(Section, ABC):
 
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
-        """Return the output columns.
-
-        ``fields`` describes the inputs and dependencies. Raises ConfigError if the operator cannot take their types.
-        """
+        """Return the output columns for these inputs and dependencies; raises ConfigError if it cannot take a type."""
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
         """Return the statistics that `transform` needs."""
@@ -191,10 +178,7 @@ class Operator(Section, ABC):
         return [statistic.name for statistic in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return the result of one statistic, rebuilt from its `Fitted.facts` and `Fitted.tables`.
-
-        Raises IntegrityError if they are not as this operator writes them.
-        """
+        """Return the result of a statistic, given its `Fitted.facts` and `Fitted.tables`, or raise IntegrityError."""
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
@@ -206,8 +190,7 @@ class Operator(Section, ABC):
         """Return the output columns, in the order of `output`, for the rows of a block.
 
         ``inputs`` may be only some of the operator's inputs, if its outputs depend on one input each. Numbers are on
-        the device. With the engine ``dask``, text is `whitewater.features.columns.column.Text`, and lists are on the
-        host.
+        the device. With the engine ``dask``, text is `columns.column.Text`, and lists are on the host.
         """
 
     @abstractmethod

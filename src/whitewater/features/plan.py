@@ -161,12 +161,10 @@ class Plan:
             )
 
     def evaluate(self, read: Read, wanted: Mapping[str, Origin], mode: Mode) -> Block:
-        """Return the wanted columns, read from the data or computed by stages, for some rows.
+        """Return the wanted columns for the rows that ``read`` gives columns of.
 
-        Columns are computed one after another, and dropped after their last use, so that few besides the results are in
-        memory at a time. ``read`` returns columns of the data by name; ``wanted`` maps the wanted columns to their
-        origins. Raises IntegrityError if a stage makes other columns than its plan says, or columns of different
-        lengths.
+        They are computed one after another, and dropped after their last use, so that few besides the results are in
+        memory at a time. Raises IntegrityError if a stage makes other columns than it promised, or of other lengths.
         """
         columns: dict[tuple[Origin, str], Column] = {}
 

@@ -176,5 +176,4 @@ def run_on(device: Device | None, step: str, *, threads: int | None = None, engi
     engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
-    threads = threads or usable_cores()
-    return Run("features", step, device, Fit(), threads, engine=engine)
+    return Run("features", step, device, Fit(), threads or usable_cores(), engine=engine)

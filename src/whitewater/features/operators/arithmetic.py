@@ -47,11 +47,10 @@ class Clip(ByNumber):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import Clip
-    >>> workflow = Workflow(["x"] >> Clip(min_value=0, max_value=5)).fit({"x": [0.0, 2.0]})
-    >>> Transformer(workflow)({"x": 7.0})
-    {'x': 5}
+    >>> Workflow(["x"] >> Clip(min_value=0, max_value=5)).fit_transform({"x": [-1.0, 2.0, 7.0]})["x"].to_pylist()
+    [0.0, 2.0, 5.0]
     """
 
     min_value: float | None = Parameter(None, description="Smaller values become this one.")
@@ -91,11 +90,10 @@ class LogOp(OnFloats):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import LogOp
-    >>> workflow = Workflow(["x"] >> LogOp()).fit({"x": [0.0, 2.0]})
-    >>> Transformer(workflow)({"x": 0.0})
-    {'x': 0.0}
+    >>> Workflow(["x"] >> LogOp()).fit_transform({"x": [0.0, 1.0]})["x"].to_pylist()
+    [0.0, 0.6931471824645996]
     """
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
@@ -133,11 +131,10 @@ class Bucketize(ByNumber):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import Bucketize
-    >>> workflow = Workflow(["x"] >> Bucketize(boundaries=[1, 5])).fit({"x": [0.0, 2.0]})
-    >>> Transformer(workflow)({"x": 7.0})
-    {'x': 2}
+    >>> Workflow(["x"] >> Bucketize(boundaries=[1, 5])).fit_transform({"x": [0.0, 1.0, 7.0]})["x"].to_pylist()
+    [0, 1, 2]
     """
 
     boundaries: Annotated[tuple[float, ...], AfterValidator(_ascending)] = Parameter(
@@ -182,35 +179,32 @@ class LambdaOp(ByNumber):
             return {**values, "version": found.version}
         return values
 
-    @property
-    def _function(self) -> Function:
-        return registered(self.function)
-
     def field(self, field: Field) -> Field:
-        return replace(field, type=self._function.output)
+        return replace(field, type=registered(self.function).output)
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = as_floats(column, device.xp)
         known = ~device.xp.isnan(values)
-        made = device.xp.zeros(len(values), self._function.output.to_pandas_dtype())
+        made = device.xp.zeros(len(values), registered(self.function).output.to_pandas_dtype())
         made[known] = self._results(name, values[known], device.xp)
         return Numbers(made, known)
 
     def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
-        results = self._function.compute(values, xp)
+        function = registered(self.function)
+        results = function.compute(values, xp)
         if results.shape != values.shape:
             raise InputError(
                 f"LambdaOp: the function {self.function!r} made {results.shape} of {values.shape} values of the column "
                 f"{name!r}. It must return one number for each value."
             )
-        dtype: np.dtype[Any] = np.dtype(self._function.output.to_pandas_dtype())
+        dtype: np.dtype[Any] = np.dtype(function.output.to_pandas_dtype())
         if dtype.kind == "i" and results.dtype.kind == "f":
             # The largest integer of 64 bits is not a double: as one, it is 2**63, and so is one more.
             least, above = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max) + 1
             if not bool(((results >= least) & (results < above) & (results == xp.floor(results))).all()):
                 raise InputError(
                     f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
-                    f"type {self._function.output}: not whole, not finite or too large. Register it with another type, "
+                    f"type {function.output}: not whole, not finite or too large. Register it with another type, "
                     "or put Clip before it."
                 )
         return results.astype(dtype)

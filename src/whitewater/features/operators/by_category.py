@@ -264,9 +264,7 @@ class Sums:
         return self
 
     def _groups_of(self, values: pa.Array) -> Array:
-        if not self.is_given:
-            return self.categories.add(values) + 1
-        numbers = self.categories.look_up(values)
+        numbers = self.categories.look_up(values, learning=not self.is_given)
         return np.where(numbers < 0, self.categories.size, numbers) + 1
 
     def _add(self, groups: Array, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:

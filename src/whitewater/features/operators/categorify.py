@@ -55,12 +55,11 @@ class Categorify(LearnsCategories):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import Categorify
     >>> workflow = Workflow(["city"] >> Categorify()).fit({"city": ["Rome", "Oslo", "Rome"]})
-    >>> transform = Transformer(workflow)
-    >>> transform({"city": "Rome"}), transform({"city": "Oslo"}), transform({"city": "Lima"}), transform({"city": None})
-    ({'city': 3}, {'city': 4}, {'city': 2}, {'city': 1})
+    >>> workflow.transform({"city": ["Rome", "Oslo", "Lima", None]})["city"].to_pylist()
+    [3, 4, 2, 1]
     """
 
     output_pattern: ClassVar[str] = "{column}"

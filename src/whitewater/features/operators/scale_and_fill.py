@@ -120,11 +120,10 @@ class FillMissing(_Fill):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import FillMissing
-    >>> workflow = Workflow(["x"] >> FillMissing(fill_val=-1)).fit({"x": [0.0, 4.0]})
-    >>> Transformer(workflow)({"x": None})
-    {'x': -1}
+    >>> Workflow(["x"] >> FillMissing(fill_val=-1)).fit_transform({"x": [4, None]})["x"].to_pylist()
+    [4, -1]
     """
 
     fill_val: float = Parameter(0.0, description="What nulls become.")
@@ -144,11 +143,10 @@ class FillMedian(_Fill):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import FillMedian
-    >>> workflow = Workflow(["x"] >> FillMedian()).fit({"x": [1.0, 2.0, None, 9.0]})
-    >>> Transformer(workflow)({"x": None})
-    {'x': 2}
+    >>> Workflow(["x"] >> FillMedian()).fit_transform({"x": [1.0, 2.0, None, 9.0]})["x"].to_pylist()
+    [1.0, 2.0, 2.0, 9.0]
     """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
@@ -331,11 +329,10 @@ class Normalize(_BySpread):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import Normalize
-    >>> workflow = Workflow(["x"] >> Normalize()).fit({"x": [1.0, 3.0]})
-    >>> Transformer(workflow)({"x": 4.0})
-    {'x': 2.0}
+    >>> Workflow(["x"] >> Normalize()).fit({"x": [1.0, 3.0]}).transform({"x": [2.0, 4.0]})["x"].to_pylist()
+    [0.0, 2.0]
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
@@ -351,11 +348,10 @@ class NormalizeMinMax(_BySpread):
 
     Examples
     --------
-    >>> from whitewater.features import Transformer, Workflow
+    >>> from whitewater.features import Workflow
     >>> from whitewater.features.operators import NormalizeMinMax
-    >>> workflow = Workflow(["x"] >> NormalizeMinMax()).fit({"x": [0.0, 4.0]})
-    >>> Transformer(workflow)({"x": 1.0})
-    {'x': 0.25}
+    >>> Workflow(["x"] >> NormalizeMinMax()).fit({"x": [0.0, 4.0]}).transform({"x": [1.0, 5.0]})["x"].to_pylist()
+    [0.25, 1.25]
     """
 
     def scale_of(self, spread: Spread) -> tuple[float, float, float]:
