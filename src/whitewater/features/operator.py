@@ -160,6 +160,8 @@ class Operator(Section, ABC):
 
     # Whether it takes ``["A", ["B", "C"]]``: the column A, and the combination of B and C.
     takes_combinations: ClassVar[bool] = False
+    # Whether each output depends on all inputs, and not on one of them alone
+    needs_all_inputs: ClassVar[bool] = False
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return the data columns needed besides the inputs: for fitting, for training, or else for serving."""
@@ -189,8 +191,8 @@ class Operator(Section, ABC):
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         """Return the output columns, in the order of `output`, for the rows of a block.
 
-        ``inputs`` may be only some of the operator's inputs, if its outputs depend on one input each. Numbers are on
-        the device. With the engine ``dask``, text is `columns.column.Text`, and lists are on the host.
+        ``inputs`` may be only some of the operator's inputs, unless it `needs_all_inputs`. Numbers are on the device.
+        With the engine ``dask``, text is `whitewater.features.columns.column.Text`, and lists are on the host.
         """
 
     @abstractmethod

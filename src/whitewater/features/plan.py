@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from whitewater.errors import ConfigError, InputError, IntegrityError, did_you_mean
+from whitewater.errors import ConfigError, InputError, did_you_mean
 from whitewater.features.columns.column import Block, Column
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import (
@@ -37,9 +36,8 @@ Read = Callable[[Sequence[str]], Mapping[str, Any]]
 class Stage:
     """An operator with its columns.
 
-    ``fields`` describes its inputs and dependencies, ``outputs`` its results, by name. ``made_of`` maps each result to
-    the inputs that it depends on: a single one, or all inputs if any result is computed from several. ``learned`` has
-    what its statistics learned, by their names; it is None while the stage is not fitted yet.
+    ``fields`` describes its inputs and dependencies, ``outputs`` its results. ``made_of`` maps each result to the
+    inputs that it depends on. ``learned`` has what its statistics learned, and is None while it is not fitted.
     """
 
     operator: Operator
@@ -90,7 +88,8 @@ class Plan:
                 f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each "
                 "column once."
             )
-        made_of = _made_of(operator, inputs, fields, made)
+        parts = [inputs] if operator.needs_all_inputs else [(entry,) for entry in inputs]
+        made_of = {output.name: part for part in parts for output in operator.output(part, fields)}
         if learned is not None:
             made = operator.describe(made, learned)
         outputs = dict(zip(names, made, strict=True))
@@ -164,7 +163,7 @@ class Plan:
         """Return the wanted columns for the rows that ``read`` gives columns of.
 
         They are computed one after another, and dropped after their last use, so that few besides the results are in
-        memory at a time. Raises IntegrityError if a stage makes other columns than it promised, or of other lengths.
+        memory at a time.
         """
         columns: dict[tuple[Origin, str], Column] = {}
 
@@ -184,26 +183,9 @@ class Plan:
             for key in [key for key in columns if last_use[key] <= place]:
                 del columns[key]
             outputs = stage.operator.transform(inputs, block, stage.learned or {}, mode)
-            promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
-            if list(outputs) != promised or len({len(column) for column in (*block.values(), *outputs.values())}) > 1:
-                raise IntegrityError(
-                    f"{stage.label} made the columns {list(outputs)}, not {promised}, or columns of other rows than "
-                    "it was given. Report this as a bug."
-                )
             columns |= {(number, name): column for name, column in outputs.items() if (number, name) in last_use}
             del block, outputs
         return block_of(wanted)
-
-
-def _made_of(
-    operator: Operator, inputs: Inputs, fields: Mapping[str, Field], outputs: Sequence[Field]
-) -> dict[str, Inputs]:
-    """Return the input of each output if none depends on several, or else all inputs for each."""
-    with suppress(ConfigError):
-        made = [(output, entry) for entry in inputs for output in operator.output((entry,), fields)]
-        if [output for output, _ in made] == list(outputs):
-            return {output.name: (entry,) for output, entry in made}
-    return dict.fromkeys((output.name for output in outputs), inputs)
 
 
 @dataclass(frozen=True)

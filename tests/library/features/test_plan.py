@@ -25,6 +25,8 @@ COLUMNS = Schema(
 class Sum(Operator):
     """One column of several."""
 
+    needs_all_inputs = True
+
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
         return [Field("sum", NUMBER)]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,7 @@ class JoinExternal(Operator):
     and kept in the artifact; the file is not needed any more then.
     """
 
+    needs_all_inputs: ClassVar[bool] = True
     table: str = Parameter(min_length=1, description="Path of the Parquet file.")
     on: str | Names = Parameter(description="The key, or keys: names of the inputs and of columns of the file.")
     columns: Names = Parameter(min_length=1, description="The columns of the file that are joined.")
