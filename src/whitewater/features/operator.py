@@ -164,7 +164,7 @@ class Operator(Section, ABC):
     needs_all_inputs: ClassVar[bool] = False
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the data columns needed besides the inputs: for fitting, for training, or else for serving."""
+        """Return the data columns needed besides the inputs: most for fitting, fewer for training or for serving."""
         return ()
 
     @abstractmethod

@@ -79,7 +79,7 @@ class Plan:
 
         Raises ConfigError if it makes two columns of the same name, or cannot take the type of a column.
         """
-        fields = {name: self.schema[name] for name in dependencies_of(operator)}
+        fields = {name: self.schema[name] for name in operator.dependencies(fitting=True, training=True)}
         fields |= {name: self.field_of(name, origins[name]) for name in columns_in(inputs)}
         made = operator.output(inputs, fields)
         names = [output.name for output in made]
@@ -256,7 +256,7 @@ class _Binding:
                 f"{label} takes columns, not combinations such as {list(combinations[0])}. Give it the columns one by "
                 "one, or use HashedCross or Categorify(encode_type='combo')."
             )
-        names = dependencies_of(operator)
+        names = operator.dependencies(fitting=True, training=True)
         _refuse(names, self.plan.schema, of=f"the data, of which {label} needs them")
         for name in names:
             if (origin := origins.get(name)) is not None:
@@ -280,13 +280,6 @@ class _Binding:
                     f"it out with `- [{name!r}]`."
                 )
         return tuple(dict.fromkeys(entry for inputs, _ in parents for entry in inputs)), origins
-
-
-def dependencies_of(operator: Operator) -> list[str]:
-    """Return the distinct columns of the data that an operator may need besides its inputs."""
-    uses = [(True, True), (False, True), (False, False)]
-    names = [name for fitting, training in uses for name in operator.dependencies(fitting=fitting, training=training)]
-    return list(dict.fromkeys(names))
 
 
 def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Schema | Inputs, *, of: str) -> None:

@@ -143,8 +143,7 @@ def type_from_name(name: str) -> pa.DataType:
 
 def column_json(field: Field) -> dict[str, Any]:
     """Return a column as JSON values."""
-    value = {"name": field.name, "type": str(field.type), "tags": field.tags, "properties": dict(field.properties)}
-    return json.loads(json.dumps(value))
+    return json.loads(json.dumps({**vars(field), "type": str(field.type)}))
 
 
 def column_from_json(value: Mapping[str, Any]) -> Field:

@@ -72,8 +72,8 @@ class Transformer:
 def _rounding(stage: Stage, inputs: Inputs) -> RowFunction:
     """Return the function of a stage, with the outputs of type float32 rounded as in a column."""
     function = stage.operator.row(inputs, stage.learned or {})
-    made = {name for name, of in stage.made_of.items() if set(of) <= set(inputs)}
-    narrow = [each.name for each in stage.outputs.values() if pa.types.is_float32(each.type) and each.name in made]
+    made = [name for name, of in stage.made_of.items() if set(of) <= set(inputs)]
+    narrow = [name for name in made if pa.types.is_float32(stage.outputs[name].type)]
     if not narrow:
         return function
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from operator import index
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -245,10 +244,9 @@ class _Past(ByCategory):
     def period_of_row(self, row: Row) -> int:
         """Return the period of one row; raises InputError if the time is not an integer."""
         time = row[self.time]
-        try:
-            return index(cast("int", time)) // self.period
-        except TypeError:
-            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.") from None
+        if not isinstance(time, int):
+            raise InputError(f"{type(self).__name__}: the time {self.time!r} is {time!r}. Give an integer.")
+        return time // self.period
 
     @property
     def table_columns(self) -> dict[str, tuple[str, ...]]:

@@ -201,9 +201,7 @@ class MedianOf(Statistic):
 
     def combine(self, summaries: Iterable[Counts], mode: Mode) -> Median | MedianOf:
         """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
-        counts: Counts = {}
-        for summary in summaries:
-            counts = {leading: count + counts.get(leading, 0) for leading, count in summary.items()}
+        counts = reduce(lambda first, second: {each: first[each] + second[each] for each in first}, summaries)
         total = self.count or int(counts[0].sum())
         if not total:
             raise InputError(
