@@ -105,8 +105,8 @@ def as_inputs(columns: Selection) -> Inputs:
     if not inputs:
         raise ConfigError("no columns are selected. Name at least one.")
     for combination in (entry for entry in inputs if not isinstance(entry, str)):
-        names = {name for name in combination if isinstance(name, str)}
-        if len(combination) < 2 or len(names) < len(combination):
+        is_of_names = all(isinstance(name, str) for name in combination)
+        if not is_of_names or len(combination) < 2 or len(set(combination)) < len(combination):
             raise ConfigError(f"a combination is of two or more different names, unlike {combination}. Name columns.")
     return inputs
 
