@@ -162,6 +162,8 @@ class Operator(Section, ABC):
     takes_combinations: ClassVar[bool] = False
     # Whether each output depends on all inputs, and not on one of them alone
     needs_all_inputs: ClassVar[bool] = False
+    # The class of what its statistics learn
+    learned: ClassVar[type[Any]] = Fitted
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         """Return the data columns needed besides the inputs: most for fitting, fewer for training or for serving."""
@@ -180,8 +182,11 @@ class Operator(Section, ABC):
         return [statistic.name for statistic in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return the result of a statistic, given its `Fitted.facts` and `Fitted.tables`, or raise IntegrityError."""
-        raise NotImplementedError(f"{type(self).__name__} learns nothing")
+        """Return the result of a statistic, given its `Fitted.facts` and `Fitted.tables`.
+
+        Raises IntegrityError, or any other error, if they are not as this operator writes them.
+        """
+        return self.learned(**facts)
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
         """Return the output columns with the properties that are known after the fit, such as their cardinality."""

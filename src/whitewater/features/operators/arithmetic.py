@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import ModuleType
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from pydantic import AfterValidator, model_validator
 from pydantic import Field as Parameter
+from pydantic import field_validator, model_validator
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError
@@ -115,12 +115,6 @@ class LogOp(OnFloats):
         return compute
 
 
-def _ascending(boundaries: tuple[float, ...]) -> tuple[float, ...]:
-    if any(left >= right for left, right in pairwise(boundaries)):
-        raise ValueError("boundaries must ascend, each above the one before")
-    return boundaries
-
-
 class Bucketize(ByNumber):
     """The number of boundaries that a value has reached: 0 below the first one, len(boundaries) from the last one on.
 
@@ -137,10 +131,15 @@ class Bucketize(ByNumber):
     [0, 1, 2]
     """
 
-    boundaries: Annotated[tuple[float, ...], AfterValidator(_ascending)] = Parameter(
-        min_length=1, description="Ascending boundaries."
-    )
+    boundaries: tuple[float, ...] = Parameter(min_length=1, description="Ascending boundaries.")
     right: bool = Parameter(False, description="Whether a boundary belongs to the bucket that ends with it.")
+
+    @field_validator("boundaries")
+    @classmethod
+    def _ascending(cls, boundaries: tuple[float, ...]) -> tuple[float, ...]:
+        if any(left >= right for left, right in pairwise(boundaries)):
+            raise ValueError("boundaries must ascend, each above the one before")
+        return boundaries
 
     def field(self, field: Field) -> Field:
         return replace(field, type=pa.int32(), properties={**field.properties, "cardinality": len(self.boundaries) + 1})

@@ -56,8 +56,9 @@ class LearnsCategories(Operator):
 
     @property
     def target_columns(self) -> tuple[str, ...]:
-        """The column of the data whose mean is computed, if there is one."""
-        return ()
+        """The column of the data whose mean is computed, if the operator has a ``target``."""
+        target = getattr(self, "target", None)
+        return () if target is None else (target,)
 
     def slots(self, block: Block, device: Device) -> Array | None:
         """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""

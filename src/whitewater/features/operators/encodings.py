@@ -102,10 +102,6 @@ class TargetEncoding(ByCategory):
     output_pattern: ClassVar[str] = "TE_{column}_{target}"
     learned: ClassVar[type[LearnedByCategory]] = TargetMeans
 
-    @property
-    def target_columns(self) -> tuple[str, ...]:
-        return (self.target,)
-
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
         key = columns_of(self.row_key) if self.kfold > 1 and (fitting or training) else ()
         return (*(self.target_columns if fitting else ()), *key)
@@ -298,10 +294,6 @@ class PastMean(_Past):
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
     output_pattern: ClassVar[str] = "{column}_past_mean_{target}"
-
-    @property
-    def target_columns(self) -> tuple[str, ...]:
-        return (self.target,)
 
 
 @kernel

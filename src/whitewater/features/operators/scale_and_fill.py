@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -135,6 +135,14 @@ class FillMissing(_Fill):
         return self.fill_val
 
 
+@checked(frozen=True, config=FINITE)
+class Median(Fitted):
+    """The median of ``count`` values."""
+
+    median: float
+    count: int
+
+
 class FillMedian(_Fill):
     """Null becomes the median of the column in the data that the workflow was fitted on.
 
@@ -149,25 +157,16 @@ class FillMedian(_Fill):
     [1.0, 2.0, 2.0, 9.0]
     """
 
+    learned: ClassVar[type[Any]] = Median
+
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[MedianOf]:
         return [MedianOf(name, (name,), 64 - COUNTED_BITS) for name in columns_in(inputs)]
-
-    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Median:
-        return Median(**facts)
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
 
     def filling(self, fitted: Fitted | None) -> float:
         return cast("Median", fitted).median
-
-
-@checked(frozen=True, config=FINITE)
-class Median(Fitted):
-    """The median of ``count`` values."""
-
-    median: float
-    count: int
 
 
 class Middle(NamedTuple):
@@ -297,11 +296,10 @@ class SpreadStatistic(Statistic):
 class _BySpread(OnFloats):
     """(x - offset - rest) / scale, with numbers from the `Spread` of a column; 0 if the scale is 0."""
 
+    learned: ClassVar[type[Any]] = Spread
+
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[SpreadStatistic]:
         return [SpreadStatistic(name, (name,), type(self).__name__) for name in columns_in(inputs)]
-
-    def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Spread:
-        return Spread(**facts)
 
     def floats(self, name: str, values: Array, fitted: Fitted | None, device: Device) -> Array:
         offset, rest, scale = self.scale_of(cast("Spread", fitted))
