@@ -199,12 +199,8 @@ class LearnedPast(LearnedByCategory):
 
     def of_row(self, of: Input) -> Callable[[Row], Value]:
         group_of, period_of = self.groups.of_row(of), self.operator.period_of_row
-        periods = self.periods.tolist()
-
-        def number(row: Row) -> Value:
-            return self._number(np.array([group_of(row) * self._ends + bisect_left(periods, period_of(row))])).item()
-
-        return number
+        periods, ends = self.periods.tolist(), self._ends
+        return lambda row: self._number(np.array([group_of(row) * ends + bisect_left(periods, period_of(row))])).item()
 
 
 class _Past(ByCategory):
