@@ -1,12 +1,11 @@
 """Ridge regressions and random forests of groups of rows: chosen by cross-validation, tested on later rows, and stored.
 
-The slow way of a grid search is to hand an estimator to a generic one: each of the candidates x folds fits then moves
-its own copy of the data, and scores its predictions on the host. Here the rows are placed once on each worker; a task
-picks its fold there, fits, predicts and scores with arrays of its device, and three numbers come back.
+A generic grid search moves a copy of the data for each candidate and fold, and scores predictions on the host. Here the
+rows are placed once on each worker; a task picks its fold there, fits and scores on its device, and three numbers come
+back.
 
 Reading a stored model runs no code of its own: `<group>/ridge.json` has the columns, their coefficients and the
-intercept; `<group>/forest.treelite` is the forest as treelite serializes it. The file of the format says what the
-model is of, and has the SHA-256 of the others.
+intercept; `<group>/forest.treelite` is the forest as treelite serializes it.
 """
 
 import json
@@ -105,8 +104,8 @@ def fit_groups(
 ) -> dict[Group, Trained]:
     """Choose the models of each group by cross-validation, fit them on its training rows, test them on those held out.
 
-    ``splits`` are the rows of each group to learn from, in random order, and those held out. They are placed on the
-    workers once. The most expensive tasks come first, so that no worker is left with one at the end.
+    ``splits`` are the rows of each group to learn from, in random order, and those held out. The most expensive tasks
+    come first, so that no worker is left with one at the end.
     """
 
     def place(rows: Sample) -> Any:
@@ -172,10 +171,7 @@ def score_fold(task: tuple[Candidate, int, Rows], *, forms: Features, settings: 
 def train(
     task: tuple[list[dict[str, Any]], Rows, Rows], *, forms: Features, settings: Search, device: Device
 ) -> Trained:
-    """Fit the best candidates on all training rows of a group, and test them on its held-out rows.
-
-    The scores are those of the models as they are stored.
-    """
+    """Fit the best candidates on all training rows of a group, and test them as they are stored, on its later rows."""
     results, *parts = task
     (features, target, time), (later_features, observed, later_time) = (map(device.to_device, rows) for rows in parts)
     best = {model: choose(results, model) for model in ("ridge", "forest")}
@@ -188,14 +184,11 @@ def train(
         REFERENCE: hour_mean(target, time, later_time, device),
         **of_models,
     }
-    importances = device.to_host(fitted.feature_importances_).tolist()
     metrics = {
         "search": {"candidates": results, "best": best},
-        "held_out": evaluate(
-            observed, predictions, reference=REFERENCE, replicates=settings.bootstrap, seed=settings.seed, device=device
-        ),
+        "held_out": evaluate(observed, predictions, settings=settings, device=device),
         "effects": dict(zip(forms.linear_columns(), device.to_host(effects).tolist(), strict=True)),
-        "importances": dict(zip(forms.features, importances, strict=True)),
+        "importances": dict(zip(forms.features, device.to_host(fitted.feature_importances_).tolist(), strict=True)),
     }
     return Trained(models, {name: device.to_host(each) for name, each in of_models.items()}, metrics)
 
@@ -250,26 +243,23 @@ def scores(observed: Array, predicted: Array) -> Scores:
     return Scores(squared_error, r2, float(abs(observed - predicted).mean()))
 
 
-def evaluate(
-    observed: Array, predictions: Mapping[str, Array], *, reference: str, replicates: int, seed: int, device: Device
-) -> dict[str, Any]:
-    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over a reference.
+def evaluate(observed: Array, predictions: Mapping[str, Array], *, settings: Search, device: Device) -> dict[str, Any]:
+    """Return R2 and the mean absolute error of each model, with intervals, and what it gains over `REFERENCE`.
 
     Intervals are percentiles of a bootstrap of rows: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap",
-    1993, chapter 13. All models are scored on the same resamples, so that of a difference is paired.
+    1993, chapter 13. All models are scored on the same resamples, so that of a difference is paired; they are drawn on
+    the host, the same for each device.
 
-    ``observed`` and the predictions by name of model, ``reference`` among them, are float64 (rows,) on the device.
-    ``replicates`` resamples are behind each interval; they are drawn on the host, the same for each device. Of each
-    model come ``r2`` and ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and
-    ``mae_gain`` (the reference's error minus its own), each as ``value``, ``low`` and ``high``: None where the observed
-    do not vary.
+    ``observed`` and the predictions by name of model are float64 (rows,) on the device. Of each model come ``r2`` and
+    ``mae``, and of all but the reference ``r2_gain`` (its R2 minus the reference's) and ``mae_gain`` (the reference's
+    error minus its own), each as ``value``, ``low`` and ``high``: None where the observed do not vary.
     """
     xp = device.xp
     # R2 does not change when a constant is taken away, and the variance loses no digits to a large mean.
     centered = observed - observed.mean()
     errors = [observed - prediction for prediction in predictions.values()]
     moments = xp.stack([centered, centered**2, *(error**2 for error in errors), *map(xp.abs, errors)], axis=1)
-    weights = _weights(len(observed), replicates, seed, device)
+    weights = _weights(len(observed), settings, device)
     # Row 0 is the sample itself, the others are its resamples.
     means = np.stack([device.to_host(each @ moments) for each in weights]) / len(observed)
     spread = means[:, 1] - means[:, 0] ** 2
@@ -278,17 +268,17 @@ def evaluate(
     r2, mae = (dict(zip(predictions, each, strict=True)) for each in (1 - squared / spread, absolute))
     report = {name: {"r2": _interval(r2[name]), "mae": _interval(mae[name])} for name in predictions}
     for name, gains in report.items():
-        if name != reference:
-            gains["r2_gain"] = _interval(r2[name] - r2[reference])
-            gains["mae_gain"] = _interval(mae[reference] - mae[name])
+        if name != REFERENCE:
+            gains["r2_gain"] = _interval(r2[name] - r2[REFERENCE])
+            gains["mae_gain"] = _interval(mae[REFERENCE] - mae[name])
     return report
 
 
-def _weights(rows: int, replicates: int, seed: int, device: Device) -> Iterator[Array]:
+def _weights(rows: int, settings: Search, device: Device) -> Iterator[Array]:
     """Yield how often each row counts, float64 (rows,): once, and then as often as each replicate draws it."""
     yield device.xp.ones(rows)
-    for replicate in range(replicates):
-        drawn = np.random.default_rng([seed, replicate]).integers(0, rows, rows)
+    for replicate in range(settings.bootstrap):
+        drawn = np.random.default_rng([settings.seed, replicate]).integers(0, rows, rows)
         yield device.to_device(np.bincount(drawn, minlength=rows).astype(np.float64))
 
 

@@ -15,7 +15,6 @@ from whitewater.learn.config import Forest, Search
 from whitewater.learn.sample import Sample, split_by_time
 from whitewater.learn.trained import (
     HOUR,
-    REFERENCE,
     Scores,
     choose,
     evaluate,
@@ -28,6 +27,7 @@ from whitewater.learn.trained import (
 from whitewater.step import Run
 
 DEVICE = resolve("cpu")
+RESAMPLED = Search(bootstrap=60, seed=1)
 SETTINGS = Search(ridge_alphas=(1.0, 1e6), forest=Forest(trees=(5,), depths=(2, 6), rows_per_tree=500))
 
 
@@ -92,7 +92,7 @@ class TestEvaluation:
 
     def test_values_are_those_of_scikit_learn(self) -> None:
         observed, predictions = self.observed()
-        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=20, seed=1, device=DEVICE)
+        scores = evaluate(observed, predictions, settings=RESAMPLED, device=DEVICE)
         for name, prediction in predictions.items():
             assert scores[name]["r2"]["value"] == pytest.approx(r2_score(observed, prediction), rel=1e-9)
             assert scores[name]["mae"]["value"] == pytest.approx(mean_absolute_error(observed, prediction), rel=1e-9)
@@ -104,16 +104,14 @@ class TestEvaluation:
         rows = [np.random.default_rng([1, replicate]).integers(0, 500, 500) for replicate in range(60)]
         r2 = [r2_score(observed[each], predictions["good"][each]) for each in rows]
         mae = [mean_absolute_error(observed[each], predictions["good"][each]) for each in rows]
-        scores = evaluate(observed, predictions, reference=REFERENCE, replicates=60, seed=1, device=DEVICE)["good"]
+        scores = evaluate(observed, predictions, settings=RESAMPLED, device=DEVICE)["good"]
         for name, resampled in (("r2", r2), ("mae", mae)):
             expected = np.quantile(resampled, [0.025, 0.975])
             np.testing.assert_allclose([scores[name]["low"], scores[name]["high"]], expected)
 
     def test_a_target_that_does_not_vary_has_no_r2(self) -> None:
         observed = np.full(50, 0.2)
-        scores = evaluate(
-            observed, {"hour_mean": observed + 0.1}, reference=REFERENCE, replicates=20, seed=1, device=DEVICE
-        )["hour_mean"]
+        scores = evaluate(observed, {"hour_mean": observed + 0.1}, settings=RESAMPLED, device=DEVICE)["hour_mean"]
         assert scores["r2"] == {"value": None, "low": None, "high": None}
         assert scores["mae"]["value"] == pytest.approx(0.1)
 
