@@ -334,10 +334,7 @@ def texts_of(values: npt.NDArray[np.int64], *, column: int, seed: int) -> pa.Arr
     first, stop = np.searchsorted(values, (FIRST_AWKWARD, FIRST_AWKWARD + len(AWKWARD)))
     if column % 4 != 1 or first == stop:
         return texts
-    soiled = [AWKWARD[value - FIRST_AWKWARD].encode() for value in values[first:stop]]
-    offsets = np.cumsum([0, *map(len, soiled)], dtype=np.int32)
-    # pyarrow.array would import pandas.
-    awkward = pa.StringArray.from_buffers(len(soiled), pa.py_buffer(offsets), pa.py_buffer(b"".join(soiled)))
+    awkward = pa.array([AWKWARD[value - FIRST_AWKWARD] for value in values[first:stop]])
     return pa.concat_arrays([texts[:first], awkward, texts[stop:]])
 
 
