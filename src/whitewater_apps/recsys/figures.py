@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -20,8 +19,9 @@ from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look
 from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
+from whitewater_apps.recsys.headline import greatest_psi
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
-from whitewater_apps.recsys.steps.drift import VERDICTS
+from whitewater_apps.recsys.steps.drift import VERDICTS, floats
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -68,9 +68,8 @@ def auc(metrics: Values) -> Figure:
         look, found = LOOKS[name], [sets[key] for key in shown if key in sets]
         # Models are drawn side by side.
         places = np.flatnonzero([key in sets for key in shown]) + 0.34 * (number - (len(models) - 1) / 2)
-        areas, margins = zip(
-            *((each["auc"], NORMAL * (each["auc_standard_error"] or 0.0)) for each in found), strict=True
-        )
+        areas = [each["auc"] for each in found]
+        margins = [NORMAL * (each["auc_standard_error"] or 0.0) for each in found]
         axes.errorbar(areas, places, xerr=margins, linewidth=1.5, label=look.name, **_points(look))
         for place, quality in zip(places.tolist(), found, strict=True):
             shapes.write_at_right(axes, estimate(quality), place, away=8, size=8.5, color=look.color)
@@ -98,11 +97,9 @@ def _test_rows(metrics: Values) -> str:
 
 def _sort_sets(models: Mapping[str, Mapping[str, Values]]) -> list[str]:
     """Return the keys of the feature sets: all, plain, and then those without a group, by descending loss."""
-    gains: dict[str, list[float]] = {}
-    for sets in models.values():
-        for key, quality in sets.items():
-            gains.setdefault(key, []).append(quality["auc"] - sets.get(ALL, {"auc": 0.0})["auc"])
-    return sorted(gains, key=lambda key: (key != ALL, key != PLAIN, float(np.mean(gains[key])), key))
+    areas = pd.DataFrame({name: {key: each["auc"] for key, each in sets.items()} for name, sets in models.items()})
+    gains = (areas - areas.reindex([ALL]).to_numpy()).mean(axis=1)
+    return sorted(areas.index, key=lambda key: (key != ALL, key != PLAIN, gains[key], key))
 
 
 def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
@@ -190,7 +187,8 @@ def drift(report: Values) -> Figure:
         return style.explained(title, "The log has no column of numbers or categories.")
     if len(days) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
-    shown = sorted(columns, key=_drift_rank)[:_MOST_ROWS]
+    ranked = sorted(columns, key=lambda each: (VERDICTS.index(each["verdict"]), -greatest_psi(each), each["name"]))
+    shown = ranked[:_MOST_ROWS]
     psi = np.array([[day["psi"] for day in column["days"]] for column in shown], float)
     limits = ", ".join(f"{short} {report['thresholds'][name]:g}" for name, short in _ABBREVIATIONS.items())
     drifting, chance = (words.count(len(report["summary"][verdict])) for verdict in ("drift", "chance"))
@@ -228,11 +226,6 @@ def drift(report: Values) -> Figure:
     axes.set_xlabel(period.capitalize())
     axes.tick_params(length=0)
     return figure
-
-
-def _drift_rank(column: Values) -> tuple[int, float, str]:
-    largest = max((day["psi"] for day in column["days"] if day["psi"] is not None), default=0.0)
-    return VERDICTS.index(column["verdict"]), -largest, column["name"]
 
 
 def _draw_cells(axes: Axes, psi: Floats, *, threshold: float) -> Any:
@@ -340,11 +333,9 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     shown = {role: ordered[place] for place, role in roles.items()}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
     for (role, each), (color, mark) in zip(shown.items(), looks, strict=False):
-        counts, of_all = frequencies(each["table"]), f"of {words.count(each['all_values'])} values"
-        number = (
-            f"{words.count(each['values'])} {'values given' if each['out_of_vocabulary_values'] is None else of_all}"
-        )
-        label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {number}"
+        counts, is_given = frequencies(each["table"]), each["out_of_vocabulary_values"] is None
+        of = "values given" if is_given else f"of {words.count(each['all_values'])} values"
+        label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {words.count(each['values'])} {of}"
         highest = max([highest, *counts[:1].tolist()])
         ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
@@ -389,12 +380,12 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
     if not names:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
     name = names[0]
-    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows."
-    groups = statistics["groups"]
-    owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
-    for owner in owners[-1:]:
-        operators = ", ".join(dict.fromkeys(stage["operator"] for stage in groups[owner]["operators"])) or "none"
-        subtitle += f" Operators of its group, {style.fitted(owner)}: {operators}."
+    group = features.schema[name].tags[-1]
+    operators = dict.fromkeys(stage["operator"] for stage in statistics["groups"][group]["operators"])
+    subtitle = (
+        f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows. Operators of "
+        f"its group, {style.fitted(group)}: {', '.join(operators) or 'none'}."
+    )
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     before, after = (values_of([rows.path / file.name for file in rows.files], name) for rows in (events, features))
@@ -421,9 +412,8 @@ def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label
 
 def values_of(files: Iterable[Path], name: str) -> Floats:
     """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
-    columns = [pq.read_table(path, columns=[name], use_threads=False).column(0) for path in files]
-    parts = [to_numpy(column.cast(pa.float64(), safe=False).fill_null(np.nan)) for column in columns]
-    return np.concatenate([np.empty(0), *parts])
+    parts = (pq.read_table(path, columns=[name], use_threads=False).column(0) for path in files)
+    return np.concatenate([np.empty(0), *map(floats, parts)])
 
 
 def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:

@@ -64,11 +64,11 @@ def _drift(report: Mapping[str, Any]) -> list[str]:
     number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
     if not drifting:
         return [f"None of {number} drifts from the first {period}."]
-    most = max(drifting, key=_greatest)
-    example = f", {most['name']} the most (PSI {_greatest(most):.2f})" if _greatest(most) > 0 else ""
+    most = max(drifting, key=greatest_psi)
+    example = f", {most['name']} the most (PSI {greatest_psi(most):.2f})" if greatest_psi(most) > 0 else ""
     return [f"{len(drifting):,} of {number} drift{'s' if len(drifting) == 1 else ''} from the first {period}{example}."]
 
 
-def _greatest(column: Mapping[str, Any]) -> float:
+def greatest_psi(column: Mapping[str, Any]) -> float:
     """Return the greatest population stability index of a column, 0 where there is none."""
     return max((each["psi"] for each in column["days"] if each["psi"] is not None), default=0.0)

@@ -170,13 +170,13 @@ def _sample(parts: Parts, *, rows: int) -> Floats:
     """Return the numbers that are not null, of more than `SAMPLE` rows each second, third, ..."""
     step, first, drawn = -(-rows // SAMPLE), 0, []
     for part in parts:
-        drawn.append(_floats(part)[-first % step :: step])
+        drawn.append(floats(part)[-first % step :: step])
         first += len(part)
     sample: Floats = np.concatenate(drawn)
     return sample[~np.isnan(sample)]
 
 
-def _floats(part: pa.ChunkedArray) -> Floats:
+def floats(part: pa.ChunkedArray) -> Floats:
     """Return numbers, NaN where they are null."""
     return to_numpy(part.cast(pa.float64(), safe=False).fill_null(np.nan))
 
@@ -198,7 +198,7 @@ def number_bins(sample: Floats, *, bins: int) -> Bins:
 
     def count(parts: Parts) -> Counts:
         # A null is NaN, which is sorted after infinity.
-        found = (np.searchsorted(edges, _floats(part)) for part in parts)
+        found = (np.searchsorted(edges, floats(part)) for part in parts)
         return sum((np.bincount(each, minlength=len(places)) for each in found), np.zeros(len(places), np.int64))
 
     return Bins(places, count)
