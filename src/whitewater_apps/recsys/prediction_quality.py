@@ -50,19 +50,14 @@ def estimate(quality: Mapping[str, Any]) -> str:
 def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
     """Return the quality of predicted probabilities, (rows,), for labels of 0 and 1, (rows,); at least one row.
 
-    ========================= =========================================================================================
-    ``auc``                   area under the ROC curve: how likely a positive row is predicted above a negative one,
-                              ties counting half; None where the rows are all of one label
-    ``auc_standard_error``    over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing
-                              the areas under two or more correlated receiver operating characteristic curves",
-                              Biometrics 44, 1988
-    ``log_loss``              mean of -log of the probability of what happened, in nats
-    ``calibration_error``     expected calibration error: mean distance of predicted and observed over the bins,
-                              weighted by their rows
-    ``calibration``           ten bins of about equally many rows, ascending: ``rows``, the mean ``predicted``, and the
-                              share of positive labels, ``observed``. Rows of equal predictions are in one bin, so there
-                              may be fewer
-    ========================= =========================================================================================
+    - ``auc``: area under the ROC curve: how likely a positive row is predicted above a negative one, ties counting
+      half; None where the rows are all of one label;
+    - ``auc_standard_error``: over draws of test rows: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing
+      the areas under two or more correlated receiver operating characteristic curves", Biometrics 44, 1988;
+    - ``log_loss``: mean of -log of the probability of what happened, in nats;
+    - ``calibration``: ten bins of about equally many rows, ascending: ``rows``, the mean ``predicted``, and the share
+      of positive labels, ``observed``. Rows of equal predictions are in one bin, so there may be fewer;
+    - ``calibration_error``: mean distance of predicted and observed over the bins, weighted by their rows.
 
     Raises InputError if a prediction is not a number.
     """

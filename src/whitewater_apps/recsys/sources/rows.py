@@ -1,15 +1,13 @@
 """Sources of files with columns in rows, each written as a log: `generated`, `criteo` and `files`.
 
-Source `files`: Parquet and delimited text whose columns are declared, in the order of time. Text has a header. Its
-fields are read by role: continuous and label as numbers, categorical and key as text; time as numbers of the declared
-unit or text of the declared format, or without one as dates and times of ISO 8601, in UTC where they have no offset:
-all have one, or none. An empty field is null. A line that cannot be converted is malformed, and left out; which lines
-these are does not depend on the blocks that are read. Source `generated`: simulated days, Parquet, whose columns are
-known by their names.
+`files` are Parquet and delimited text whose columns are declared, in the order of time. Text has a header. Its fields
+are read by role: continuous and label as numbers, categorical and key as text; time as numbers of the declared unit or
+text of the declared format, or without one as dates and times of ISO 8601, in UTC where they have no offset: all have
+one, or none. An empty field is null. A line that cannot be converted is malformed, and left out, whatever the blocks
+that are read. `generated` are simulated days, Parquet, whose columns are known by their names.
 
-Source `criteo`: days of clicks as Criteo publishes them, text, one file a day. A line has a label, 13 integers I1 to
-I13 and 26 texts C1 to C26; integers may be negative, or be written as 260.0. The files have no header; one that has
-one, with these names in any order, is understood, too.
+`criteo` are days of clicks as Criteo publishes them, text, one file a day. A line has a label, 13 integers I1 to I13,
+also as 260.0, and 26 texts C1 to C26. There is no header, or one with these names in any order.
 """
 
 import csv
@@ -175,7 +173,7 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
 
 
 class Head(NamedTuple):
-    """The first line of a file: its fields, those of the second by these, and where the first and second begin."""
+    """The first line of a file: its fields, those of the second by these, and where the two lines begin."""
 
     fields: tuple[str, ...]
     second: Mapping[str, str]
@@ -207,10 +205,8 @@ def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     Files with a declared time are cut into days of UTC, counted from that of the first row: then days must ascend from
     row to row, while the rows of a day may be in any order. Else a file is a day.
 
-    Raises InputError if a file is empty, cut or damaged, lacks a column, or a column's type does not suit its role or
-    differs between files; a label or a time must not be in a log; there are no rows; more than `MALFORMED_SHARE` of the
-    lines of a file are malformed; or a row is of an earlier day than the row before; ConfigError if a list is declared,
-    and a file is text.
+    Raises InputError if a file, a column, a label or a time cannot be used, there are no rows, too many lines are
+    malformed, or a row is of an earlier day than the row before; ConfigError if a list is declared, and a file is text.
     """
     source = run.settings.source
     layout, spans = open_files(files, run.settings)

@@ -1,37 +1,29 @@
 """Step `drift`: how far the columns of a log are on each later day from the first, and whether that is significant.
 
 A day is what the log's column ``day`` numbers: of some sources a file, or a period of about equally many rows. The
-first one is the reference.
+first one is the reference. ``drift.json`` holds
 
-``drift.json``:
+- ``period``: what a day is: ``day``, ``file`` or ``period``;
+- ``reference``: day and rows of the reference;
+- ``thresholds``: the settings: a measure above its threshold is reported;
+- ``days``: of each day ``day``, ``rows`` and ``label_rate``, the share of rows with label 1;
+- ``days_without_rows``: how many days between the first and the last have no rows, and so are not compared;
+- ``columns``: of each column ``name``; ``role``; ``nulls``, the share of null rows in the reference; if it is
+  categorical, ``known``, the number of categories in the reference; ``verdict``, the worst of its days; and ``days``;
+- ``summary``: the names of the columns by verdict.
 
-========================= =============================================================================================
-``period``                what a day is: ``day``, ``file`` or ``period``
-``reference``             day and rows of the reference
-``thresholds``            the settings: a measure above its threshold is reported
-``days``                  for each day: ``day``, ``rows``, ``label_rate``, the share of rows with label 1
-``days_without_rows``     how many days between the first and the last have no rows, and so are not compared
-``columns``               for each column: ``name``; ``role``; ``nulls``, the share of null rows in the reference; if it
-                          is categorical, ``known``, the number of categories in the reference; ``verdict``, the worst
-                          of its days; and ``days``, see below
-``summary``               the names of the columns by verdict
-========================= =============================================================================================
+The ``days`` of a column are the later ones, with
 
-For each column and later day:
-
-========================= =============================================================================================
-``nulls``                 share of rows that are null (for lists: empty)
-``psi``                   population stability index over the bins of the column, including that of nulls
-``jensen_shannon``        Jensen-Shannon distance (base 2, 0 to 1) over the same bins
-``ks``                    for numbers: Kolmogorov-Smirnov distance (0 to 1) of the values that are not null; exact if
-                          the reference has few distinct values, else at most about 0.001 below the true one
-``new_categories``        for categories: share of the rows with a category that is not in the reference
-``chance``                for each measure, the limit that it exceeds by chance in about one of a thousand columns that
-                          do not change
-``above``                 the measures above both their threshold and their limit of chance
-``verdict``               ``drift`` if there are any; else ``chance`` if a measure is above its threshold, but not above
-                          its limit of chance; else ``stable``
-========================= =============================================================================================
+- ``nulls``: share of rows that are null (for lists: empty);
+- ``psi``: population stability index over the bins of the column, including that of nulls;
+- ``jensen_shannon``: Jensen-Shannon distance (base 2, 0 to 1) over the same bins;
+- ``ks``: for numbers: Kolmogorov-Smirnov distance (0 to 1) of the values that are not null; exact if the reference has
+  few distinct values, else at most about 0.001 below the true one;
+- ``new_categories``: for categories: share of the rows with a category that is not in the reference;
+- ``chance``: for each measure, the limit that it exceeds by chance in about one of a thousand columns that do not
+  change;
+- ``above``: the measures above both their threshold and their limit of chance;
+- ``verdict``: ``drift`` if there are any; else ``chance`` if a measure is above its threshold; else ``stable``.
 
 A measure is null if there is nothing to compare. With few rows in many bins, two samples of the same distribution
 differ: hence the limits of chance, which are somewhat too low if bins hold few rows.

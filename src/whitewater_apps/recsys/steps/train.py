@@ -110,10 +110,8 @@ def feature_sets(groups: Mapping[str, Sequence[str]], usable: Container[str], *,
     Sets without a feature are left out, and those that come to the same as all.
     """
     others = [group for group in groups if group != PLAIN]
-    chosen = {ALL: others or [PLAIN]}
-    if PLAIN in groups and others:
-        chosen[PLAIN] = [PLAIN]
-    if each and len(others) > 1:
+    chosen = {ALL: others or [PLAIN], PLAIN: [PLAIN] if PLAIN in groups else []}
+    if each:
         chosen |= {WITHOUT + group: [other for other in others if other != group] for group in others}
     sets = {
         key: [name for group in chosen_groups for name in groups[group] if name in usable]
