@@ -56,10 +56,8 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
     """Return the ``limit`` rows that have the smallest hash, or all when there are fewer.
 
     ``read`` returns samples of the eligible rows whose hash is at most the threshold that it is given, and ``rows`` is
-    how many rows there are, eligible or not. Memory is bounded: the threshold is chosen so that about ``limit`` rows
-    remain; where too few of them turn out to be eligible, a second pass has that from the number that was counted.
-
-    The sample is in the order of the hash, and so in a random order that is the same in every run.
+    how many rows there are, eligible or not. Memory is bounded: about ``limit`` rows are below the threshold; where too
+    few of them are eligible, a second pass has a higher one. The sample is in the order of the hash, a random one.
     """
     share = _MARGIN * limit / max(1, rows)
     while True:

@@ -65,8 +65,6 @@ LEAST_FOR_PAIR = 6  # columns without effects of their values
 # Values of every fourth column, at `FIRST_AWKWARD` and following; the empty text is a value, and no null.
 AWKWARD = ("", " ", "null", "0", "été à Łódź", "日本語 ☕", 'with "quotes", a comma\tand a tab', "long " * 1000)
 FIRST_AWKWARD = 12
-DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
-SHIFTS = np.arange(28, -1, -4, dtype=np.uint32)
 
 Integers = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float32]
@@ -329,7 +327,7 @@ def texts_of(values: npt.NDArray[np.int64], *, column: int, seed: int) -> pa.Arr
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35), (16, 1)):
         codes ^= codes >> shift
         codes *= np.uint32(factor)
-    digits = DIGITS[(codes[:, None] >> SHIFTS) & np.uint32(15)]
+    digits = codes.astype(">u4").tobytes().hex().encode()
     texts = pa.Array.from_buffers(pa.binary(8), len(values), [None, pa.py_buffer(digits)]).cast(pa.string())
     first, stop = np.searchsorted(values, (FIRST_AWKWARD, FIRST_AWKWARD + len(AWKWARD)))
     if column % 4 != 1 or first == stop:

@@ -40,7 +40,6 @@ _ROLES = {
              "unit"),
 }  # fmt: skip
 _USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
-_OUTSIDE = "outside of 1980 to 2100"
 # Far outside of all times, and well inside of 64 bits.
 _FAR = 1 << 62
 
@@ -63,8 +62,7 @@ class Layout:
     ) -> Iterator[tuple[int, dict[str, Values] | ValueError]]:
         """Yield the log's columns of some rows, and for a row that cannot be converted why, each with its place.
 
-        Such a row is found by halving. The error names column and value; it is a `RefusedError` if it must stop the
-        run. Columns of ``text_types`` are text that is to be read as those types.
+        Such a row is found by halving. Columns of ``text_types`` are text that is to be read as those types.
         """
         try:
             if len(raw):
@@ -198,8 +196,8 @@ def _cast(values: Values, type_: pa.DataType) -> Values:
 def seconds(values: Values, unit: str | None) -> pa.Array:
     """Return times, at least one, as int64 seconds since 1970 in UTC, rounded down.
 
-    Raises RefusedError if a time is null or outside of 1980 to 2100, or numbers have no unit; and ValueError if a time
-    is not of the format.
+    Raises RefusedError if a time is null or outside of 1980 to 2100, or a number without a unit; ValueError if one is
+    not of the format.
     """
     is_real = pt.is_floating(values.type)
     is_number = is_real or pt.is_integer(values.type)
@@ -219,11 +217,10 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
         times = to_numpy(pc.cast(numbers, pa.int64())) // a_second
     outside = np.flatnonzero((times < SINCE) | (times >= UNTIL))
     if len(outside):
-        time = _format_time(int(times[outside[0]]))
-        if not is_number:
-            raise RefusedError(f"a time is {time}, {_OUTSIDE}")
-        number = _number(values[int(outside[0])])
-        raise RefusedError(f"a time is {number}, which as {unit} is {time}, {_OUTSIDE}{_fitting(number)}")
+        value, shown, hint = values[int(outside[0])], _format_time(int(times[outside[0]])), ""
+        if is_number:
+            shown, hint = f"{_number(value)}, which as {unit} is {shown}", _fitting(_number(value))
+        raise RefusedError(f"a time is {shown}, outside of 1980 to 2100{hint}")
     return to_arrow(times)
 
 

@@ -1,11 +1,8 @@
-"""The source `generated`: a seeded log of clicks by day, in the manner of Criteo's, whose label is understood.
+"""The source `generated`: a seeded log of clicks by day; `whitewater_apps.recsys.synthetic` documents its model.
 
 A file a day, ``day-00.parquet`` and following, rows in order of time: ``time`` (Unix time in seconds, int64), ``label``
-(int8, 1 is a click), numbers ``I1``... and categories ``C1``... (text). The model is documented in
-`whitewater_apps.recsys.synthetic`.
-
-Days, and blocks of rows in them, have random numbers of their own: equal settings give equal bytes, whatever the number
-of threads.
+(int8, 1 is a click), numbers ``I1``... and categories ``C1``... (text). Equal settings give equal bytes, whatever the
+number of threads.
 """
 
 import logging
