@@ -38,10 +38,7 @@ def ridge(device: Device, *, alpha: float) -> Any:
 
 
 def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: float, seed: int) -> Any:
-    """Return a random forest that minimizes the squared error; ``sample_fraction`` of the rows are drawn for each tree.
-
-    On the CPU it uses one thread: the workers are parallel already.
-    """
+    """Return a random forest that minimizes the squared error; a tree draws ``sample_fraction`` of the rows."""
     options = {
         "n_estimators": trees, "max_depth": depth, "max_features": FEATURES_PER_SPLIT,
         "min_samples_leaf": ROWS_PER_LEAF, "bootstrap": True, "max_samples": sample_fraction, "random_state": seed,
@@ -62,10 +59,7 @@ def forest_as_treelite(forest: Any, device: Device) -> bytes:
 
 
 def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array], Array]:
-    """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,).
-
-    On the CPU they are evaluated on one thread by treelite's own reference, on a GPU by nvForest.
-    """
+    """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,)."""
     import treelite
 
     model = treelite.Model.deserialize_bytes(serialized)

@@ -42,10 +42,7 @@ class Features:
         return tuple(name for name, _ in self._columns(np.empty((0, len(self.features))), np))
 
     def linear(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that linear models take.
-
-        It is float64 (trips, columns) in Fortran order, finite; the columns are those of `linear_columns`.
-        """
+        """Return the form that linear models take: float64 (rows, `linear_columns`) in Fortran order, finite."""
         xp = device.xp
         result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
         for position, (_, column) in enumerate(self._columns(features, xp)):
@@ -63,5 +60,5 @@ class Features:
                 yield f"{feature} is null", null
 
     def tree(self, features: Array, device: Device) -> Array:
-        """Return the form of a feature matrix that forests take: float32 (trips, features) in C order, null as -1."""
+        """Return the form that forests take: float32 (rows, features) in C order, null as -1."""
         return device.xp.where(device.xp.isnan(features), NULL_LEVEL, features).astype(device.xp.float32)

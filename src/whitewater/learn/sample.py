@@ -69,10 +69,7 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
 
 
 def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]:
-    """Return the rows to learn from, and the latest ones, to test on; both in the order of the hash.
-
-    Rows of one moment stay together.
-    """
+    """Return the rows to learn from, and the latest, to test on, by hash; rows of one moment stay together."""
     if not len(sample):
         return sample, sample
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)

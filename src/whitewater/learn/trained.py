@@ -226,10 +226,7 @@ def fit_forest(
 
 
 def hour_mean(target: Array, time: Array, later_time: Array, device: Device) -> Array:
-    """Return the mean of the training rows of the same hour of the day; of all, where an hour has none.
-
-    Times are int64 microseconds.
-    """
+    """Return the mean of the training rows of the same hour, or of all if it has none; times are in microseconds."""
     xp, hours = device.xp, time // HOUR % 24
     rows, total = (xp.bincount(hours, weights=weights, minlength=24) for weights in (None, target))
     return xp.where(rows > 0, total / xp.maximum(rows, 1), target.mean())[later_time // HOUR % 24]

@@ -1,4 +1,7 @@
-"""The pictures of the recsys application: functions of summaries and folders that return Matplotlib figures."""
+"""The pictures of the recsys application: functions of summaries and folders that return Matplotlib figures.
+
+``metrics``, ``report`` and ``statistics`` are the contents of `metrics.json`, `drift.json` and `statistics.json`.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -46,10 +49,7 @@ _MOST_IN_A_BIN = 0.9
 
 @style.styled
 def auc(metrics: Values) -> Figure:
-    """Draw the area under the ROC curve of each model with each set of features, with 95% confidence intervals.
-
-    ``metrics`` is the content of `metrics.json`.
-    """
+    """Draw the area under the ROC curve of each model with each set of features, with 95% confidence intervals."""
     title = "What the features are worth"
     models = {name: sets for name in LOOKS if (sets := measured_sets(metrics, name))}
     if not models:
@@ -127,10 +127,7 @@ def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], 
 
 @style.styled
 def calibration(metrics: Values) -> Figure:
-    """Draw the share of positive labels against the mean prediction in groups of rows, with one panel per model.
-
-    ``metrics`` is the content of `metrics.json`.
-    """
+    """Draw the share of positive labels against the mean prediction in groups of rows, with one panel per model."""
     title = "Predicted and observed"
     models = {name: sets[ALL] for name in LOOKS if ALL in (sets := metrics["models"].get(name, {}))}
     if not models:
@@ -177,10 +174,7 @@ def _with_wilson(bins: pd.DataFrame) -> pd.DataFrame:
 
 @style.styled
 def drift(report: Values) -> Figure:
-    """Draw a heat map of the population stability index of each column and day, or other period, and mark what drifts.
-
-    ``report`` is the content of `drift.json`.
-    """
+    """Draw a heat map of the population stability index of each column and day, or period, and mark what drifts."""
     period, days, columns = report["period"], report["days"], report["columns"]
     title = f"Drift from the first {period}"
     if not columns:
@@ -268,10 +262,7 @@ def _mark_cells(axes: Axes, columns: Sequence[Values]) -> None:
 
 @style.styled
 def categories(workflow: Path, *, rows: int) -> Figure:
-    """Draw how often categories occur, by rank, and the share of the training rows whose category has its own id.
-
-    ``workflow`` is the folder of the fitted workflow, and ``rows`` the number of training rows.
-    """
+    """Draw how often categories occur, by rank, and the share of the training rows whose category has its own id."""
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
@@ -296,12 +287,11 @@ def categories(workflow: Path, *, rows: int) -> Figure:
 
 
 def learned_vocabularies(workflow: Path) -> list[dict[str, Any]]:
-    """Return the vocabularies of the `Categorify` operators of a fitted workflow, which is a folder.
+    """Return the vocabularies, of columns or groups of them, of the `Categorify` operators of a fitted workflow.
 
-    A vocabulary, of a column or of a group of columns, has its ``name``; the ``threshold``: values with fewer rows have
-    no id of their own; ``table``, the file of values and counts; and the facts of `Categorify`, such as ``rows``, or
-    elements of lists, that it was learned from. ``all_values`` are those that occur, as far as they were counted, and
-    ``lost`` is the share of rows whose values have no id.
+    Values with fewer rows than ``threshold`` have no id of their own; ``table`` is the file of values and counts,
+    ``all_values`` are those that occur, as far as they were counted, and ``lost`` is the share of rows whose values
+    have no id. The facts of `Categorify`, such as ``rows``, come with them.
     """
     return [
         {
@@ -371,8 +361,7 @@ def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
 def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figure:
     """Draw the distribution of a column of numbers before and after: the first one that is a feature of the same name.
 
-    ``statistics`` is the content of `statistics.json`, which has the operators; ``events`` and ``features`` are a log
-    and the features of its rows.
+    ``events`` and ``features`` are a log and the features of its rows.
     """
     title = "A number before and after"
     loaded = {name for matrix in features.matrices if matrix.name == CONTINUOUS for name in matrix.columns}

@@ -12,10 +12,7 @@ _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_tree
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device, such as ``results/recsys/cpu``, say, one sentence a line.
-
-    Nothing is said of missing files and earlier runs.
-    """
+    """Return what the results of the last run on a device, in ``results/recsys/cpu``, say, one sentence a line."""
     told = {results / "metrics.json": _worth, results / "drift.json": _drift}
     there = [path for path in told if path.exists() and is_of_last_run(path)]
     return [sentence for path in there for sentence in told[path](read_json(path))]

@@ -222,10 +222,7 @@ def plan(settings: Simulate) -> Plan:
 
 
 def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
-    """Return which columns, given their numbers of values and counted from 0, play which role.
-
-    Those with ``effects`` of their values, the ``pair``, the one of ``popularity``, and those that are ``noise``.
-    """
+    """Return which columns have ``effects`` of values, are the ``pair``, have that of ``popularity``, or are noise."""
     from_largest = sorted(range(len(sizes)), key=lambda column: (-sizes[column], column))
     others = from_largest[::2][::-1]
     enough = len(others) >= LEAST_FOR_PAIR

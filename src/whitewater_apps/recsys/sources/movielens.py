@@ -87,10 +87,7 @@ RELEASES = (
 
 
 def release_files(settings: Movielens) -> list[str]:
-    """Return the files of a release: ratings and movies of a folder, or what the settings name, a zip file.
-
-    Raises InputError if a folder holds no release, or several.
-    """
+    """Return the files of a release: ratings and movies of a folder, or what the settings name, a zip file."""
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
@@ -98,10 +95,7 @@ def release_files(settings: Movielens) -> list[str]:
 
 
 def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
-    """Return the names of ratings and movies that are in one folder, in the first list of files that has any.
-
-    Raises InputError if there is none, or several.
-    """
+    """Return ratings and movies that are in one folder, by name, in the first list of files that has any."""
     found: list[dict[str, Part]] = []
     for names in listings:
         paths = {PurePosixPath(name): name for name in names}
@@ -121,10 +115,7 @@ def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
 
 
 def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
-    """Return ratings and movies: how they are read, their file, and the name in it where that is a zip file.
-
-    Raises InputError if these are no release, or the zip file is damaged.
-    """
+    """Return ratings and movies: how they are read, their file, and the name in it where that is a zip file."""
     first, *others = files
     members = {each.path: (each, "") for each in files}
     if not others:
@@ -143,10 +134,7 @@ def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
 
 
 def items_of(part: Part, movies: Input, member: str) -> pa.Table:
-    """Return ``item``, ``genres`` and ``year`` of the movies of a release; the last row is of all other items.
-
-    Raises InputError if they cannot be understood.
-    """
+    """Return ``item``, ``genres`` and ``year`` of the movies of a release; the last row is of all other items."""
     with open_text(movies.path, movies.origin, member=member) as stream:
         data = stream.read()
     try:
@@ -181,8 +169,8 @@ def items_of(part: Part, movies: Input, member: str) -> pa.Table:
 def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     """Write the log of a release: a zip file, or ratings and movies.
 
-    Raises InputError if a file is not one of a release, or is damaged, or too many lines are malformed; ResourceError
-    if there is not the memory to sort the ratings.
+    Raises InputError if there is no release, or several, a file is damaged, or too many lines are malformed;
+    ResourceError if there is not the memory to sort the ratings.
     """
     ratings, movies = open_release(files)
     # A zip file could be made to unfold to any size.

@@ -181,10 +181,7 @@ class Head(NamedTuple):
 
 
 def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
-    """Return the first line of a file, or of a member of a zip file.
-
-    Raises InputError if there is none, or the file cannot be read.
-    """
+    """Return the first line of a file, or of a member of a zip file; raises InputError if there is none."""
     with open_text(path, origin, member=member) as stream:
         start = stream.read(_HEAD_BYTES)
     begin = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0

@@ -100,10 +100,7 @@ def summary(plan: Plan, group: str) -> dict[str, Any]:
 
 
 def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Feature, ...]:
-    """Return the default feature groups for the log of a source, given the roles of its columns.
-
-    Raises ConfigError for files: only their owner knows what the columns mean.
-    """
+    """Return the default feature groups for the log of a source; for files, only their owner knows, so ConfigError."""
     if source == "files":
         raise ConfigError("recsys.fit.features is empty, and there are no default features for files. List groups, "
                           f"such as\n{_EXAMPLE}")  # fmt: skip
