@@ -31,7 +31,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whitewater_apps.recsys.config import Simulate
@@ -153,24 +152,40 @@ class Plan:
 
     def columns(self, day: int) -> list[Column]:
         """Return the columns of numbers, then those of categories, on a day, counted from 0."""
-        drift = self.settings.drift
-        numbers = [numbers_on(day, column, drift=drift) for column in range(self.settings.continuous)]
-        return [*numbers, *(self._categories_on(day, column) for column in range(self.settings.categorical))]
+        settings = self.settings
+        numbers = [numbers_on(day, column, drift=settings.drift) for column in range(settings.continuous)]
+        return [*numbers, *(self._categories_on(day, column) for column in range(settings.categorical))]
 
     def _categories_on(self, day: int, column: int) -> Column:
-        settings, size, effects = self.settings, self.cardinalities[column], None
-        order = popularity(settings, column=column, cardinality=size, day=day)
+        size, effects = self.cardinalities[column], None
+        order = self._popularity(day, column)
         if column in self.roles["effects"]:
-            random = np.random.default_rng((settings.seed, 3, column))
+            random = np.random.default_rng((self.settings.seed, 3, column))
             effects = random.standard_normal(size, dtype=np.float32) * np.float32(OF_VALUES)
         elif column in self.roles["popularity"]:
-            before = popularity(settings, column=column, cardinality=size, day=day - 1)
+            before = self._popularity(day - 1, column)
             # A value that was absent has the last place.
             places = np.full(size, len(before))
             places[before] = np.arange(len(before))
             effects = (OF_POPULARITY * (0.5 - np.log1p(places) / np.log1p(len(before)))).astype(np.float32)
         nulls = 0.0 if column in self.roles["pair"] else NULLS[column % len(NULLS)]
         return Column(order, None if effects is None else effects[order], nulls, np.float32(0), ranked=True)
+
+    def _popularity(self, day: int, column: int) -> Integers:
+        """Return the values that exist on a day, the most popular first; the day before the first is -1."""
+        settings, cardinality = self.settings, self.cardinalities[column]
+        random = np.random.default_rng((settings.seed, 1, column))
+        moving = min(cardinality, MOVING)
+        score = np.log1p(np.arange(moving)) + day * settings.drift * TREND * random.standard_normal(moving)
+        order = np.concatenate([np.argsort(score), np.arange(moving, cardinality)]).astype(np.int32)
+        if cardinality <= FIXED:
+            return order
+        since = np.zeros(cardinality, np.int16)
+        later = settings.drift * NEW_A_DAY * (settings.days - 1)
+        new = random.random(cardinality) < later / (1 + later)
+        since[new] = random.integers(1, settings.days, int(new.sum()))
+        since[0] = 0  # the first and most popular one exists always
+        return order[since[order] <= max(day, 0)]
 
     def draw(self, columns: Sequence[Column], logits: Floats, random: Random) -> list[Drawn]:
         """Return the values of columns for each logit, to which all effects are added."""
@@ -231,17 +246,14 @@ def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
     return {"effects": sorted(from_largest[1::2]), "pair": pair, "popularity": popular, "noise": noise}
 
 
-def write_day(task: tuple[int, int, Path], *, of: Plan) -> int:
-    """Write the file of a day, given its number, rows and path; return its clicks. Memory is that of a block."""
+def write_day(task: tuple[int, int, Path], *, of: Plan) -> None:
+    """Write the file of a day, given its number, rows and path. Memory is that of a block."""
     day, rows, path = task
-    clicks = 0
     # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
     with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
                           dictionary_pagesize_limit=DICTIONARY_BYTES) as writer:  # fmt: skip
         for block in of.blocks(day, rows=rows):
             writer.write_table(block, row_group_size=len(block))
-            clicks += pc.sum(block["label"]).as_py()
-    return clicks
 
 
 def schema(settings: Simulate) -> pa.Schema:
@@ -299,22 +311,6 @@ def cardinalities(settings: Simulate) -> list[int]:
     # Multiples of an irrational number, modulo 1, spread evenly whatever their number.
     by_size = np.argsort(np.argsort(np.arange(1, count + 1) * IRRATIONAL % 1))
     return [int(ascending[place]) for place in by_size]
-
-
-def popularity(settings: Simulate, *, column: int, cardinality: int, day: int) -> Integers:
-    """Return the values of a column that exist on a day, the most popular first; the day before the first is -1."""
-    random = np.random.default_rng((settings.seed, 1, column))
-    moving = min(cardinality, MOVING)
-    score = np.log1p(np.arange(moving)) + day * settings.drift * TREND * random.standard_normal(moving)
-    order = np.concatenate([np.argsort(score), np.arange(moving, cardinality)]).astype(np.int32)
-    if cardinality <= FIXED:
-        return order
-    since = np.zeros(cardinality, np.int16)
-    later = settings.drift * NEW_A_DAY * (settings.days - 1)
-    new = random.random(cardinality) < later / (1 + later)
-    since[new] = random.integers(1, settings.days, int(new.sum()))
-    since[0] = 0  # the first and most popular one exists always
-    return order[since[order] <= max(day, 0)]
 
 
 def texts_of(values: npt.NDArray[np.int64], *, column: int, seed: int) -> pa.Array:

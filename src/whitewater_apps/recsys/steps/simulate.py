@@ -24,9 +24,9 @@ def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     digits = max(2, len(str(len(rows) - 1)))
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.workers() as workers:
-        clicks = sum(workers.map(write_day, tasks, label="simulating days", shared={"of": of}))
+        list(workers.map(write_day, tasks, label="simulating days", shared={"of": of}))
     roles = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
-    run.note(rows=sum(rows), clicks=clicks, cardinalities=of.cardinalities, roles=roles)
+    run.note(rows=sum(rows), cardinalities=of.cardinalities, roles=roles)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)
 
 
