@@ -39,23 +39,17 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
     if source.resolve() in (output.resolve(), *output.resolve().parents):
         raise ConfigError(f"{output} is the file or in the folder that is read, {source}. Write to another one.")
-    rows = transform(given.workflow, source, output, device=given.device, threads=given.threads)
-    print(f"{rows:,} rows: {output}")
-    return 0
-
-
-def transform(workflow: Path, source: Path, target: Path, *, device: str, threads: int) -> int:
-    """Write the features of a Parquet file, or of a folder of them, as one; return the number of rows."""
-    run = run_on(resolve(device), "transform", threads=threads)
-    fitted, dataset = load(workflow), Dataset(source)
+    run = run_on(resolve(given.device), "transform", threads=given.threads)
+    fitted, dataset = load(given.workflow), Dataset(source)
     schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
     written = 0
-    owner = target.with_name(f".{target.name}.owner")
-    with staged({"features": target}, owner=owner) as paths, run.workers() as workers:
+    owner = output.with_name(f".{output.name}.owner")
+    with staged({"features": output}, owner=owner) as paths, run.workers() as workers:
         with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
             for table in tables(fitted, dataset, run=run, workers=workers, training=False):
                 writer.write_table(table)
                 written += table.num_rows
         if written != dataset.rows:
             raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
-    return written
+    print(f"{written:,} rows: {output}")
+    return 0

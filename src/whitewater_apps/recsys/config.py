@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from whitewater.config.base import Section, Sourced
 from whitewater.features.config import Fit, Role
 
-Share = Annotated[float, Field(ge=0, lt=1)]
 Source = Literal["generated", "criteo", "movielens", "files"]
 # What `whitewater.features.log_folder` puts before a source's columns.
 LOG_COLUMNS = ("row_id", "day", "time", "label")
@@ -124,8 +123,8 @@ class Fetch(Sourced):
 class Split(Section):
     """Training, validation and test rows, by time: nothing learned comes from after what it is tried on."""
 
-    valid_share: Share = Field(0.15, description="Share of the rows, the later ones, that validate.")
-    test_share: Share = Field(0.15, description="Share of the rows, the latest, that test.")
+    valid_share: float = Field(0.15, ge=0, lt=1, description="Share of the rows, the later ones, that validate.")
+    test_share: float = Field(0.15, ge=0, lt=1, description="Share of the rows, the latest, that test.")
     whole_days: bool = Field(
         True,
         description="Begin each part with a new day (or period, or file), where there are enough; else at the row.",

@@ -251,8 +251,7 @@ def _mark_cells(axes: Axes, columns: Sequence[Values]) -> None:
     for place, column in enumerate(columns):
         above = {name for each in column["days"] for name in each["above"]}
         measures = ", ".join(short for name, short in _ABBREVIATIONS.items() if name in above)
-        look: dict[str, Any] = {"va": "center", "size": 8, "color": style.TEXT_GRAY}
-        axes.text(1.012, place, measures, transform=axes.get_yaxis_transform(), **look)
+        shapes.write_beside(axes, measures, (1.012, place), (0, 0), coords=("axes fraction", "data"), va="center")
     if any(column["verdict"] == "drift" for column in columns):
         shapes.write_beside(axes, "drifts by", (1.012, 1), (0, 3), coords="axes fraction")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from whitewater.figures import words
 from whitewater.io.store import read_json
 from whitewater.manifest import is_of_last_run
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, differ, estimate, is_measured, measured_sets
@@ -58,7 +59,7 @@ def _drift(report: Mapping[str, Any]) -> list[str]:
     if len(report["days"]) < 2:
         return [f"All rows are of one {period}, so that there is no drift to tell."]
     drifting = [each for each in columns if each["verdict"] == "drift"]
-    number = f"{len(columns):,} column{'s' if len(columns) > 1 else ''}"
+    number = words.counted(len(columns), "column")
     if not drifting:
         return [f"None of {number} drifts from the first {period}."]
     most = max(drifting, key=greatest_psi)
