@@ -57,7 +57,6 @@ NEW_A_DAY = 0.03
 FIXED = 30  # of that many values at most, all exist from the first day on
 MOVING = 1 << 16
 FLOAT32_PLACES = 1 << 19
-IRRATIONAL = 2**0.5
 # Standard deviations of the effects of values and of pairs, and the effect of popularity, on the logit.
 OF_VALUES, OF_PAIR, OF_POPULARITY = 0.3, 0.5, 1.5
 LEAST_FOR_PAIR = 6  # columns without effects of their values
@@ -309,7 +308,7 @@ def cardinalities(settings: Simulate) -> list[int]:
     count = settings.categorical
     ascending = np.geomspace(SMALLEST, settings.largest_cardinality, count).round().astype(int)
     # Multiples of an irrational number, modulo 1, spread evenly whatever their number.
-    by_size = np.argsort(np.argsort(np.arange(1, count + 1) * IRRATIONAL % 1))
+    by_size = np.argsort(np.argsort(np.arange(1, count + 1) * 2**0.5 % 1))
     return [int(ascending[place]) for place in by_size]
 
 

@@ -183,7 +183,6 @@ def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> 
     if unknown:
         logger.warning("%s has no entry for the items of %d ratings: they have no genres", movies[1].origin, unknown)
     place = pc.fill_null(place, len(items) - 1)
-    # Periods of about equally many rows.
     times = to_numpy(rows[TIME])
     begins = np.unique(np.searchsorted(times, times[[number * len(times) // PERIODS for number in range(PERIODS)]]))
     writer = Log(folder, "movielens", (*FIRST, *COLUMNS), LogTime("seconds", "period"), run.settings.row_group_rows)

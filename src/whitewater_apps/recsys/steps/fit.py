@@ -113,7 +113,6 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
 def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     numbers = [name for name, role in columns.items() if role == "continuous"]
     categories = [name for name, role in columns.items() if role == "categorical"]
-    # Of the generated log it is known which columns have values around a large offset.
     known = {name: kind(int(name.removeprefix("I")) - 1).form for name in numbers if source == "generated"}
     offsets = [name for name, form in known.items() if form in ("time", "shifted")]
     counts = [name for name in numbers if name not in offsets]

@@ -37,8 +37,7 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     """Train models with and without groups of features, and write how good their predictions are.
 
     The parts are folders of features. ``metrics`` is JSON: rows and label rates of the parts, groups of features, and
-    for each model the quality with ``all`` features, with the ``plain`` group only, and ``without`` each group; see
-    `whitewater_apps.recsys.prediction_quality.quality`.
+    for each model and set of features the `whitewater_apps.recsys.prediction_quality.quality`.
 
     Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
     ResourceError if the features do not fit into memory.
@@ -90,10 +89,7 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
 
 
 def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
-    """Return the features that are numbers or ids, one a row, by their group; those without one are ``other``.
-
-    The group is the last tag; lists, label and key are in none. Raises InputError if there are no features.
-    """
+    """Return the features that are numbers or ids, one a row, by their last tag; those without one are ``other``."""
     groups: dict[str, list[str]] = {}
     loaded = {name for matrix in folder.matrices if matrix.name in (CONTINUOUS, CATEGORICAL) for name in matrix.columns}
     for field in folder.schema:
