@@ -23,17 +23,13 @@ _MARGIN = 2.0
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to learn from, on the host, and the number that they were drawn from.
+    """Rows to learn from, on the host."""
 
-    ``hashes`` uint64 (rows,); ``time`` int64 (rows,), microseconds; ``target`` float64 (rows,); ``features`` float64
-    (rows, features).
-    """
-
-    hashes: npt.NDArray[np.uint64]
-    time: npt.NDArray[np.int64]
-    target: npt.NDArray[np.float64]
-    features: npt.NDArray[np.float64]
-    eligible: int
+    hashes: npt.NDArray[np.uint64]  # (rows,)
+    time: npt.NDArray[np.int64]  # (rows,), microseconds
+    target: npt.NDArray[np.float64]  # (rows,)
+    features: npt.NDArray[np.float64]  # (rows, features)
+    eligible: int  # the number of rows that they were drawn from
 
     def __len__(self) -> int:
         return len(self.hashes)

@@ -72,21 +72,16 @@ Random = np.random.Generator
 
 
 class Kind(NamedTuple):
-    """What a column of numbers is like.
+    """What a column of numbers is like; it changes from day to day for a drift of 1."""
 
-    ``center`` and ``spread`` are of the logarithm (of the value itself where ``form`` is ``shifted``). ``nulls`` is the
-    share of nulls on the first day, which grows by ``more_nulls`` a day, and ``moves`` what is added to the center each
-    day, in spreads; both for a drift of 1. ``effect`` is the standard deviation of what the value adds to the logit.
-    """
-
-    center: float
-    spread: float
-    nulls: float
+    center: float  # of the logarithm, or where ``form`` is ``shifted`` of the value itself
+    spread: float  # of the same
+    nulls: float  # the share on the first day
     form: Literal["count", "amount", "time", "shifted"] = "count"
     lowest: int = 0
-    effect: float = 0.0
-    moves: float = 0.0
-    more_nulls: float = 0.0
+    effect: float = 0.0  # standard deviation of what the value adds to the logit
+    moves: float = 0.0  # what is added to the center each day, in spreads
+    more_nulls: float = 0.0  # what is added to the share of nulls each day
 
 
 # In order; columns beyond them repeat them. The tenth is nearly constant.

@@ -93,14 +93,11 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Span:
-    """Lines of text from byte ``begin`` to ``end``, or to the end; or row groups of Parquet from one to another.
-
-    ``origin`` is what the user calls the file, ``file`` its number, from 0. A row of Parquet counts as a line.
-    """
+    """Lines of text from byte ``begin`` to ``end`` or, if None, the last; or row groups of Parquet."""
 
     path: str
-    origin: str
-    file: int
+    origin: str  # what the user calls the file
+    file: int  # its number, from 0
     begin: int
     end: int | None
     text: Text | None = None

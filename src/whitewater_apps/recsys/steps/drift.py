@@ -77,15 +77,12 @@ _CHANCE = 0.001
 
 @dataclass(frozen=True)
 class Bins:
-    """Bins of a column. ``bins``, int64 (places,), is the bin of each place; ``count`` counts rows at the places.
+    """Bins of a column."""
 
-    Of categories, ``known`` is how many the reference has, and ``once`` how many of them it has once.
-    """
-
-    bins: Counts
-    count: Callable[[Parts], Counts]
-    known: int | None = None
-    once: int = 0
+    bins: Counts  # (places,), the bin of each place
+    count: Callable[[Parts], Counts]  # counts rows at the places
+    known: int | None = None  # how many categories the reference has
+    once: int = 0  # and how many of them it has once
 
 
 def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
