@@ -86,10 +86,7 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
 
 
 def logistic_regression(device: Device, *, penalty: float) -> Any:
-    """Return a logistic regression with an intercept; ``penalty`` is that of half the squared L2.
-
-    Fitted by L-BFGS, on a GPU by quasi-Newton steps of the same kind.
-    """
+    """Return a logistic regression with an intercept, fitted by L-BFGS; ``penalty`` is that of half the squared L2."""
     if device.name == "gpu":
         return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
     from sklearn.linear_model import LogisticRegression

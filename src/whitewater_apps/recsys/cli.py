@@ -17,11 +17,7 @@ from whitewater.process import usable_cores
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Transform a file and return the exit status.
-
-    Raises ConfigError if an argument cannot be used; InputError if the workflow or the file is missing or damaged, or
-    the file lacks a column or has one of another kind; DeviceError if the device is not usable here.
-    """
+    """Transform a file and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="whitewater recsys transform",
         description="Make the features of a Parquet file with a workflow that was fitted before.",

@@ -103,9 +103,8 @@ def layout_of(
 ) -> Layout:
     """Return the layout of some columns of files, given what the user calls each file and all its columns.
 
-    Raises InputError if a file lacks a column or has it twice, a column has a type that does not suit its role, or
-    differs in type between files. A column that is null everywhere in a file agrees with any type. ``setting`` declares
-    the columns, for messages.
+    A column that is null everywhere in a file agrees with any type. ``setting`` declares the columns, for messages.
+    Raises InputError if a file lacks a column, or a type does not suit the role or differs between files.
     """
     log_columns = []
     for column in columns:

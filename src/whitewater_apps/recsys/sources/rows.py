@@ -105,7 +105,7 @@ class Span:
     row_id: int = 0  # and among the lines of all files, without headers
 
     def count(self) -> int:
-        """Return how many lines there are."""
+        """Return how many lines, or rows of Parquet, there are."""
         if self.text is None:
             footer = pq.read_metadata(self.path)
             return sum(footer.row_group(group).num_rows for group in range(self.begin, self.end or 0))

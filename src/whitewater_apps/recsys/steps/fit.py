@@ -137,9 +137,7 @@ def graph_of(
 
     ``columns`` maps the log's columns to their roles; globs never match a label, time or key. ``position_time`` is the
     log's time column if it holds row positions rather than seconds: operators that count by seconds are then refused.
-
-    Raises ConfigError, naming the group whose columns, operators or parameters are wrong, or the two groups that make a
-    column of the same name.
+    Raises ConfigError, naming the group that is wrong, or the two that make a column of the same name.
     """
     nodes = []
     group_of: dict[str, str] = {}

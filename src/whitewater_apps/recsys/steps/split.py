@@ -46,8 +46,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
     A boundary is where the shares of the rows ask for it, ``round(rows * share)``. With ``whole_days`` it moves to the
     nearest day if both boundaries can do so by less than half of the smallest part that is asked for; else it stays at
-    the row. Rows with the time of the row at the boundary go to the later part. So it depends on the times alone, not
-    on files and row groups.
+    the row. Rows with the time of the row at the boundary go to the later part, whatever the files and row groups.
 
     The parts are logs like ``events``, with its rows in its order. A part with the share 0 has no rows. ``summary`` is
     JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows, files,
