@@ -41,8 +41,7 @@ class Sample:
     def smallest(self, limit: int) -> "Sample":
         """Return the ``limit`` rows of the smallest hash, in the order of their hash; those of one hash by content."""
         order = np.argsort(self.hashes)
-        hashes = self.hashes[order]
-        if (hashes[1:] == hashes[:-1]).any():
+        if not np.diff(self.hashes[order]).all():
             # A tie then leaves only rows that are equal.
             order = np.lexsort((*self.features.T, self.target, self.time, self.hashes))
         return self.take(order[:limit])

@@ -81,8 +81,7 @@ class Models:
         """Return the predictions of each model as float64 (rows,) for float64 (rows, features)."""
         with _LOADING:
             forest = _loaded(self.forest, device)
-        ridge = self.ridge.predict(features, forms, device)
-        return {"ridge": ridge, "forest": forest(forms.tree(features, device))}
+        return {"ridge": self.ridge.predict(features, forms, device), "forest": forest(forms.tree(features, device))}
 
 
 @dataclass(frozen=True)
@@ -280,9 +279,8 @@ def _weights(rows: int, settings: Search, device: Device) -> Iterator[Array]:
 
 
 def _interval(values: Array) -> dict[str, float | None]:
-    value, resampled = values[0], values[1:]
-    low, high = np.quantile(resampled, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    numbers = {"value": value, "low": low, "high": high}
+    low, high = np.quantile(values[1:], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    numbers = {"value": values[0], "low": low, "high": high}
     return {name: float(number) if np.isfinite(number) else None for name, number in numbers.items()}
 
 

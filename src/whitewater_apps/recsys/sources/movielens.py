@@ -121,12 +121,9 @@ def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
     if not others:
         try:
             with zipfile.ZipFile(first.path) as archive:
-                members = {
-                    each.filename: (
-                        replace(first, origin=f"{first.origin}/{each.filename}", bytes=each.file_size), each.filename
-                    )
-                    for each in archive.infolist() if not each.is_dir()
-                }  # fmt: skip
+                for each in archive.infolist():
+                    unpacked = replace(first, origin=f"{first.origin}/{each.filename}", bytes=each.file_size)
+                    members[each.filename] = unpacked, each.filename
         except (OSError, zipfile.BadZipFile) as error:
             raise InputError(f"{first.origin} is cut, damaged, or no release of MovieLens: {error}. Check "
                              f"{KEY}.") from error  # fmt: skip

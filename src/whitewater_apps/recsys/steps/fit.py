@@ -167,7 +167,7 @@ def _operator(entry: str | dict[str, dict[str, Any]], position_time: LogTime | N
     if name not in OPERATORS:
         raise ConfigError(f"there is no operator {name!r}{did_you_mean(name, OPERATORS) or '.'} The operators are "
                           f"{', '.join(OPERATORS)}.")  # fmt: skip
-    operator: Operator = getattr(operators, name)(**parameters or {})
+    operator: Operator = getattr(operators, name)(**parameters)
     time = getattr(operator, "time", None)
     if position_time and time == position_time.column and "period" not in operator.model_fields_set:
         raise ConfigError(f"{name} counts by periods of 86,400 seconds, but the log has no times. Set {{time: day, "
