@@ -364,10 +364,9 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
     """
     title = "A number before and after"
     loaded = {name for matrix in features.matrices if matrix.name == CONTINUOUS for name in matrix.columns}
-    names = [name for name, role in events.columns.items() if role == "continuous" and name in loaded]
-    if not names:
+    name = next((name for name, role in events.columns.items() if role == "continuous" and name in loaded), None)
+    if name is None:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
-    name = names[0]
     group = features.schema[name].tags[-1]
     operators = dict.fromkeys(stage["operator"] for stage in statistics["groups"][group]["operators"])
     subtitle = (
