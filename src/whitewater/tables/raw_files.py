@@ -190,15 +190,15 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
 
 
 def write_unit(
-    unit: Unit, *, folder: Path, schema: pa.Schema, frames: Callable[[Unit], Iterable[tuple[Any, tuple[str, ...]]]],
+    unit: Unit, frames: Iterable[tuple[Any, tuple[str, ...]]], *, folder: Path, schema: pa.Schema,
     write: Callable[[Any, Path, pa.Schema], None], count: Callable[[Any], Counts],
 ) -> Counts:  # fmt: skip
-    """Write a unit of a raw file, which an engine reads as ``frames``, as parts with those columns that it has.
+    """Write a unit of a raw file, which an engine read as ``frames``, as parts with those columns that it has.
 
     Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
     """
     counts = Counts()
-    for piece, (frame, malformed) in enumerate(frames(unit)):
+    for piece, (frame, malformed) in enumerate(frames):
         name = f"{unit.stem(piece)}.parquet"
         if malformed:
             write_table(pa.table({"raw_line": pa.array(malformed, pa.string())}), folder / f"malformed-{name}")

@@ -4,31 +4,33 @@ Functions on frames use only what pandas and cuDF have in common.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-import dask
 from dask.delayed import delayed
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
+from whitewater.step import Run
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.partitions import Partition, columns_present
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi import tip_tables
+from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, RULE_COLUMNS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 
-def unit_writer(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
-    """Return what writes a unit of a raw file as parts of one schema; see `with_polars`."""
-    frames = partial(tables.frames, rows=rows, codes=CODES, backend=dask.config.get("dataframe.backend"))
-    write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
-    return partial(write, folder=folder, frames=frames)
+def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
+    """Write a unit of a raw file as parts of one schema; see `with_polars`."""
+    frames = tables.frames(unit, rows=run.settings.block_rows, codes=CODES, backend=run.device.frames)
+    return write_unit(
+        unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
+    )
 
 
 def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:

@@ -1,7 +1,7 @@
 """The operations on tables of trips, in Polars; those in Dask have the same names, arguments and results."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,12 +10,14 @@ import pyarrow as pa
 
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
+from whitewater.step import Run
 from whitewater.tables import with_polars as tables
 from whitewater.tables.eras import Rule
 from whitewater.tables.group_statistics import merge
 from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater_apps.taxi import tip_tables
+from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
@@ -23,15 +25,15 @@ from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_S
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
 
-def unit_writer(*, folder: Path, rows: int) -> Callable[[Unit], Counts]:
-    """Return what writes a unit of a raw file as parts of about ``rows`` rows at most, and counts its rows.
+def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
+    """Write a unit of a raw file as parts of one schema; count its rows by service and month of pickup.
 
-    Files are named as in `whitewater.tables.raw_files.write_unit`. They have those columns of `STANDARDIZED_SCHEMA`
-    that their era has. Counts are by service and month of pickup.
+    Parts have those columns of `STANDARDIZED_SCHEMA` that their era has; see `whitewater.tables.raw_files.write_unit`.
     """
-    frames = partial(tables.frames, rows=rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
-    write = partial(write_unit, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
-    return partial(write, folder=folder, frames=frames)
+    frames = tables.frames(unit, rows=run.settings.block_rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
+    return write_unit(
+        unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
+    )
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:

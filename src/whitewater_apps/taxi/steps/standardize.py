@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from whitewater.io.store import read_json, remove_unfinished, write_json
@@ -23,13 +24,12 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     the one that `fetch` wrote down.
     """
     if run.engine == "local":
-        from whitewater_apps.taxi.with_polars import unit_writer
+        from whitewater_apps.taxi.with_polars import standardize_unit
     else:
-        from whitewater_apps.taxi.with_dask import unit_writer
+        from whitewater_apps.taxi.with_dask import standardize_unit
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     standardized.mkdir()
-    write = unit_writer(folder=standardized, rows=run.settings.block_rows)
-    counted = read_files(run, inputs, source, write)
+    counted = read_files(run, inputs, source, partial(standardize_unit, folder=standardized, run=run))
     remove_unfinished(standardized)
     origins = {each["path"]: each["origin"] for each in read_json(inputs)["files"]}
     catalog = []
