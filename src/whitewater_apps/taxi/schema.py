@@ -110,10 +110,10 @@ TRIP_COLUMNS: dict[str, Column] = {
 }  # fmt: skip
 
 KINDS: dict[str, Kind] = {name: column.kind for name, column in TRIP_COLUMNS.items()}
-# Quantities that are ratios: dividend, a column or quantity; divisor, one too, or a number. Null unless it is above 0.
-RATIOS: dict[str, tuple[str, str | float]] = {
-    "minutes": ("duration", 60),
-    "hours": ("duration", 3600),
+# Quantities that tell how long a trip took, and their units in seconds.
+DURATIONS = {"duration": 1, "minutes": 60, "hours": 3600}
+# Quantities that are ratios of columns or quantities: dividend and divisor. Null unless the divisor is above 0.
+RATIOS = {
     "speed": ("trip_distance", "hours"),
     "tip_fraction": ("tip_amount", "fare_amount"),
 }
@@ -178,10 +178,9 @@ TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name !
 
 def columns_of(quantity: str) -> tuple[str, ...]:
     """Return the columns that a quantity is computed from."""
-    if quantity == "duration":
+    if quantity in DURATIONS:
         return ("pickup_datetime", "dropoff_datetime")
-    operands = [operand for operand in RATIOS.get(quantity, ()) if isinstance(operand, str)]
-    return tuple(column for operand in operands for column in columns_of(operand)) or (quantity,)
+    return tuple(column for operand in RATIOS.get(quantity, ()) for column in columns_of(operand)) or (quantity,)
 
 
 class TripFiles(Source):

@@ -30,7 +30,7 @@ from whitewater.step import Run
 from whitewater.tables.hashing import hash_int64
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.data_sets import RowGroup
-from whitewater_apps.taxi.schema import CARD, RATIOS, SERVICES, TARGET, columns_of
+from whitewater_apps.taxi.schema import CARD, DURATIONS, RATIOS, SERVICES, TARGET, columns_of
 from whitewater_apps.taxi.zones import Zones
 
 # Columns of trips by name, as arrays of the device: float64 (trips,), NaN for null; times in microseconds since
@@ -137,16 +137,12 @@ def _values(feature: str, trips: Columns, which: FeatureSet, device: Device) -> 
 
 def _quantity(name: str, trips: Columns, device: Device) -> Array:
     """Return a column, or a quantity that follows from columns."""
-    if name == "duration":  # seconds
-        return (trips["dropoff_datetime"] - trips["pickup_datetime"]) / 1e6
-    if name not in RATIOS:
-        return trips[name]
-    dividend, divisor = RATIOS[name]
-    values = _quantity(dividend, trips, device)
-    if not isinstance(divisor, str):
-        return values / divisor
-    by = _quantity(divisor, trips, device)
-    return values / device.xp.where(by > 0, by, np.nan)
+    if name in DURATIONS:
+        return (trips["dropoff_datetime"] - trips["pickup_datetime"]) / 1e6 / DURATIONS[name]
+    if name in RATIOS:
+        dividend, divisor = (_quantity(operand, trips, device) for operand in RATIOS[name])
+        return dividend / device.xp.where(divisor > 0, divisor, np.nan)
+    return trips[name]
 
 
 def read_trips(group: RowGroup, names: Iterable[str], *, rows: int, run: Run[Any]) -> Iterator[Columns]:

@@ -36,21 +36,15 @@ KEYS = {
     "passenger_count": pa.int16(),
     "location_id": pa.int16(),
 }
-# Keys that are columns of trips as they stand; the others follow from columns, see ``with_tips`` of the engines.
-UNCHANGED = ("payment_type",)
 KINDS_OF_TRIP = pa.schema({"service": pa.int8(), "recorded": pa.bool_(), "plain": pa.bool_()})
 SCHEMAS = [KINDS_OF_TRIP.append(pa.field(name, type_)) for name, type_ in KEYS.items()]
 REFUSAL = (
     f"{{count}} trips have a tip_amount of {LIMIT:,.0f} times their fare_amount or more. Send such trips to quarantine "
     "with an upper bound in taxi.clean.ranges.tip_fraction."
 )
-# Columns of trips that the keys and the fraction follow from.
-NEEDED = pa.schema([
-    TRIP_SCHEMA.field(name)
-    for name in (
-        "pickup_datetime", "passenger_count", "pickup_location_id", *columns_of(TARGET), *UNCHANGED,
-    )
-])  # fmt: skip
+# Columns of trips that the keys and the fraction follow from, see ``with_tips`` of the engines.
+COLUMNS = ("pickup_datetime", "passenger_count", "pickup_location_id", "payment_type", *columns_of(TARGET))
+NEEDED = pa.schema([TRIP_SCHEMA.field(name) for name in COLUMNS])
 # The sums of `whitewater.tables.group_statistics` by each key.
 TipSums = Mapping[str, pa.Table]
 

@@ -22,7 +22,17 @@ from whitewater_apps.taxi import tip_tables
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, RULE_COLUMNS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
+from whitewater_apps.taxi.schema import (
+    APP,
+    CARD,
+    CODES,
+    DURATIONS,
+    RATIOS,
+    RULE_COLUMNS,
+    STANDARDIZED_SCHEMA,
+    TARGET,
+    TRIP_SCHEMA,
+)
 
 
 def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
@@ -75,14 +85,11 @@ def reason_mask(trips: Frame, rules: Sequence[Rule]) -> Series:
 
 def quantity(trips: Frame, name: str) -> Series:
     """Return a column, or a quantity computed from columns; null where it is unknown."""
-    if name == "duration":  # seconds
-        return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds()
+    if name in DURATIONS:
+        return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds() / DURATIONS[name]
     if name in RATIOS:
-        dividend, divisor = RATIOS[name]
-        if not isinstance(divisor, str):
-            return quantity(trips, dividend) / divisor
-        denominator = quantity(trips, divisor)
-        return (quantity(trips, dividend) / denominator).where((denominator > 0).fillna(False))
+        dividend, divisor = (quantity(trips, operand) for operand in RATIOS[name])
+        return (dividend / divisor).where((divisor > 0).fillna(False))
     if name == "file_month":
         pickup = trips["pickup_datetime"]
         return file_month(trips["file"], trips["service"], month(pickup)).where(pickup.notna())
@@ -113,7 +120,7 @@ def with_tips(trips: Frame) -> Frame:
     fraction = fraction.where((fraction >= 0).fillna(False))
     paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]
-    return trips[list(tip_tables.UNCHANGED)].assign(
+    return trips[["payment_type"]].assign(
         service=trips["file"],  # `tip_tables.trip_parts` numbers files by service
         fraction=fraction,
         recorded=paid_by_card_or_in_app & fraction.notna(),

@@ -20,7 +20,7 @@ from whitewater_apps.taxi import tip_tables
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
 from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import APP, CARD, CODES, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
+from whitewater_apps.taxi.schema import APP, CARD, CODES, DURATIONS, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime"), pl.col("service")
 
@@ -85,12 +85,11 @@ def is_kept(rules: Sequence[Rule]) -> pl.Expr:
 
 def quantity(name: str) -> pl.Expr:
     """Return a column, or a quantity computed from columns; null where it is unknown."""
-    if name == "duration":  # seconds
-        return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000
+    if name in DURATIONS:
+        return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000 / DURATIONS[name]
     if name in RATIOS:
-        dividend, divisor = RATIOS[name]
-        denominator = quantity(divisor) if isinstance(divisor, str) else pl.lit(divisor)
-        return pl.when(denominator > 0).then(quantity(dividend) / denominator).fill_nan(None)
+        dividend, divisor = map(quantity, RATIOS[name])
+        return pl.when(divisor > 0).then(dividend / divisor).fill_nan(None)
     if name == "file_month":
         key: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
         return pl.when(PICKUP.is_not_null()).then(key)
@@ -129,7 +128,7 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
     # First as columns: Polars would compute an expression again for each of its uses.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
-        *tip_tables.UNCHANGED,
+        "payment_type",
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),
