@@ -35,16 +35,13 @@ def split_files(
 
     Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
-    checked: Callable[..., CheckedBlocks]
     if run.engine == "local":
-        from whitewater.tables.with_polars import checked_blocks as checked
+        from whitewater.tables.with_polars import checked_blocks
     else:
-        from whitewater.tables import with_dask
-
-        checked = partial(with_dask.checked_blocks, backend=run.device.frames)
+        from whitewater.tables.with_dask import checked_blocks
     # Bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
     reasons = (MALFORMED, *(rule.reason for rule in rules))
-    blocks = partial(checked, schema=schema, rules=rules, rows=run.settings.block_rows)
+    blocks = partial(checked_blocks, schema=schema, rules=rules, run=run)
     split = partial(_split_unit, blocks=blocks, kept=kept, quarantine=quarantine, reasons=reasons)
     kept.mkdir()
     quarantine.mkdir()

@@ -19,6 +19,8 @@ from dask.delayed import Delayed, delayed
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
 from whitewater.io.store import write_whole
+from whitewater.step import Run
+from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, Rule
 from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
@@ -65,9 +67,9 @@ def frames(
     yield in_schema(raw.astype(texts), era, codes), ()
 
 
-def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int, backend: str) -> CheckedBlocks:
+def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
     """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for frame, malformed in frames(unit, rows=rows, codes={}, backend=backend):
+    for frame, malformed in frames(unit, rows=run.settings.block_rows, codes={}, backend=run.device.frames):
         yield to_arrow(frame, schema), to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy(), malformed
 
 

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array, Device
 from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
+from whitewater.step import Run
+from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, integers
 from whitewater.tables.partitions import Partition, write_table
@@ -35,9 +37,9 @@ def frames(
         yield collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name), malformed
 
 
-def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], rows: int) -> CheckedBlocks:
+def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
     """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for frame, malformed in frames(unit, rows=rows, schema=schema, codes={}):
+    for frame, malformed in frames(unit, rows=run.settings.block_rows, schema=schema, codes={}):
         yield to_arrow(frame, schema), frame.select(rule_mask(rules, pl.col)).to_series().to_numpy(), malformed
 
 
