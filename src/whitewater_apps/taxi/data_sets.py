@@ -1,10 +1,8 @@
 """Data sets of trips, partitioned as Hive does, by service and month of pickup: how they are written and read."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +11,7 @@ from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.io.folder import Files
 from whitewater.tables.quarantine import write_rejected
+from whitewater.tables.raw_files import Counts
 from whitewater_apps.taxi.config import Service
 from whitewater_apps.taxi.schema import KINDS, REQUIRED, SERVICES
 
@@ -22,8 +21,6 @@ YEARS = (2000, 2099)
 UNKNOWN_MONTH = 0
 
 TRIPS = Files(remedy="Get it again, or leave it out.")
-# Number of rows by what they have in common, such as file and location id.
-RowCounts = Counter[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,9 @@ class Tally:
     ``pickups`` and ``dropoffs`` count them by file and location id. A null service or location is None.
     """
 
-    rows: RowCounts = field(default_factory=Counter)
-    pickups: RowCounts = field(default_factory=Counter)
-    dropoffs: RowCounts = field(default_factory=Counter)
+    rows: Counts = field(default_factory=Counts)
+    pickups: Counts = field(default_factory=Counts)
+    dropoffs: Counts = field(default_factory=Counts)
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(self.rows + other.rows, self.pickups + other.pickups, self.dropoffs + other.dropoffs)

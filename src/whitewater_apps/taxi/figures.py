@@ -166,10 +166,8 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
 
 def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
     """Return a column by weekday and hour, float64 (7, 24), NaN where there are too few trips."""
-    week = np.full((7, 24), np.nan)
-    enough = rows[(rows["trips"] >= minimum_trips) & rows["hour"].notna() & rows["weekday"].notna()]
-    week[enough["weekday"].astype(int), enough["hour"].astype(int)] = enough[column]
-    return week
+    week = rows[rows["trips"] >= minimum_trips].pivot_table(index="weekday", columns="hour", values=column)
+    return week.reindex(index=range(7), columns=HOURS).to_numpy(float)
 
 
 @style.styled

@@ -15,8 +15,9 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.partitions import Part, group_parts
 from whitewater.tables.quarantine import count_reasons, finish_data_sets, funnel, total_rows, write_malformed
+from whitewater.tables.raw_files import Counts
 from whitewater_apps.taxi.config import Clean
-from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, DataSets, RowCounts, Tally, directory, month_name
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, DataSets, Tally, directory, month_name
 from whitewater_apps.taxi.rules import UNREADABLE, reasons, rules
 from whitewater_apps.taxi.schema import REQUIRED, SERVICES, STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.zones import Zones, read_zones
@@ -69,7 +70,7 @@ def parts(standardized: Path, catalog: Sequence[Mapping[str, Any]]) -> list[Part
 def quarantine_malformed(standardized: Path, catalog: Sequence[Mapping[str, Any]], quarantine: Path) -> Tally:
     """Write the lines that could not be parsed to quarantine; count them under mask 1, whose only bit is bit 0."""
     codes = {service: code for code, service in enumerate(SERVICES)}
-    rows: RowCounts = Counter()
+    rows = Counts()
     for entry in catalog:
         service = codes.get(entry["service"], 0)
         for path in sorted(standardized.glob(f"malformed-{entry['file']:04d}-*.parquet")):
@@ -107,7 +108,7 @@ def summarize(
     }
 
 
-def _unknown_zones(rows: RowCounts, file: int, zones: Zones) -> dict[str, int]:
+def _unknown_zones(rows: Counts, file: int, zones: Zones) -> dict[str, int]:
     """Return the trips of a file for each location id that the table of zones lacks, in the order of the ids."""
     trips = {location: count for (number, location), count in rows.items() if number == file and location is not None}
     return {str(location): trips[location] for location in sorted(trips) if zones.boroughs[location] is None}

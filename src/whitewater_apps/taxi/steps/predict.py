@@ -47,10 +47,7 @@ def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predict
     for service in services(groups):
         rows, finite = np.sum([counted for each, *counted in counts if each == service], axis=0).tolist()
         reason = None if service in models else of_others
-        if rows:
-            summary[service] = {
-                "trips": rows, "predicted": finite, "not_predicted": rows - finite, "reason": reason
-            }  # fmt: skip
+        summary[service] = {"trips": rows, "predicted": finite, "not_predicted": rows - finite, "reason": reason}
         if rows > finite:
             faults.append(f"{rows - finite} of {service}, as {reason or 'the models give no finite number'}")
     total, predicted = (sum(each[key] for each in summary.values()) for key in ("trips", "predicted"))
