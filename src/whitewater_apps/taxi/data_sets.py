@@ -39,7 +39,7 @@ class Tally:
 
     def service_months(self, *, kept: bool) -> list[tuple[int, int]]:
         """List the service and month of all kept, or all rejected, rows; a null service counts as the first."""
-        return sorted({(service or 0, month or 0) for _, service, month, mask in self.rows if (mask == 0) == kept})
+        return sorted({(service or 0, month) for _, service, month, mask in self.rows if (mask == 0) == kept})
 
 
 @dataclass(frozen=True)

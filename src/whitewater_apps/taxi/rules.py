@@ -9,7 +9,7 @@ from whitewater.tables.eras import Rule
 from whitewater.tables.raw_files import MALFORMED
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.data_sets import month_number
-from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH
+from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH, columns_of
 from whitewater_apps.taxi.zones import Zones
 
 # The reasons that the bits of column `issues` stand for, from bit 0 up.
@@ -28,10 +28,8 @@ def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -
     Raises InputError if the table has no zone in a borough that is excluded.
     """
     usual = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
-    excluded = [
-        *(("pickup", borough) for borough in settings.exclude_pickup_boroughs),
-        *(("dropoff", borough) for borough in settings.exclude_dropoff_boroughs),
-    ]
+    excluded = [("pickup", borough) for borough in settings.exclude_pickup_boroughs]
+    excluded += [("dropoff", borough) for borough in settings.exclude_dropoff_boroughs]
     for end, borough in excluded:
         if borough not in zones.boroughs:
             raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
@@ -53,6 +51,11 @@ def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -
 def reasons(cleaning_rules: Iterable[Rule]) -> tuple[str, ...]:
     """Return the reasons that the bits of a trip's mask stand for, from bit 0 up."""
     return (MALFORMED, *UNREADABLE, *(rule.reason for rule in cleaning_rules))
+
+
+def columns_needed(cleaning_rules: Iterable[Rule]) -> set[str]:
+    """Return the columns that the rules, and the counts of locations, need even where an era lacks them."""
+    return {"pickup_location_id", "dropoff_location_id"}.union(*(columns_of(rule.quantity) for rule in cleaning_rules))
 
 
 def file_month(file: Any, service: Any, month: Any) -> Any:

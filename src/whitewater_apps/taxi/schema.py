@@ -167,11 +167,6 @@ CODES: dict[str, Codes] = {name: TRIP_COLUMNS[name].codes or Codes(int(np.iinfo(
 _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind) for name, kind in KINDS.items()}
 # Of the parts that `standardize` writes, less the columns that an era lacks; bit i of `issues` is for ISSUES[i].
 STANDARDIZED_SCHEMA = pa.schema({**_TYPES, "issues": pa.int32()})
-# Columns that the rules and the counts need, even where an era lacks them.
-RULE_COLUMNS = (
-    *REQUIRED, "trip_distance", "passenger_count", "tolls_amount", "total_amount", "pickup_location_id",
-    "dropoff_location_id",
-)  # fmt: skip
 # Of the files of kept trips; their service is in the path.
 TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name != "service"})
 

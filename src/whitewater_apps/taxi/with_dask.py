@@ -21,18 +21,8 @@ from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi import tip_tables
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
-from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
-from whitewater_apps.taxi.schema import (
-    APP,
-    CARD,
-    CODES,
-    DURATIONS,
-    RATIOS,
-    RULE_COLUMNS,
-    STANDARDIZED_SCHEMA,
-    TARGET,
-    TRIP_SCHEMA,
-)
+from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, columns_needed, file_month
+from whitewater_apps.taxi.schema import APP, CARD, CODES, DURATIONS, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 
 def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
@@ -51,7 +41,7 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
     """Write kept trips, and rejected ones with all their reasons; see `with_polars`."""
     if not partitions:
         return Tally()
-    schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=RULE_COLUMNS)
+    schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=columns_needed(rules))
     frames, write = tables.read(partitions, schema).to_delayed(), delayed(partial(_write_trips, rules=rules, into=into))
     tallies = [write(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
     return sum(workers.compute(*tallies), Tally())

@@ -11,7 +11,7 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.raw_files import MALFORMED, Counts, RawFile, read_files
 from whitewater_apps.taxi.config import Standardize
-from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, month_name
+from whitewater_apps.taxi.data_sets import month_name
 from whitewater_apps.taxi.schema import SERVICES, SOURCE
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[s
     months: dict[str, Counter[str]] = {}
     other_dates = 0
     for (service, month), rows in ((key, rows) for key, rows in counts.items() if key != MALFORMED):
-        if name := month_name(month or UNKNOWN_MONTH):
+        if name := month_name(month):
             # A service that could not be read is counted as the first; its rows are rejected as unreadable.
             months.setdefault(SERVICES[service or 0], Counter())[name] += rows
         else:
