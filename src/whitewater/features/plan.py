@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from whitewater.errors import ConfigError, InputError, did_you_mean
+from whitewater.errors import ConfigError, InputError, IntegrityError, did_you_mean
 from whitewater.features.columns.column import Block, Column
 from whitewater.features.dataset import Dataset
 from whitewater.features.operator import (
@@ -90,6 +90,9 @@ class Plan:
             )
         parts = [inputs] if operator.needs_all_inputs else [(entry,) for entry in inputs]
         made_of = {output.name: part for part in parts for output in operator.output(part, fields)}
+        if list(made_of) != names:
+            raise TypeError(f"{type(operator).__name__} makes {names} of all its inputs, but {list(made_of)} of one at "
+                            "a time. Set needs_all_inputs in its class.")  # fmt: skip
         if learned is not None:
             made = operator.describe(made, learned)
         outputs = dict(zip(names, made, strict=True))
@@ -163,7 +166,7 @@ class Plan:
         """Return the wanted columns for the rows that ``read`` gives columns of.
 
         They are computed one after another, and dropped after their last use, so that few besides the results are in
-        memory at a time.
+        memory at a time. Raises IntegrityError if a stage makes other columns than its plan says, or other rows.
         """
         columns: dict[tuple[Origin, str], Column] = {}
 
@@ -183,6 +186,12 @@ class Plan:
             for key in [key for key in columns if last_use[key] <= place]:
                 del columns[key]
             outputs = stage.operator.transform(inputs, block, stage.learned or {}, mode)
+            promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
+            if list(outputs) != promised or len({len(column) for column in (*block.values(), *outputs.values())}) > 1:
+                raise IntegrityError(
+                    f"{stage.label} made the columns {list(outputs)}, not {promised}, or columns of other rows than "
+                    "it was given. Report this as a bug."
+                )
             columns |= {(number, name): column for name, column in outputs.items() if (number, name) in last_use}
             del block, outputs
         return block_of(wanted)

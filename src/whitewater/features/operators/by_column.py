@@ -7,7 +7,7 @@ return a type that holds its values; those that change the scale return float32.
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +22,7 @@ from whitewater.features.schema import Field, kind
 
 
 class ByColumn(Operator):
-    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value.
-
-    Values stay what they are unless `column` and `value` are overridden.
-    """
+    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value."""
 
     def output_name(self, name: str) -> str:
         """Return the name of the output for a column."""
@@ -35,13 +32,13 @@ class ByColumn(Operator):
     def field(self, field: Field) -> Field:
         """Return the output for a column; its name is `output_name`."""
 
+    @abstractmethod
     def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
         """Return the output for the rows of a column, of the kind that `output` accepts."""
-        return cast("Column", column)
 
+    @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
-        return lambda value: value
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(fields[name]) for name in columns_in(inputs)]
@@ -120,7 +117,17 @@ def plain_number(value: float) -> int | float:
     return int(value) if value.is_integer() else value
 
 
-class AddMetadata(ByColumn):
+class _Unchanged(ByColumn):
+    """Returns its input values unchanged."""
+
+    def column(self, name: str, column: Column, fitted: Fitted | None, device: Device) -> Column:
+        return column
+
+    def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
+        return lambda value: value
+
+
+class AddMetadata(_Unchanged):
     """Adds tags and properties."""
 
     tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
@@ -130,7 +137,7 @@ class AddMetadata(ByColumn):
         return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
 
 
-class _Tagging(ByColumn):
+class _Tagging(_Unchanged):
     """Adds the tags of a role."""
 
     added: ClassVar[tuple[str, ...]]
@@ -163,7 +170,7 @@ class TagAsItemFeatures(_Tagging):
     added = ("item",)
 
 
-class Rename(ByColumn):
+class Rename(_Unchanged):
     """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
 
     postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
