@@ -26,6 +26,8 @@ Int64s = npt.NDArray[np.int64]
 DocumentGroup = tuple[int, Int64s]
 # Bytes of text that are cut into words at once.
 BLOCK_BYTES = 8 << 20
+# Distinct words that a block is expected to have; for more, its table grows.
+_DISTINCT_WORDS = 1 << 16
 INT32_MAX = 2**31 - 1
 
 
@@ -33,13 +35,14 @@ INT32_MAX = 2**31 - 1
 class Block:
     """The words of some documents.
 
-    ``tokens``, int32 (words,), are places in ``dictionary``, or -1 for words that are too long; those of the title come
-    before those of the text. ``counts``, int32 (documents, 2), are the words of title and text.
+    ``tokens``, int32 (words,), are places in ``dictionary``, where those that are too long are the empty word; those of
+    the title come before those of the text. ``counts``, int32 (documents, 2), are the words of title and text.
     """
 
     tokens: Int32s
     counts: Int32s
     dictionary: pa.LargeStringArray
+    too_long: int
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,14 @@ def cut(sizes: npt.ArrayLike, most: int) -> list[tuple[int, int]]:
 
 def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     """Cut titles and texts into words. Raises pyarrow.ArrowInvalid if a text is not UTF-8."""
-    from whitewater.text.token_kernels import tokenize
+    from whitewater.features.columns.categories import CategoryCounter
+    from whitewater.text.token_kernels import cut_words
 
-    tokens, counts, starts, chunks = tokenize(_buffers(titles), _buffers(texts), characters())
-    letters = chunks.astype(">u8").view(np.uint8)
-    ends = np.append(0, np.cumsum(letters > 0))[8 * starts]
-    dictionary = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters[letters > 0]))
-    return Block(tokens, counts, dictionary)
+    letters, ends, counts = cut_words(_buffers(titles), _buffers(texts), characters())
+    words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
+    distinct = CategoryCounter(words.type, room=_DISTINCT_WORDS)
+    tokens = distinct.add(words).astype(np.int32)
+    return Block(tokens, counts, distinct.values(), int(np.count_nonzero(np.diff(ends) == 0)))
 
 
 def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings:
@@ -92,9 +96,8 @@ def merge(blocks: Sequence[Block], *, settings: Index, threads: int) -> Postings
     size = total * (32 if positions else 20) + threads * len(terms) * 80
     memory.forecast(size, what=f"the postings of {total:,} words", remedy="Index fewer documents, or free memory.")
     with ThreadPoolExecutor(threads) as pool:
-        # Words that are too long have the last place, whose term is none.
         tokens = np.concatenate(list(pool.map(lambda block, mapping: mapping[block.tokens], blocks, mappings)))
-        too_long = sum(int(np.count_nonzero(block.tokens < 0)) for block in blocks)
+        too_long = sum(block.too_long for block in blocks)
         begins = np.append(0, np.cumsum(counts, dtype=np.int64))
         groups = [(start, begins[2 * start : 2 * stop + 1]) for start, stop in cut(words, max(1, -(-total // threads)))]
         return _index(tokens, groups, terms, pool, weight=weight, positions=positions, too_long=too_long)
@@ -152,14 +155,11 @@ def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:
 
 
 def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.Array, list[Int32s]]:
-    """Return the terms, ascending by their bytes, and for each block the term of each word, -1 for none.
-
-    A mapping has one entry more than the dictionary, -1, which is the one of words that are too long.
-    """
+    """Return the terms, ascending by their bytes, and for each block the term of each word, -1 for none."""
     together = pa.chunked_array(dictionaries, pa.large_string()).combine_chunks().dictionary_encode()
     words = together.dictionary
     if terms.are_words:
-        stopped = pc.is_in(words, value_set=pa.array(sorted(terms.stop_words), words.type))
+        stopped = pc.is_in(words, value_set=pa.array(["", *sorted(terms.stop_words)], words.type))
         of_words = pc.if_else(stopped, pa.scalar(None, words.type), words).dictionary_encode()
     else:
         of_words = pa.array([terms.of(word) for word in words.to_pylist()], words.type).dictionary_encode()
@@ -170,7 +170,7 @@ def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.
     of_words_places = places[pc.fill_null(of_words.indices, -1).to_numpy()]
     mapped = of_words_places[together.indices.to_numpy()]
     cuts = np.cumsum([len(dictionary) for dictionary in dictionaries])[:-1]
-    return of_words.dictionary.take(order), [np.append(part, np.int32(-1)) for part in np.split(mapped, cuts)]
+    return of_words.dictionary.take(order), np.split(mapped, cuts)
 
 
 def _places(counted: Int64s) -> Int64s:

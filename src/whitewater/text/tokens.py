@@ -29,7 +29,7 @@ _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
 _DOTTED_I = "\u0130"
 
-# Longer words are encoded data or text without spaces. Bytes of UTF-8.
+# Longer words are encoded data or text without spaces, and count as the empty word. Bytes of UTF-8.
 LONGEST = 64
 # Positions of the text begin so many behind those of the title, so that no phrase goes from one into the other.
 GAP = 100
@@ -94,7 +94,7 @@ class Terms:
             self._stem = cache(snowballstemmer.stemmer(settings.stemmer).stemWord)
 
     def of(self, word: str) -> str | None:
-        """Return the term of a word in lower case, or None for a stop word."""
-        if word in self.stop_words:
+        """Return the term of a word in lower case, or None for a stop word, and for one that was too long: ``""``."""
+        if not word or word in self.stop_words:
             return None
         return word if self.are_words else self._stem(word) or word

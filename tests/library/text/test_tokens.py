@@ -26,9 +26,10 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.samp
 def tokens_of(titles: list[str | None], texts: list[str | None]) -> list[tuple[list[str | None], list[str | None]]]:
     """Return the words that the kernel finds in titles and texts, None for those that are too long."""
     block = tokenize_block(pa.chunked_array([titles], pa.string()), pa.chunked_array([texts], pa.string()))
-    known = [*block.dictionary.to_pylist(), None]
+    known = [word or None for word in block.dictionary.to_pylist()]
     assert len(set(known)) == len(known)
     found = [known[token] for token in block.tokens]
+    assert found.count(None) == block.too_long
     cuts = list(accumulate(block.counts.ravel().tolist(), initial=0))
     fields = [found[start:stop] for start, stop in pairwise(cuts)]
     assert cuts[-1] == len(found)

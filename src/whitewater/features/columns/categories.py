@@ -19,7 +19,7 @@ import xxhash
 from whitewater.engines.device import Array, Device
 from whitewater.engines.kernel import int64, kernel
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.features.columns.byte_strings import ByteStrings, find, place_slots, read_only
+from whitewater.features.columns.byte_strings import ByteStrings, digest_strings, find, place_slots, read_only
 from whitewater.features.columns.column import Categories, Column, Text, as_integers
 from whitewater.features.operator import Value
 from whitewater.tables.hashing import hash_int64
@@ -100,7 +100,9 @@ class CategoryCounter:
 
 def hashes_of(strings: ByteStrings) -> Array:
     """Return what strings are looked for by, uint64 (strings,)."""
-    return strings.hashes(0)
+    hashes = np.empty(len(strings), np.uint64)
+    digest_strings(strings.spans, hashes)
+    return hashes
 
 
 def _longer(values: Array, length: int) -> Array:
