@@ -103,7 +103,7 @@ def digest_strings(strings: Strings, digests: Array) -> None:
         position, end = uint64(offsets[row]), uint64(offsets[row + 1])
         state = (end - position) * PRIME_2
         while position < end:
-            state = (state ^ _word(data, position, end)) * PRIME_1
+            state = (state ^ little_endian(data, position, end)) * PRIME_1
             state ^= state >> uint64(32)
             position += _LANE
         digests[row] = state * PRIME_1
@@ -186,7 +186,7 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
     if last - first != end - begin:
         return False
     while begin < end:
-        if _word(data, begin, end) != _word(known, first, last):
+        if little_endian(data, begin, end) != little_endian(known, first, last):
             return False
         begin += _LANE
         first += _LANE
@@ -194,8 +194,8 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
 
 
 @part
-def _word(data: Array, position: int, end: int) -> int:
-    """Return the little-endian word of ``data[position:end]``, of its first eight bytes at most."""
+def little_endian(data: Array, position: int, end: int) -> int:
+    """Return the little-endian word of ``data[position:end]``, or of its first eight bytes; all numbers are uint64."""
     word, size = uint64(0), min(end - position, _LANE)
     if position + _LANE <= uint64(len(data)):
         return eight_bytes(data, position) & (_WORD >> (uint64(8) * (_LANE - size)))
@@ -224,7 +224,7 @@ def xxh64(data: Array, begin: int, end: int, seed: int) -> int:
         state = _rotate(state ^ _round(uint64(0), eight_bytes(data, position)), 27) * PRIME_1 + PRIME_4
         position += _LANE
     if position + _HALF <= end:
-        state = _rotate(state ^ (_word(data, position, position + _HALF) * PRIME_1), 23) * PRIME_2 + PRIME_3
+        state = _rotate(state ^ (little_endian(data, position, position + _HALF) * PRIME_1), 23) * PRIME_2 + PRIME_3
         position += _HALF
     while position < end:
         state = _rotate(state ^ (uint64(data[position]) * PRIME_5), 11) * PRIME_1

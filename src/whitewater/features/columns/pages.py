@@ -9,7 +9,7 @@ import numpy as np
 
 from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
-from whitewater.features.columns.byte_strings import eight_bytes
+from whitewater.features.columns.byte_strings import eight_bytes, little_endian
 
 # Stands for the size of levels where it stands ahead of them.
 ABSENT = -1
@@ -94,9 +94,9 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
     if size == ABSENT:
         if len(page) < 4:
             return 0, MALFORMED
-        size = _little_endian(page, 0, 4)
+        size = int64(little_endian(page, uint64(0), uint64(4)))
         start = 4
-    if size > len(page) - start or not _hybrid(page[: start + size], start, 1, _LEVELS, present):
+    if size > len(page) - start or not look_up(page[: start + size], start, 1, _LEVELS, present):
         return 0, MALFORMED
     values = 0
     for row in range(len(present)):
@@ -117,30 +117,12 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
 
 
 @kernel
-def look_up(page: Array, size: int, present: Array, table: Array, values: Array) -> int:
-    """Read the dictionary indices of a page and look each up.
+def look_up(data: Array, position: int, width: int, table: Array, values: Array) -> bool:
+    """Look up indices of ``width`` bits, in runs or packed, until ``values`` is full; False if they are malformed.
 
-    ``page``, uint8, is uncompressed, and ``size`` the bytes of its levels or `ABSENT`; ``present``, uint32 (rows,), is
-    scratch, empty if the page has no definition levels; ``table``, uint32 or uint64 (entries of the dictionary + 1,),
-    has the null last; ``values``, as the table (rows,), is filled. Returns the number of nulls, or `MALFORMED`.
+    ``data``, uint8, is a page, uncompressed; ``table``, uint32 or uint64 (entries of the dictionary + 1,), has the null
+    last; ``values`` are as the table.
     """
-    count, start = len(values), 0
-    if len(present):
-        count, start = definition_levels(page, size, present)
-    nulls = len(values) - count
-    if start < 0 or (count and start >= len(page)):
-        return MALFORMED
-    # The first byte is the width of the indices in bits.
-    if count and not _hybrid(page, start + 1, int64(page[start]), table, values[nulls:]):
-        return MALFORMED
-    if nulls:
-        spread(values, present, count, table[-1])
-    return nulls
-
-
-@kernel
-def _hybrid(data: Array, position: int, width: int, table: Array, values: Array) -> bool:
-    """Look up indices of ``width`` bits, in runs or packed, until ``values`` is full; False if they are malformed."""
     filled = 0
     while filled < len(values):
         head, position = _varint(data, position)
@@ -162,7 +144,7 @@ def _hybrid(data: Array, position: int, width: int, table: Array, values: Array)
 
 @part
 def _repeat(data: Array, position: int, size: int, table: Array, run: Array) -> int:
-    index = _little_endian(data, position, size)
+    index = int64(little_endian(data, uint64(position), uint64(position + size)))
     value = table[min(index, len(table) - 1)]
     for row in range(len(run)):
         run[row] = value
@@ -189,8 +171,7 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
             largest = max(largest, index)
             run[8 * group + place] = table[min(index, end)]
     for place in range(8 * groups, len(run)):
-        first = start + (place * width >> 3)
-        word = uint64(_little_endian(data, first, min(8, len(data) - first)))
+        word = little_endian(data, uint64(start + (place * width >> 3)), uint64(len(data)))
         index = (word >> uint64(place * width & 7)) & mask
         largest = max(largest, index)
         run[place] = table[min(index, end)]
@@ -214,14 +195,6 @@ def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
     return int64(some != 0)
 
 
-@part
-def _little_endian(data: Array, start: int, size: int) -> int:
-    value = int64(0)
-    for byte in range(size):
-        value |= int64(data[start + byte]) << (8 * byte)
-    return value
-
-
 @kernel
 def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
     """Copy byte arrays that are preceded by their length into ``text``; ``offsets`` (int32, arrays + 1) tells where."""
@@ -230,7 +203,7 @@ def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
     for index in range(len(offsets) - 1):
         if len(data) - position < 4:
             return False
-        size = _little_endian(data, position, 4)
+        size = int64(little_endian(data, uint64(position), uint64(position + 4)))
         position += 4
         if size > len(data) - position:
             return False

@@ -256,18 +256,17 @@ def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.
 
 def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[pa.Array] | None) -> int:
     """Fill the values of a data page, and ``present``, which is empty where all rows have one; return the nulls."""
-    if page.has_indices:
-        nulls = pages.look_up(page.body, page.levels, present, table, values)
-        if nulls < 0:
-            raise ValueError("has a malformed page of dictionary indices")
-        return nulls
     count, start = page.rows, 0
     if len(present):
         count, start = pages.definition_levels(page.body, page.levels, present)
     if start < 0:
         raise ValueError("has malformed definition levels")
-    nulls = page.rows - count
-    values[nulls:] = _plain_values(page.body[start:], count, values.dtype, texts)
+    nulls, body = page.rows - count, page.body[start:]
+    if not page.has_indices:
+        values[nulls:] = _plain_values(body, count, values.dtype, texts)
+    # The first byte is the width of the indices in bits.
+    elif count and not (len(body) and pages.look_up(body, 1, int(body[0]), table, values[nulls:])):
+        raise ValueError("has a malformed page of dictionary indices")
     if nulls:
         pages.spread(values, present, count, table[-1])
     return nulls
