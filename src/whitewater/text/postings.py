@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from whitewater.engines import memory
+from whitewater.engines import Array, memory
 from whitewater.errors import InputError
 from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.text.config import Index
@@ -72,7 +72,7 @@ def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
     from whitewater.features.columns.categories import CategoryCounter
     from whitewater.text.token_kernels import cut_words
 
-    letters, ends, counts = cut_words(_buffers(titles), _buffers(texts), characters())
+    letters, ends, counts = cut_words(_strings(titles), _strings(texts), characters())
     words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
     distinct = CategoryCounter(words.type, room=_DISTINCT_WORDS)
     tokens = distinct.add(words).astype(np.int32)
@@ -144,14 +144,13 @@ def _index(
     return Postings(pa.table(of_terms), pa.table(of_postings), np.concatenate(lengths), too_long)
 
 
-def _buffers(texts: pa.ChunkedArray) -> tuple[npt.NDArray[np.uint8], Int64s]:
-    """Return the bytes of texts and their offsets, both read-only, as `whitewater.text.token_kernels` has them."""
+def _strings(texts: pa.ChunkedArray) -> tuple[Array, Array]:
+    """Return texts as kernels take them."""
+    from whitewater.features.columns.byte_strings import ByteStrings
+
     array = pc.fill_null(texts.cast(pa.large_string()), "").combine_chunks()
     array.validate(full=True)
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets or bytes(8), np.int64)[array.offset : array.offset + len(array) + 1]
-    # Numba compiles a kernel anew for arrays that may be written to.
-    return np.frombuffer(data or b"\0", np.uint8), ends
+    return ByteStrings.of(array).spans
 
 
 def _one_dictionary(dictionaries: Sequence[pa.Array], terms: Terms) -> tuple[pa.Array, list[Int32s]]:
