@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from whitewater.errors import InputError, IntegrityError
+from whitewater.errors import InputError
 from whitewater.features.columns.column import Block, Column, Lists, Numbers, arrow_of, column_of
-from whitewater.features.log_folder import SINCE, UNTIL, Log, is_log, open_log
+from whitewater.features.log_folder import FORMAT, SINCE, UNTIL, Log, open_log
 from whitewater.features.schema import Field, Schema, kind, plain_type, wider_type
 from whitewater.io.folder import RowGroup, open_parquet
 
@@ -86,8 +86,8 @@ class Dataset:
             self.schema = schema if path == paths[0] else _common(self.schema, paths[0], schema, path)
             groups += [RowGroup(path, number, footer.row_group(number).num_rows)
                        for number in range(footer.num_row_groups)]  # fmt: skip
-        if log is not None and sum(group.rows for group in groups) != log.rows:
-            raise IntegrityError(f"{log.path} has other rows than it says, {log.rows:,}. Write it again.")
+        if log is not None:
+            FORMAT.check_rows(log.path, sum(group.rows for group in groups), log.rows)
         self.parts = _merge_small(groups)
 
     @property
@@ -142,7 +142,7 @@ def _files(source: Any) -> tuple[list[Path], Log | None]:
     path = Path(source)
     if not path.is_dir():
         return [path], None
-    if is_log(path):
+    if (path / FORMAT.name).exists():
         log = open_log(path)
         return [path / file.name for file in log.files], log
     files = sorted(path.glob("*.parquet"))

@@ -105,14 +105,11 @@ def open_features(path: Path) -> FeatureFolder:
 
 def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, seed: int | None) -> None:
     """Write the file that makes a folder of files one of features; ``seed`` is None where rows are in order."""
-    nulls: Counter[str] = Counter()
-    for file in files:
-        nulls.update(file.nulls)
     value = {
         "rows": sum(file.rows for file in files),
         "shuffled": seed is not None,
         "seed": seed,
-        "nulls": nulls,
+        "nulls": sum((Counter(file.nulls) for file in files), Counter()),
         "columns": [column_json(field) for field in schema],
         "files": [{"name": file.name, "rows": file.rows} for file in files],
     }

@@ -164,11 +164,6 @@ def file_name(day: int, part: int = 0) -> str:
     return f"day-{day:05d}-{part:04d}.parquet"
 
 
-def is_log(path: Path) -> bool:
-    """Say whether a folder is a log, be it a damaged one."""
-    return (path / FORMAT.name).exists()
-
-
 def open_log(path: Path) -> Log:
     """Open a log. Raises InputError if the folder is none, of another format, or lacks a file."""
     log = FORMAT.read(path, _log)
