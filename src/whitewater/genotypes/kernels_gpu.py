@@ -6,8 +6,8 @@ Numba's simulator puts its own `cuda` among the globals of a kernel, so that is 
 from numba import config, cuda
 
 from whitewater.engines.device import Array
+from whitewater.genotypes.bit_planes import are_correlated, fill_row
 from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes
-from whitewater.genotypes.linkage import are_correlated, fill_row
 
 # Blocks of few rows are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
@@ -32,9 +32,10 @@ def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
 def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
     """Look up each genotype in the table of its variant, a thread to each byte."""
     blocks = -(-genotypes.codes.size // THREADS)
-    expand = gpu_expand_packed if genotypes.packed else gpu_expand_dosages
-    if blocks:
-        expand[blocks, THREADS](genotypes.codes, table, out)
+    if blocks and genotypes.packed:
+        gpu_expand_packed[blocks, THREADS](genotypes.codes, table, out)
+    elif blocks:
+        gpu_expand_dosages[blocks, THREADS](genotypes.codes, table, out)
 
 
 @cuda.jit(cache=True)
@@ -67,7 +68,7 @@ def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: fl
 
 @cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array) -> None:
-    """Do with a thread to each variant what `whitewater.genotypes.linkage.fill_row` does."""
+    """Do with a thread to each variant what `whitewater.genotypes.bit_planes.fill_row` does."""
     variant = cuda.grid(1)
     if variant < len(words):
         fill_row(words[variant], planes[variant])
@@ -75,7 +76,7 @@ def gpu_fill_planes(words: Array, planes: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Compare with a thread to each pair; see `whitewater.genotypes.linkage.are_correlated`."""
+    """Compare with a thread to each pair; see `whitewater.genotypes.bit_planes.are_correlated`."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]
