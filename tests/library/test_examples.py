@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 MODULES = (
-    "engines", "features.columns.groups", "features.columns.categories", "features.dataset", "features.loader",
+    "engines", "features.columns.groups", "features.dataset", "features.loader",
     "features.operators.arithmetic", "features.operators.categorify", "features.operators.scale_and_fill",
     "features.serve", "features.workflow", "graphs.vertex_ids", "io.terminal_text",
     "tables.hashing", "web.urls",
