@@ -18,7 +18,7 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.errors import DeviceError
 
-# A machine that does other things as well is slow at times, which is no fault of the code.
+# A machine that does other things as well is slow at times, which is not the code's fault.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 

@@ -334,7 +334,7 @@ def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats,
     title, top, total = "The top of the ranking and links to it", subgraph.top, float(ranks.sum())
     ranks, community = ranks[subgraph.vertices], community[subgraph.vertices]
     labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
-    # The communities of the first vertices have colors of their own; -1 alone is no communities.
+    # The communities of the first vertices have colors of their own; if all are -1, there are none.
     numbers = list(dict.fromkeys(community.tolist()))
     palette = dict(zip(numbers, _COLORS, strict=False))
     colors = [palette.get(number, _OTHER) for number in community.tolist()]

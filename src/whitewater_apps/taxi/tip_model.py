@@ -126,7 +126,7 @@ def _values(feature: str, trips: Columns, which: FeatureSet, device: Device) -> 
         return (xp.floor(pickup / DAY) + 3) % 7  # 1970-01-01 was a Thursday
     if feature.endswith("_borough"):
         position = {borough: float(number) for number, borough in enumerate(which.boroughs)}
-        # Of location 0, which is no zone, it is NaN.
+        # Location 0 is not a zone: NaN.
         of_location = [position.get(borough or "", np.nan) for borough in which.zones.boroughs]
         locations = trips[feature.replace("_borough", "_location_id")]
         within = (locations > 0) & (locations < len(of_location))

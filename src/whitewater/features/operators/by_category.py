@@ -113,7 +113,7 @@ class LearnsCategories(Operator):
 def category_types(operator: Operator, columns: Sequence[str], fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
     """Return the types of the categories, string or int64, of columns that an operator takes one of for each row.
 
-    Raises ConfigError if a column has lists, or values that are no categories.
+    Raises ConfigError if a column has lists, or values that cannot be categories.
     """
     for name in columns:
         if pa.types.is_list(fields[name].type):
