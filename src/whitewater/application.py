@@ -76,7 +76,7 @@ def declared(folder: Path) -> dict[str, EntryPoint]:
         except (FileNotFoundError, KeyError):
             continue  # there is none, or not of applications
         except (AttributeError, OSError, TypeError, ValueError) as error:
-            raise ConfigError(f"{file} is not valid TOML, or its entry points are not tables of text: {error}.") from error
+            raise ConfigError(f"{file} is not TOML, or its entry points are not tables of text: {error}.") from error
     return dict(sorted({entry.name: entry for entry in places}.items()))
 
 

@@ -80,7 +80,7 @@ def absent_package(error: BaseException, *, needed_by: str) -> PackageError | No
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):
-    """Shows warnings, and progress as a bar in one line that changes; where the output is not a terminal, a line each."""
+    """Shows warnings, and progress as a bar in one line that changes, or a line each if this is not a terminal."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record that is one of them."""

@@ -62,7 +62,7 @@ def test_a_declaration_that_cannot_be_read_is_told_with_its_file(
 ) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text(text)
-    with pytest.raises(ConfigError, match=re.escape(f"{file} is no TOML, or ") + f".*{reason}"):
+    with pytest.raises(ConfigError, match=re.escape(f"{file} is not TOML, or ") + f".*{reason}"):
         declared(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["--help"]) == 0

@@ -242,7 +242,7 @@ def write_part(
 def judge(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> tuple[Mask, Mask, Counter[str]]:
     """Return which rows are edges by the rules, and which are self-loops, both bool (rows,); and the counts.
 
-    A row is broken if an end is not among the vertices, where these are known; a dropped row is not counted as a self-loop.
+    A row is broken if an end is not among the vertices, where these are known; a dropped row is not a self-loop.
     """
     broken = np.zeros(len(source), bool)
     if known is not None:
