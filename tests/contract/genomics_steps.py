@@ -91,7 +91,7 @@ CODE, FRAMES = device_code(ROOT / "genotypes", APPLICATIONS / "genomics"), ()
 # Kernels for the CPU and what calls them, and what makes and counts the codes of sources, which is done there.
 OF_CPU = (
     "expand_packed", "expand_dosages", "count_packed", "_count_lanes", "_mark_correlated", "fill_row", "are_correlated",
-    "_prune_windows", "thin", "count_missing", "encode_alleles", "encode_bed", "pack_alleles", "count_missing_packed",
+    "_prune_windows", "thin", "count_missing", "encode_alleles", "encode_bed", "pack_alleles", "add_missing",
 )  # fmt: skip
 # A map of too few samples is not made.
 BESIDE = {

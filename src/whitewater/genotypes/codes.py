@@ -12,6 +12,8 @@ SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
 # Rows of a slab: with fewer, adding its product to the total would take longer than the product; with more, float32
 # would add up too many numbers.
 LEAST_ROWS, MOST_ROWS = 128, 4096
+# Missing calls of a sample are counted in a byte, many at once, before they are added up.
+BYTE = 255
 BYTES_A_WORD = 8
 
 
@@ -59,11 +61,16 @@ def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None =
 
 
 def count_missing(genotypes: Genotypes) -> Array:
-    """Count the missing calls of each sample, on the host: integers (samples,)."""
-    codes = genotypes.codes
+    """Count the missing calls of each sample, on the host: int64 (samples,)."""
+    codes, missing = genotypes.codes, np.zeros(genotypes.samples, np.int64)
     if not genotypes.packed:
-        return (codes == MISSING_DOSAGE).sum(axis=0)
-    return count_missing_packed(codes).T.ravel()[: genotypes.samples]
+        missing += (codes == MISSING_DOSAGE).sum(axis=0)
+        return missing
+    for first in range(0, len(codes), BYTE):
+        planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.uint8)
+        add_missing(codes[first : first + BYTE], planes)
+        missing += planes.T.ravel()[: len(missing)]
+    return missing
 
 
 @kernel
@@ -175,13 +182,11 @@ def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
 
 
 @kernel
-def count_missing_packed(packed: Array) -> Array:
-    """Count the missing calls of sample ``4b + k`` in row ``k`` and column ``b``, int32 (4, bytes)."""
-    planes = np.zeros((4, packed.shape[1]), np.int32)
+def add_missing(packed: Array, planes: Array) -> None:
+    """Add the missing calls of each sample ``4b + k`` to ``planes[k, b]``, uint8."""
     for variant in range(len(packed)):
         row = packed[variant]
         for place in range(4):
             plane = planes[place]
             for byte in range(len(row)):
                 plane[byte] += (row[byte] & row[byte] >> 1) >> 2 * place & 1
-    return planes

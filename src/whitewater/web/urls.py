@@ -11,6 +11,7 @@ addresses equal and refuse others:
 
 import re
 from collections.abc import Collection
+from functools import cache
 from urllib.parse import quote, unquote_to_bytes
 
 from ada_url import join_url, normalize_url
@@ -75,4 +76,9 @@ def normal_or_refusal(url: str, base: str | None = None, drop_parameters: Collec
 
 def _escaped(text: str) -> str:
     """Return a path or query with as few escapes as there can be, those in upper case."""
-    return _ESCAPED.sub(lambda match: quote(unquote_to_bytes(match[0]), safe=""), text)
+    return _ESCAPED.sub(lambda match: _escape(match[0]), text)
+
+
+@cache
+def _escape(text: str) -> str:
+    return quote(unquote_to_bytes(text), safe="")

@@ -28,7 +28,9 @@ def main(arguments: Sequence[str]) -> int:
     range.
     """
     given = _parser().parse_args(list(arguments))
-    settings = Search.from_option(json.dumps({name: getattr(given, name) for name in SETTINGS}), option="query")
+    settings = Search.from_option(
+        json.dumps({name: getattr(given, name) for name in SETTINGS}), option="whitewater pagerank query"
+    )
     found = answer(open_index(_place(given.index)), " ".join(given.words), settings)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
     columns = shutil.get_terminal_size().columns

@@ -199,7 +199,9 @@ async def _body(response: aiohttp.ClientResponse, maximum_bytes: int, *, cut: bo
     body = bytes(sent)
     if cut or len(body) <= maximum_bytes:
         body = decoded(body, content_encoding=response.headers.get("Content-Encoding", ""), limit=maximum_bytes)
-    if len(body) > maximum_bytes and not cut:
+    if len(body) > maximum_bytes:
+        if cut:
+            return body
         raise AnswerError("too_large", f"more than {maximum_bytes:,} bytes")
     # The library reads on after the end and does not understand what it finds; framed as it is the body seems whole.
     if protocol is not None and isinstance(protocol.exception(), HttpProcessingError):

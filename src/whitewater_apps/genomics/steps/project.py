@@ -117,8 +117,9 @@ def _sums_of_source(
         read, counted = source.read_dosages(start, stop)
         tally.add(counted)
         dosages = read[matches.second[inside] - start]
-        swapped = matches.swapped[inside, np.newaxis] & (dosages >= 0)
-        dosages = np.where(swapped, loadings.ploidy - dosages, dosages)
+        swapped = matches.swapped[inside]
+        flipped = dosages[swapped]
+        dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
         genotypes = Genotypes(dosages, dosages.shape[1], loadings.ploidy).on(device)
         return sums(genotypes, everyone, matches.first[inside], loadings=loadings, device=device)
 

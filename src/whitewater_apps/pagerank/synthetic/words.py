@@ -47,7 +47,7 @@ class Vocabulary:
 
 
 def invent_words(count: int, *, random: np.random.Generator) -> Words:
-    """Return invented words of three syllables, all different; some have an accent, some are Greek."""
+    """Return invented words of three syllables, all different, of which there are 115**3; some are Greek."""
     syllables = len(SYLLABLES)
     numbers = random.choice(syllables**3, count, replace=False)
     first, second, third = np.unravel_index(numbers, (syllables, syllables, syllables), order="F")
