@@ -40,7 +40,7 @@ class Application:
     steps: tuple[str, ...] = ()  # in the order in which they run
     # Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)  # functions that are not steps
+    commands: Mapping[str, str] = field(default_factory=dict)  # by name the functions that are not steps
     headline: str = ""  # the function that says in sentences what a folder of results shows, if there is one
     # The function that tries the sources which the section names. It takes the section and
     # `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or

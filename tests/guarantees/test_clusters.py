@@ -229,6 +229,8 @@ def test_a_cluster_lives_on_this_machine_alone_until_it_is_stopped(fresh: Clone)
     assert living(alive) == []
     assert "no cluster was started" in cluster(fresh, "stop").message
     assert "no cluster was started" in cluster(fresh, "status").message
+    (fresh / FILE).write_text("[]")
+    assert "was not written by a Dask scheduler" in cluster(fresh, "status").message
     assert fresh.start("make", "clean", f"PYTHON={sys.executable}").ended().status == 0
     assert not (fresh / FILE).parent.exists()
 

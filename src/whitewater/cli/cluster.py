@@ -137,7 +137,7 @@ def status(options: argparse.Namespace) -> int:
         raise InputError(f"the cluster of {options.file} has ended; its log is {log_of(options.file)}.")
     try:
         client = Client(cluster["address"], timeout=ANSWER_SECONDS, security=security(cluster.get("tls", {})))
-    except (OSError, TimeoutError) as error:
+    except (OSError, TimeoutError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {cluster['address']} ({error}).") from error
     with client:
         tasks = client.run_on_scheduler(
@@ -215,10 +215,11 @@ def _command(name: str, file: Path) -> str:
 
 def _read(file: Path) -> Mapping[str, Any]:
     try:
-        return json.loads(file.read_bytes())
+        cluster = json.loads(file.read_bytes())
+        return {**cluster, "address": str(cluster["address"])}
     except FileNotFoundError:
         raise InputError(f"no cluster was started: {file} does not exist.") from None
-    except ValueError as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{file} was not written by a Dask scheduler: {error}.") from None
 
 

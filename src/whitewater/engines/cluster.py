@@ -94,7 +94,11 @@ def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
 
 @contextmanager
 def attach(settings: Cluster) -> Iterator[Client]:
-    """Connect to the cluster that the settings name, and leave it running; raise ResourceError if it dies meanwhile."""
+    """Connect to the cluster that the settings name, and leave it running afterwards.
+
+    Raises ConfigError if the address or a file of TLS cannot be used; InputError if no scheduler answers, it has no
+    workers, or one of them would not run the code that is here; and ResourceError if the cluster dies while it is used.
+    """
     from distributed import Client
 
     for name, path in settings.tls.items():

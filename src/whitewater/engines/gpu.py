@@ -54,7 +54,7 @@ class GpuDevice(Device):
         """Return the device, once its packages and a GPU were found, and its memory is prepared.
 
         Where the tasks run on a cluster, ``attached``, its workers check and prepare theirs: this process leaves the
-        GPU alone, and needs none.
+        GPU alone, and needs none. Raises DeviceError if a package is missing or CuPy finds no GPU.
         """
         if not attached:
             if problem := problem_of_gpu():
@@ -151,7 +151,7 @@ class GpuDevice(Device):
 
 @contextmanager
 def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
-    """Connect to a cluster whose workers have GPUs, and prepare their memory."""
+    """Connect to a cluster whose workers have GPUs, and prepare their memory; raise DeviceError if one cannot."""
     import dask
 
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:

@@ -160,18 +160,24 @@ class Operator(Section, ABC):
 
     # Whether it takes ``["A", ["B", "C"]]``: the column A, and the combination of B and C.
     takes_combinations: ClassVar[bool] = False
-    # Whether each output depends on all inputs, and not on one of them alone
+    # Whether outputs depend on all inputs, and not each on one of them alone; then `output` is given all at once.
     needs_all_inputs: ClassVar[bool] = False
-    # The class of what its statistics learn
+    # The class of what its statistics learn.
     learned: ClassVar[type[Any]] = Fitted
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the data columns needed besides the inputs: most for fitting, fewer for training or for serving."""
+        """Return the data columns needed besides the inputs: for fitting, for training, or else for serving.
+
+        Those for fitting and training hold all others.
+        """
         return ()
 
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
-        """Return the output columns for these inputs and dependencies; raises ConfigError if it cannot take a type."""
+        """Return the output columns.
+
+        ``fields`` describes the inputs and dependencies. Raises ConfigError if the operator cannot take their types.
+        """
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
         """Return the statistics that `transform` needs."""
@@ -184,7 +190,7 @@ class Operator(Section, ABC):
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
         """Return the result of a statistic, given its `Fitted.facts` and `Fitted.tables`.
 
-        Raises IntegrityError, or any other error, if they are not as this operator writes them.
+        By default that is `learned`, made of the facts. Whatever error it raises is told as that of a damaged artifact.
         """
         return self.learned(**facts)
 

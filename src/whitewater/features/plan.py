@@ -89,10 +89,11 @@ class Plan:
                 "column once."
             )
         parts = [inputs] if operator.needs_all_inputs else [(entry,) for entry in inputs]
-        made_of = {output.name: part for part in parts for output in operator.output(part, fields)}
-        if list(made_of) != names:
-            raise TypeError(f"{type(operator).__name__} makes {names} of all its inputs, but {list(made_of)} of one at "
-                            "a time. Set needs_all_inputs in its class.")  # fmt: skip
+        by_part = [(output, part) for part in parts for output in operator.output(part, fields)]
+        if [output for output, _ in by_part] != list(made):
+            raise TypeError(f"{type(operator).__name__} makes other columns of each input than of all. Set "
+                            "needs_all_inputs in its class.")  # fmt: skip
+        made_of = {output.name: part for output, part in by_part}
         if learned is not None:
             made = operator.describe(made, learned)
         outputs = dict(zip(names, made, strict=True))

@@ -61,7 +61,11 @@ class Files:
         return table
 
     def array(self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.memmap[Any, Any]:
-        """Map a ``.npy`` file, read-only. Raises IntegrityError if it is an array of another shape, type or order."""
+        """Map a ``.npy`` file, read-only.
+
+        Raises InputError if it is missing, cut, or not an array, and IntegrityError if it is an array of another shape,
+        type or order.
+        """
         with self.explained(path):
             array = np.lib.format.open_memmap(path, mode="r")
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
@@ -118,7 +122,10 @@ class Format(Files):
         write_json(path / self.name, {"format": self.version, **described})
 
     def read(self, path: Path, made_of: Callable[..., Folder]) -> Folder:
-        """Return what ``made_of`` makes of the folder's path and, as keywords, of the description."""
+        """Return what ``made_of`` makes of the folder's path and, as keywords, of the description.
+
+        Raises InputError if the folder is not of this format, or of another version of it.
+        """
         described = read_json(path / self.name)
         self.check_version(path, described.pop("format", None) if isinstance(described, dict) else None)
         try:
@@ -144,7 +151,10 @@ class Format(Files):
         write_json(path / self.name, {**value, "sha256": sha256(json_bytes(value))})
 
     def read_signed(self, path: Path) -> Any:
-        """Return what a signed folder describes, after every byte of all its files was checked."""
+        """Return what a signed folder describes, after every byte of all its files was checked.
+
+        Raises InputError if a file is not there or of another version, and IntegrityError if a byte has changed.
+        """
         try:
             data = (path / self.name).read_bytes()
         except OSError as error:
@@ -203,7 +213,7 @@ class PartsFormat(Format):
         write_table(table.cast(self.schema), place, group_rows=self.group_rows, **self.options)
 
     def move_part(self, file: Path, path: Path, number: int, kept: npt.NDArray[np.bool_]) -> None:
-        """Make a file, or its rows that are ``kept``, file ``number`` of a folder; see `write_part`."""
+        """Make a file, or its rows that are ``kept``, file ``number`` of a folder; if none is, there is no file."""
         if not kept.all():
             if kept.any():
                 self.write_part(path, number, self.table(file).filter(pa.array(kept)))

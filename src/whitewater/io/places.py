@@ -23,7 +23,8 @@ def expand(place: str, *, anonymous: bool, key: str, example: str) -> list[str]:
 
     Globs are those of local paths and ``file://`` (``*``, ``?``, ``[...]``, ``**``) and of buckets (``*``), which
     ``anonymous`` reads without credentials. ``key`` of the configuration names the place, and ``example`` is what its
-    files might be called: for messages.
+    files might be called: for messages. Raises InputError if there is no such file, the glob matches none, or it is a
+    directory.
     """
     if here := local_path(place):
         found = list(map(str, matches(here)))
@@ -50,6 +51,8 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
 
     Each comes once, in the order in which it is named; the files of a glob are in the order of the numbers in their
     names, day_2 before day_10. ``threads`` compute the checksums of local files; for the others see `expand`.
+
+    Raises InputError as `expand`, or if a download fails or is not what it was.
     """
     expanded = (expand(name, anonymous=downloads.anonymous, key=key, example=example) for name in names)
     ordered = [place for places in expanded for place in sorted(places, key=_by_number)]
@@ -67,7 +70,8 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
 def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: str = "*") -> list[str]:
     """Return the local paths and URLs that paths, globs and URLs stand for, sorted, after a byte of each was read.
 
-    Nothing is downloaded. What was downloaded before is not asked for, and of the others the first `TRIED` are.
+    Nothing is downloaded. What was downloaded before is not asked for, and of the others the first `TRIED` are. Raises
+    InputError as `expand`, or if a file is empty or cannot be read or reached.
     """
     anonymous = downloads.anonymous
     places = {place for name in names for place in expand(name, anonymous=anonymous, key=key, example=example)}

@@ -86,7 +86,10 @@ def size_of(path: Path) -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically, keys sorted, so that equal values give equal bytes; NaN and infinity are refused."""
+    """Write JSON atomically, keys sorted, so that equal values give equal bytes.
+
+    Raises IntegrityError if the value holds a number that JSON has not: NaN or infinity.
+    """
     try:
         data = json_bytes(value) + b"\n"
     except ValueError as error:
@@ -150,7 +153,10 @@ def put_in_place(written: Path, final: Path) -> None:
 
 
 def check_replaceable(directory: Path, *, sign: str) -> None:
-    """Raise ConfigError if a folder that a user named for an output is neither absent, empty, nor one with ``sign``."""
+    """Refuse to replace a folder that a user named for an output, with all that is in it, but for one of ours.
+
+    Raises ConfigError if it is not empty and has no file ``sign``, as those that were written before have.
+    """
     if not os.path.lexists(directory) or (directory / sign).is_file():
         return
     if not directory.is_dir() or any(directory.iterdir()):

@@ -89,7 +89,10 @@ class StrictStore(Store):
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in."""
+        """Return an object or a part of it; `None` if it is not there, and is metadata or a chunk that is filled in.
+
+        Raises InputError if it cannot be had, and IntegrityError if a chunk is not stored, or damaged in every try.
+        """
         for number in range(self.retries + 1):
             try:
                 data = await self._read(key, byte_range)

@@ -367,12 +367,12 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
     name = next((name for name, role in events.columns.items() if role == "continuous" and name in loaded), None)
     if name is None:
         return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
-    group = features.schema[name].tags[-1]
-    operators = dict.fromkeys(stage["operator"] for stage in statistics["groups"][group]["operators"])
-    subtitle = (
-        f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows. Operators of "
-        f"its group, {style.fitted(group)}: {', '.join(operators) or 'none'}."
-    )
+    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows."
+    groups = statistics["groups"]
+    owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
+    for owner in owners[-1:]:
+        operators = ", ".join(dict.fromkeys(stage["operator"] for stage in groups[owner]["operators"])) or "none"
+        subtitle += f" Operators of its group, {style.fitted(owner)}: {operators}."
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     before, after = (values_of([rows.path / file.name for file in rows.files], name) for rows in (events, features))

@@ -374,6 +374,9 @@ def test_a_number_is_drawn_before_and_after_with_its_nulls_and_operators(made: P
     assert f"As it came: {words.percent(nulls / 600)} null" in written(figure)
     assert "Feature: no null" in written(figure)
     assert "Column I1 of 600 test rows. Operators of its group, numbers: Clip, LogOp, FillMedian." in written(figure)
+    # As where a tag of the user's stands behind that of the group.
+    figure = figures.numbers({"groups": {}}, events=open_log(made / "log"), features=open_features(made / "test"))
+    assert "Column I1 of 600 test rows." in written(figure)
 
 
 def test_results_without_numbers_and_categories_have_every_picture(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from whitewater.errors import ConfigError
+from whitewater.engines import Device
+from whitewater.errors import ConfigError, IntegrityError
 from whitewater.features.columns.column import Block
 from whitewater.features.operator import Fitted, Inputs, Mode, Node, Operator, RowFunction, as_node
 from whitewater.features.operators import Categorify, FillMissing, LogOp, Normalize, Rename, TargetEncoding
@@ -124,6 +125,28 @@ def test_what_cannot_be_made_is_refused_before_data_are_read(node: Any, message:
         plan_of(node)
     assert message in str(error.value)
     assert str(error.value).endswith(".")
+
+
+class SumOfOne(Sum):
+    """Says that its column is made of one input, which a single column would hide."""
+
+    needs_all_inputs = False
+
+
+def test_a_column_of_several_that_is_said_to_be_of_one_is_refused() -> None:
+    assert names(["I1"] >> SumOfOne()) == ["sum"]
+    with pytest.raises(TypeError, match="Set needs_all_inputs"):
+        plan_of(["I1", "I2"] >> SumOfOne())
+
+
+def test_a_stage_that_makes_other_columns_than_it_says_is_told() -> None:
+    class Forgets(Sum):
+        def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
+            return {}
+
+    plan = plan_of(["I1", "I2"] >> Forgets())
+    with pytest.raises(IntegrityError, match=r"Forgets made the columns \[\], not \['sum'\]"):
+        plan.evaluate(lambda names: dict.fromkeys(names, ()), plan.outputs, Mode(Device()))
 
 
 @pytest.mark.parametrize("columns", [[], [["C1"]], [["C1", "C1"]], [[1, 2]]])

@@ -195,7 +195,7 @@ def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, numb
 
 @part
 def little_endian(data: Array, position: int, end: int) -> int:
-    """Return the little-endian word of ``data[position:end]``, or of its first eight bytes; all numbers are uint64."""
+    """Return the little-endian word of ``data[position:end]``, not empty, or of its first eight bytes, all uint64."""
     word, size = uint64(0), min(end - position, _LANE)
     if position + _LANE <= uint64(len(data)):
         return eight_bytes(data, position) & (_WORD >> (uint64(8) * (_LANE - size)))

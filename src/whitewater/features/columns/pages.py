@@ -144,7 +144,7 @@ def look_up(data: Array, position: int, width: int, table: Array, values: Array)
 
 @part
 def _repeat(data: Array, position: int, size: int, table: Array, run: Array) -> int:
-    index = int64(little_endian(data, uint64(position), uint64(position + size)))
+    index = int64(little_endian(data, uint64(position), uint64(position + size))) if size else int64(0)
     value = table[min(index, len(table) - 1)]
     for row in range(len(run)):
         run[row] = value

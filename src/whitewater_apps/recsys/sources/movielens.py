@@ -121,7 +121,7 @@ def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
     if not others:
         try:
             with zipfile.ZipFile(first.path) as archive:
-                for each in archive.infolist():
+                for each in (entry for entry in archive.infolist() if not entry.is_dir()):
                     unpacked = replace(first, origin=f"{first.origin}/{each.filename}", bytes=each.file_size)
                     members[each.filename] = unpacked, each.filename
         except (OSError, zipfile.BadZipFile) as error:
