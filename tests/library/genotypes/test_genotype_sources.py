@@ -261,6 +261,19 @@ def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path
     assert open_plink(str(prefix)).samples == ("A:1", "B:1")
 
 
+def test_what_pads_a_row_of_alleles_is_none_wherever_it_stands() -> None:
+    rows = [["A", "", "G", "."], ["C", "T", ".", "AC"], [".", "", "", ""], ["A", "C", "G", "T"]]
+    alleles, passed = np.array(rows, object), [True] * 4
+    table = source_module.sites(
+        contig=["1"] * 4, position=range(4), names=None, alleles=alleles, filter_pass=[True] * 4
+    )
+    assert table["alternate"].tolist() == ["G", "T,AC", "", "C,G,T"]
+    assert table["alleles"].tolist() == [2, 3, 0, 4]
+    assert table["id"].tolist() == ["1:0:A:G", "1:1:C:T,AC", "1:2::", "1:3:A:C,G,T"]
+    alone = source_module.sites(contig=["1"], position=[1], names=["rs"], alleles=alleles[:1, :1], filter_pass=[True])
+    assert alone[["alternate", "alleles", "id"]].to_numpy().tolist() == [["", 1, "rs"]]
+
+
 def test_alternates_that_no_call_holds_are_left_out_of_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "BLOCK_ROWS", 2)
     table = pd.DataFrame({"alternate": ["C,G,T", "A", "", "G,T", "C"], "alleles": [4, 2, 1, 3, 2]})
