@@ -263,7 +263,7 @@ def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path
 
 def test_what_pads_a_row_of_alleles_is_none_wherever_it_stands() -> None:
     rows = [["A", "", "G", "."], ["C", "T", ".", "AC"], [".", "", "", ""], ["A", "C", "G", "T"]]
-    alleles, passed = np.array(rows, object), [True] * 4
+    alleles = np.array(rows, object)
     table = source_module.sites(
         contig=["1"] * 4, position=range(4), names=None, alleles=alleles, filter_pass=[True] * 4
     )
