@@ -77,7 +77,9 @@ def test_documents_order_and_scores_are_those_found_word_by_word(
         # Sums in another order may differ in the last digit, so only of clearly different scores is the order known.
         ranks = {page.url: page.rank for page in pages}
         rounded = {url: float(f"{score:.9e}") for url, score in expected}
-        assert [url for url, _ in found] == sorted(rounded, key=lambda url: (-rounded[url], -ranks[url], url))
+        order = [rounded[url] for url, _ in found]
+        assert order == sorted(order, reverse=True)
+        assert found == sorted(found, key=lambda each: (-each[1], -ranks[each[0]], each[0]))
         assert answer["unknown"] == list(dict.fromkeys(word for word in words_of(query) if word not in known))
         assert answer["found"] == len(expected)
         assert [each["position"] for each in answer["results"]] == list(range(1, len(expected) + 1))
