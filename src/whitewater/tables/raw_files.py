@@ -154,6 +154,8 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
         raise InputError(f"{path} cannot be read: {error.strerror}. Check {source.setting}.") from error
     if magic == PARQUET:
         return [_open_parquet(path, source)]
+    if path.suffix == ".parquet":
+        raise InputError(f"{path} is damaged, or not Parquet: its first bytes are others. Get it again, or rename it.")
     if magic in ZIP:
         return [_open_text(path, "zip", source, member) for member in _members(path)]
     return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]

@@ -134,6 +134,12 @@ def test_a_member_that_is_not_a_csv_of_readings_is_refused_by_its_name(
         raw_files.open_all([path], SOURCE)
 
 
+def test_bytes_under_the_name_of_parquet_are_not_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "trips.parquet").write_bytes(b"\x00\rnoise\r")
+    with pytest.raises(InputError, match=r"trips\.parquet is damaged, or not Parquet"):
+        raw_files.open_raw(tmp_path / "trips.parquet", SOURCE)
+
+
 def test_a_damaged_zip_file_is_refused(tmp_path: Path) -> None:
     text = write_csv(tmp_path / "plain.csv", lines_of(range(5_000))).read_bytes()
     data = zipped(tmp_path / "good.zip", {"a.csv": text}).read_bytes()
