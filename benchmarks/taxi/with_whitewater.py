@@ -19,7 +19,7 @@ from whitewater.process import exit_fast, start_fast
 from whitewater.tables import with_polars as tables
 from whitewater.tables.config import Range
 from whitewater.tables.eras import Era, Rule
-from whitewater.tables.group_statistics import VALUE, integers
+from whitewater.tables.group_statistics import VALUE_UNIT
 from whitewater.tables.partitions import write_table
 from whitewater.tables.raw_files import RawFile, Unit, open_raw, units
 from whitewater_apps.taxi.config import Clean, Ranges, Tips
@@ -113,11 +113,14 @@ def _write(trips: pl.LazyFrame, path: Path) -> pl.LazyFrame:
 
 
 def _tips(trips: pl.LazyFrame) -> pl.DataFrame:
-    fraction = integers(quantity("tip_fraction"), lambda numbers: numbers.cast(pl.Int64))
     return (
         trips.filter(pl.col("payment_type") == CARD)
-        .group_by(key=(PICKUP.to_physical() // HOUR + THURSDAY) % 168 * ZONES + LOCATION.fill_null(0))
-        .agg(pl.len().alias("trips"), *(fraction[name].sum().alias(name) for name in VALUE))
+        .select(
+            key=(PICKUP.to_physical() // HOUR + THURSDAY) % 168 * ZONES + LOCATION.fill_null(0),
+            total=tables.in_units(quantity("tip_fraction")),
+        )
+        .group_by("key")
+        .agg(pl.len().alias("trips"), tables.exact_sum("total"))
         .collect(engine="streaming")
     )
 
@@ -127,12 +130,12 @@ def roll_up(groups: pl.DataFrame, zones: Zones) -> Answer:
     boroughs = {place: borough for place, borough in enumerate(zones.boroughs) if borough is not None}
     hour_of_week, location = KEY // ZONES, KEY % ZONES
     keyed = groups.select(
-        pl.col("trips", *VALUE),
+        pl.col("trips", "total"),
         weekday=hour_of_week // 24,
         hour=hour_of_week % 24,
         borough=location.replace_strict(boroughs, default=None, return_dtype=pl.String),
     )
-    mean = sum(pl.col(name).sum() / 2**power for name, power in VALUE.items()) / pl.col("trips").sum()
+    mean = pl.col("total").sum() / VALUE_UNIT / pl.col("trips").sum()
     by_hour, by_weekday_hour, by_borough = (
         keyed.group_by(keys).agg(pl.col("trips").sum(), mean=mean).rows()
         for keys in (["hour"], ["weekday", "hour"], ["borough"])

@@ -43,7 +43,8 @@ def compute(work: Work) -> Answer:
     read = partial(_read, rows=rows, every=rules(CLEAN, zones, []), output=work.output)
     with dask.config.set(scheduler="threads", num_workers=work.threads):
         groups = dd.from_map(read, parts, meta=NONE).groupby("key").sum().reset_index().compute()
-    return roll_up(pl.from_pandas(groups), zones)
+    total = pl.col("value_0").cast(pl.Int128) * 2**31 + pl.col("value_1")
+    return roll_up(pl.from_pandas(groups).with_columns(total=total), zones)
 
 
 def _read(unit: Unit, *, rows: int, every: Sequence[Rule], output: Path | None) -> pd.DataFrame:
@@ -67,7 +68,7 @@ def _clean(table: pa.Table, unit: Unit, every: Sequence[Rule], path: Path | None
 def _sums(trips: tables.Frame) -> pd.DataFrame:
     card = trips[(trips["payment_type"] == CARD).fillna(False)]
     hour = (card["pickup_datetime"].astype("datetime64[us]").astype("int64") // HOUR + THURSDAY) % 168
-    cut = integers(quantity(card, "tip_fraction"), lambda numbers: numbers.astype("int64"))
+    cut = integers(quantity(card, "tip_fraction"))
     keyed = pd.DataFrame({name: cut[name] for name in VALUE}).assign(
         trips=1, key=hour * ZONES + card["pickup_location_id"].fillna(0).astype("int64")
     )

@@ -15,7 +15,7 @@ more: beyond that, all bins are made twice as wide, again and again. How wide th
 all and not on their partitions. Each of 1,000 groups may have 2,000 bins, each of 100,000 groups 20.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,16 +40,15 @@ TOO_LARGE = (
 )
 
 
-def integers(values: Any, to_integer: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the columns of integers, by the names of `SUMS`, that stand for values and for their squares.
+def integers(values: Any) -> dict[str, Any]:
+    """Return the columns of int64, by the names of `SUMS`, that stand for values and for their squares.
 
-    ``values`` are a float64 expression of Polars or a series of pandas or cuDF, from 0 to below `LIMIT`; ``to_integer``
-    makes int64 of one, without what is behind the point.
+    ``values`` are a float64 series of pandas or cuDF, from 0 to below `LIMIT`. Polars has integers of 128 bits instead.
     """
-    value = dict(_cut(values, VALUE, to_integer))
+    value = dict(_cut(values, VALUE))
     # Of what the sums of values hold, so that a small spread is not lost in what was dropped.
     held = sum(value[name] * 2.0**-power for name, power in VALUE.items())
-    return {**value, **dict(_cut(held * held, SQUARE, to_integer))}
+    return {**value, **dict(_cut(held * held, SQUARE))}
 
 
 def totals(sums: Mapping[str, npt.NDArray[np.int64]]) -> tuple[Any, Any]:
@@ -61,9 +60,9 @@ def totals(sums: Mapping[str, npt.NDArray[np.int64]]) -> tuple[Any, Any]:
     return value, square
 
 
-def _cut(numbers: Any, powers: Mapping[str, int], to_integer: Callable[[Any], Any]) -> Iterator[tuple[str, Any]]:
+def _cut(numbers: Any, powers: Mapping[str, int]) -> Iterator[tuple[str, Any]]:
     for name, power in powers.items():
-        whole = to_integer(numbers * 2.0**power)
+        whole = (numbers * 2.0**power).astype("int64")
         yield name, whole
         # Exact: what is left are bits of the number itself.
         numbers = numbers - whole * 2.0**-power

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from math import isnan
-from operator import methodcaller
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -240,7 +239,7 @@ def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: 
         rows=1,
         values=present.astype("int64"),
         bin=whole + (known * BINS > whole).astype("int64"),
-        **integers(known, methodcaller("astype", "int64")),
+        **integers(known),
     )
     tables = []
     for key in keys:

@@ -19,7 +19,7 @@ from whitewater.errors import InputError
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
-from whitewater.tables.group_statistics import BINS, LIMIT, SUMS, TOO_LARGE, as_sums, integers
+from whitewater.tables.group_statistics import BINS, LIMIT, SQUARE_UNIT, TOO_LARGE, VALUE_UNIT, as_sums
 from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
 
@@ -168,26 +168,43 @@ def sums_by_bin(
     """
     values = pl.col(value).fill_nan(None)
     known = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)
+    # Each as a column first: Polars would compute an expression again for each of its uses.
     numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), known=known)
-
-    def integer(number: pl.Expr) -> pl.Expr:
-        # As a column: Polars would compute an expression again for each of its uses, which takes eight times as long.
-        nonlocal numbers
-        name = f"integer {len(numbers.collect_schema())}"
-        numbers = numbers.with_columns(number.cast(pl.Int64).alias(name))
-        return pl.col(name)
-
-    integer_columns = integers(pl.col("known"), integer)
-    numbers = numbers.with_columns(bin=(pl.col("known") * BINS).ceil().cast(pl.Int64), **integer_columns)
-    totals = (pl.len().alias("rows"), pl.col("values", *SUMS).sum())
+    numbers = numbers.with_columns(bin=(pl.col("known") * BINS).ceil().cast(pl.Int64), sum=in_units(pl.col("known")))
+    held = pl.col("sum") / VALUE_UNIT
+    numbers = numbers.with_columns(squares=(held * held * SQUARE_UNIT).cast(pl.Int128))
+    totals = (pl.len().alias("rows"), pl.col("values").sum(), exact_sum("sum"), exact_sum("squares"))
     queries = [numbers.group_by(*key.names, "bin").agg(*totals) for key in keys]
     out_of_bounds = rows.select(((values < 0) | (values >= LIMIT)).sum())
     # One query, so that the rows are read once.
     *frames, count = pl.collect_all([*queries, out_of_bounds], engine="streaming")
     if number := count.item():
         raise InputError(refusal.format(count=f"{number:,}"))
-    tables = (frame.to_arrow(compat_level=pl.CompatLevel.oldest()) for frame in frames)
+    total, squares = pl.col("sum"), pl.col("squares")
+    parts = {  # Arrow has none of 128 bits
+        "value_0": total // 2**31,
+        "value_1": total % 2**31,
+        "square_0": squares // 2**62,
+        "square_1": squares // 2**31 % 2**31,
+        "square_2": squares % 2**31,
+    }
+    tables = (
+        frame.with_columns(part.cast(pl.Int64).alias(name) for name, part in parts.items())
+        .drop("sum", "squares")
+        .to_arrow(compat_level=pl.CompatLevel.oldest())
+        for frame in frames
+    )
     return [as_sums(table, key) for table, key in zip(tables, keys, strict=True)]
+
+
+def in_units(values: pl.Expr) -> pl.Expr:
+    """Return values from 0 to below 2**20 as int64, in 1 / `VALUE_UNIT`."""
+    return (values * VALUE_UNIT).cast(pl.Int64)
+
+
+def exact_sum(name: str) -> pl.Expr:
+    """Return the sum of a column of integers, which 64 bits may not hold."""
+    return pl.col(name).cast(pl.Int128).sum()
 
 
 def mark_duplicates(
