@@ -1,5 +1,6 @@
 """Reproducible data-science applications that run unchanged on a laptop's CPU and on NVIDIA GPUs."""
 
+import gc
 import sys
 import time
 from contextlib import suppress
@@ -23,4 +24,6 @@ def _tell_failed_import(kind: type[BaseException], error: BaseException, trace: 
 
 # The script of a rule imports what its step needs before anything of ours runs.
 if hasattr(sys.modules["__main__"], "snakemake"):
+    # Imports leave no garbage, but Python looks for it again and again. `start_fast` enables it when they are done.
+    gc.disable()
     sys.excepthook = _tell_failed_import

@@ -28,6 +28,7 @@ def start_fast() -> None:
     systems' C libraries stay as they are.
     """
     gc.freeze()
+    gc.enable()
     with suppress(AttributeError):
         set_option = ctypes.CDLL(None).mallopt
         set_option(-1, 256 << 20)  # M_TRIM_THRESHOLD, see mallopt(3)

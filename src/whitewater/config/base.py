@@ -16,7 +16,7 @@ class Section(BaseModel):
     A number that is infinite or NaN is refused: as a bound it lets everything pass, or nothing.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     def __init__(self, /, **values: Any) -> None:
         """Make a section in Python, or raise ConfigError, which names every wrong key and value."""
