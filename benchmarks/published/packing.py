@@ -235,7 +235,7 @@ def two_bits(work: Work) -> Form:
         wide = xp.ascontiguousarray(factor.T)
         for start, slab in slabs(genotypes, device):
             total += wide[:, start : start + len(slab)] @ slab
-        return device.to_host(total[:, genotypes.columns_of_samples(xp)])
+        return device.to_host(total[:, genotypes.sample_columns(xp)])
 
     def restore(genotypes: Genotypes) -> Bytes:
         # By planes, of which a byte holds a genotype each.

@@ -157,7 +157,7 @@ def in_two_bits(work: Work) -> Iterator[Timed]:
 
         def decompose() -> Svd:
             sketch, empty = orthonormal_sketch(columns), Genotypes(np.empty((0, columns // 4), np.uint8), columns)
-            places = empty.columns_of_samples(np)
+            places = empty.sample_columns(np)
             shared = {"block": sketch[np.argsort(places)].astype(np.float32), "device": device}
             total = np.zeros((SKETCH, columns))
             for _, product in workers.completed(products, held, shared):

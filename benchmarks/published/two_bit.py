@@ -42,7 +42,7 @@ def slab_rows(columns: int, rows: int, device: Device) -> int:
 def slabs(genotypes: Genotypes, device: Device) -> Iterator[tuple[int, Any]]:
     """Yield the place of the first row of each slab, and its values, float32 (rows, columns).
 
-    The columns are those of `Genotypes.columns_of_samples`. All slabs are views of one buffer, so each is gone when
+    The columns are those of `Genotypes.sample_columns`. All slabs are views of one buffer, so each is gone when
     the next one is there.
     """
     xp = device.xp
@@ -50,7 +50,7 @@ def slabs(genotypes: Genotypes, device: Device) -> Iterator[tuple[int, Any]]:
     buffer = xp.empty((rows, genotypes.columns), xp.float32)
     table = xp.tile(xp.asarray(VALUES, dtype=xp.float32), (rows, 1))
     for start in range(0, genotypes.variants, rows):
-        part = genotypes.between(start, start + rows)
+        part = genotypes.slice(start, start + rows)
         yield start, expand_genotypes(device, part, table[: part.variants], buffer[: part.variants])
 
 

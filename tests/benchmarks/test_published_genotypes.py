@@ -37,7 +37,7 @@ def test_packed_genotypes_come_back_as_they_were(rows: int, columns: int) -> Non
     values = np.random.default_rng(1).integers(0, 4, (rows, columns), dtype=np.uint8)
     genotypes = of_values(values)
     assert genotypes.codes.nbytes == values.nbytes // 4
-    slabs = [slab[:, genotypes.columns_of_samples(np)] for _, slab in two_bit.slabs(genotypes, CPU)]
+    slabs = [slab[:, genotypes.sample_columns(np)] for _, slab in two_bit.slabs(genotypes, CPU)]
     np.testing.assert_array_equal(np.concatenate(slabs), values)
     np.testing.assert_array_equal(packing.decompress(packing.compress(values), CPU), values)
     np.testing.assert_array_equal(packing.compress(values), genotypes.codes)
@@ -48,7 +48,7 @@ def test_one_pass_gives_the_product_with_the_covariance(rows: int) -> None:
     random = np.random.default_rng(2)
     values, block = random.integers(0, 3, (rows, 44)), random.standard_normal((44, 5))
     genotypes = of_values(values)
-    places = genotypes.columns_of_samples(np)
+    places = genotypes.sample_columns(np)
     placed = block[np.argsort(places)].astype(np.float32)
     found = svd_genotypes.products(genotypes, block=placed, device=CPU).T[places]
     expected = values.T @ (values @ block)

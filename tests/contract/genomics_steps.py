@@ -26,7 +26,7 @@ from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.pca.components import RitzPairs, block_krylov, start_block
-from whitewater.genotypes.pca.passes import SharedGenotypes
+from whitewater.genotypes.pca.passes import PartitionedGenotypes
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import config as genomics
@@ -90,7 +90,7 @@ CROSSINGS = {
 CODE, FRAMES = device_code(ROOT / "genotypes", APPLICATIONS / "genomics"), ()
 # Kernels for the CPU and what calls them, and what makes and counts the codes of sources, which is done there.
 OF_CPU = (
-    "expand_packed", "expand_dosages", "count_packed", "_count_lanes", "_mark_correlated", "fill_row", "are_correlated",
+    "expand_packed", "expand_dosages", "count_packed", "_count_codes", "_mark_correlated", "fill_row", "are_correlated",
     "_prune_windows", "thin", "count_missing", "encode_alleles", "encode_bed", "pack_alleles", "add_missing",
 )  # fmt: skip
 # A map of too few samples is not made.
@@ -141,9 +141,13 @@ def spread_out() -> Iterator[None]:
 @contextmanager
 def no_room_for_genotypes() -> Iterator[None]:
     """Let a GPU have no room for genotypes beside what it needs to compute."""
-    keep = SharedGenotypes.keep
+    keep = PartitionedGenotypes.keep_on_gpus
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SharedGenotypes, "keep", lambda self, *, beside: keep(self, beside=beside + 2**50))
+        patch.setattr(
+            PartitionedGenotypes,
+            "keep_on_gpus",
+            lambda self, *, other_bytes: keep(self, other_bytes=other_bytes + 2**50),
+        )
         yield
 
 

@@ -57,7 +57,7 @@ def looked_up_counted_and_compared(device: Device, case: Genotypes) -> dict[str,
     chosen = np.random.default_rng(5).random(case.samples) < 0.6
     stops = np.minimum(np.arange(VARIANTS) + WINDOW, VARIANTS).astype(np.int32)
     into = device.xp.empty((VARIANTS, case.columns), np.float32)
-    nothing = on_device.between(0, 0)
+    nothing = on_device.slice(0, 0)
     return {
         "expanded": device.to_host(expand_genotypes(device, on_device, device.to_device(table))),
         "into": device.to_host(expand_genotypes(device, on_device, device.to_device(table), into)),

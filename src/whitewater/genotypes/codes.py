@@ -1,24 +1,24 @@
-"""Codes of genotypes: made from called alleles or PLINK's bytes, expanded to a matrix of floats, and counted."""
+"""Genotype codes: encode called alleles and PLINK bytes, expand codes to a matrix of floats, count them."""
 
 import numpy as np
 
 from whitewater.engines import Array, Device
 from whitewater.engines.kernel import kernel, ones, uint64
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes, dosages_of
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, MISSING_CODE, MISSING_DOSAGE, Genotypes, extract_dosages
 
 # Cells of the float32 matrix that genotypes are expanded to at once. CPU: 256 variants of 2,500 samples, 2.5 MB, stay
 # in the cache of a core between two products. GPU: 1 GiB, since products of long matrices keep it busy.
 SLAB_CELLS = {"cpu": 640_000, "gpu": 2**28}
-# Rows of a slab: with fewer, adding its product to the total would take longer than the product; with more, float32
-# would add up too many numbers.
+# Rows of a slab. With fewer, adding its product to the total takes longer than the product. With more, float32 adds up
+# too many numbers.
 LEAST_ROWS, MOST_ROWS = 128, 4096
-# Missing calls of a sample are counted in a byte, many at once, before they are added up.
+# Variants whose missing calls fit into a counter of one byte per sample.
 BYTE = 255
 BYTES_A_WORD = 8
 
 
 def slab_rows(device: Device, columns: int) -> int:
-    """Return the variants of a slab: those that are multiplied, as float32 of so many columns, at once."""
+    """Return the variants per slab: those that are expanded to float32 and multiplied at once."""
     return min(max(LEAST_ROWS, SLAB_CELLS[device.name] // max(1, columns)), MOST_ROWS)
 
 
@@ -26,8 +26,8 @@ def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Ar
     """Look up each genotype in the table of its variant.
 
     ``table`` is float32 (variants, ploidy + 2): the values of dosages 0 to ploidy, then that of a missing call.
-    Returns float32 (variants, genotypes.columns), written into ``out`` where given. The columns are those of
-    `Genotypes.columns_of_samples`; columns behind the last sample get the value of a missing call.
+    Returns ``out``, float32 (variants, genotypes.columns), in the columns of `Genotypes.sample_columns`. Columns after
+    the last sample get the value of a missing call.
     """
     if out is None:
         out = device.xp.empty((genotypes.variants, genotypes.columns), np.float32)
@@ -42,21 +42,21 @@ def expand_genotypes(device: Device, genotypes: Genotypes, table: Array, out: Ar
     return out
 
 
-def count_genotypes(device: Device, genotypes: Genotypes, chosen: Array | None = None) -> Array:
+def count_genotypes(device: Device, genotypes: Genotypes, used: Array | None = None) -> Array:
     """Count the dosages 0 to ploidy, then the missing calls, of each variant: int32 (variants, ploidy + 2).
 
-    Only the samples where ``chosen``, bool (samples,), is true are counted where it is given.
+    ``used``, bool (samples,), selects the samples to count; default: all.
     """
-    counting = device.xp.ones(genotypes.samples, np.bool_) if chosen is None else chosen
+    used = device.xp.ones(genotypes.samples, np.bool_) if used is None else used
     if genotypes.packed and device.name == "cpu":
-        return count_packed(genotypes.codes, counting)
+        return count_packed(genotypes.codes, used)
     counts: Array = device.xp.zeros((genotypes.variants, genotypes.ploidy + 2), np.int32)
-    everyone, rows = device.xp.arange(genotypes.samples), slab_rows(device, genotypes.samples)
+    all_samples, rows = device.xp.arange(genotypes.samples), slab_rows(device, genotypes.samples)
     for start in range(0, genotypes.variants, rows):
-        part = genotypes.between(start, start + rows)
-        dosages = dosages_of(part, everyone) if genotypes.packed else part.codes
-        for place, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
-            counts[start : start + rows, place] = ((dosages == dosage) & counting).sum(axis=1)
+        slab = genotypes.slice(start, start + rows)
+        dosages = extract_dosages(slab, all_samples) if genotypes.packed else slab.codes
+        for column, dosage in enumerate([*range(genotypes.ploidy + 1), MISSING_DOSAGE]):
+            counts[start : start + rows, column] = ((dosages == dosage) & used).sum(axis=1)
     return counts
 
 
@@ -94,22 +94,22 @@ def expand_packed(codes: Array, table: Array, out: Array) -> None:
 def expand_dosages(dosages: Array, table: Array, out: Array) -> None:
     """Fill ``out``, float32 (variants, samples), with the entries of ``table``, float32 (variants, ploidy + 2)."""
     for variant in range(len(dosages)):
-        row, filled, values = dosages[variant], out[variant], table[variant]
+        row, result, values = dosages[variant], out[variant], table[variant]
         for sample in range(len(row)):
-            filled[sample] = values[row[sample]]  # -1, a missing call, is the last one
+            result[sample] = values[row[sample]]  # -1, a missing call, is the last one
 
 
-def count_packed(codes: Array, counting: Array) -> Array:
-    """Count the genotypes of each code, int32 (variants, 4), of the samples that are true in bool (samples,)."""
-    # The lower bit of each genotype that counts.
+def count_packed(codes: Array, used: Array) -> Array:
+    """Count each code among the samples that are true in ``used``, bool (samples,): int32 (variants, 4)."""
+    # A mask of the lower bit of each genotype that counts.
     bits = np.zeros((-(-codes.shape[1] // BYTES_A_WORD), 64), np.bool_)
-    bits.reshape(-1)[: 2 * len(counting) : 2] = counting
-    return _count_lanes(codes, np.packbits(bits, bitorder="little").view(np.uint64), int(np.count_nonzero(counting)))
+    bits.reshape(-1)[: 2 * len(used) : 2] = used
+    return _count_codes(codes, np.packbits(bits, bitorder="little").view(np.uint64), int(np.count_nonzero(used)))
 
 
 @kernel
-def _count_lanes(codes: Array, lanes: Array, samples: int) -> Array:
-    counts, copied = np.empty((len(codes), 4), np.int32), np.zeros(BYTES_A_WORD * len(lanes), np.uint8)
+def _count_codes(codes: Array, mask: Array, samples: int) -> Array:
+    counts, copied = np.empty((len(codes), 4), np.int32), np.zeros(BYTES_A_WORD * len(mask), np.uint8)
     words = copied.view(np.uint64)
     for variant in range(len(codes)):
         row = codes[variant]
@@ -117,8 +117,8 @@ def _count_lanes(codes: Array, lanes: Array, samples: int) -> Array:
             copied[byte] = row[byte]
         lower, upper, both = 0, 0, 0
         for word in range(len(words)):
-            low = words[word] & lanes[word]
-            high = (words[word] >> uint64(1)) & lanes[word]
+            low = words[word] & mask[word]
+            high = (words[word] >> uint64(1)) & mask[word]
             lower += ones(low)
             upper += ones(high)
             both += ones(low & high)
@@ -130,13 +130,12 @@ def _count_lanes(codes: Array, lanes: Array, samples: int) -> Array:
 
 
 def encode_alleles(alleles: Array, *, first_sample: int, codes: Array) -> None:
-    """Write the dosages of called alleles, int8 (variants, samples of a chunk, ploidy), into rows of codes.
+    """Write the dosages of a chunk of called alleles, int8 (variants, samples, ploidy), into rows of codes.
 
-    The dosage of a call is the number of its alleles above 0; a call with a negative allele is missing. The chunk's
-    samples begin with ``first_sample``. ``codes`` are packed, uint8 (variants, ceil(samples / 4)), ploidy 2 only, where
-    the chunk's samples are missing before; or dosages, int8 (variants, samples). A byte of packed ones that holds
-    samples before or behind the chunk's, too, is read and written: no two chunks of the same variants may be encoded at
-    once.
+    A dosage is the number of alleles above 0; a call with a negative allele is missing. ``first_sample`` is the chunk's
+    first sample. ``codes`` are dosages, int8 (variants, samples), or, for ploidy 2, packed: uint8 (variants,
+    ceil(samples / 4)), with the chunk's samples still missing. The chunk may share its first and last byte with its
+    neighbors, so do not encode two chunks of the same variants at once.
     """
     variants, samples, ploidy = alleles.shape
     if codes.dtype == np.int8:
@@ -147,19 +146,19 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array) -> None:
         raise ValueError(f"two bits hold genotypes of ploidy 2, not of {ploidy}")
     first_byte, lead = divmod(first_sample, GENOTYPES_A_BYTE)
     packed = np.empty((variants, -(-(lead + samples) // GENOTYPES_A_BYTE)), np.uint8)
-    # Rows of consecutive bytes are what a compiler makes vectors of.
+    # Compilers vectorize loops over rows of consecutive bytes.
     pack_alleles(np.ascontiguousarray(alleles).reshape(variants, 2 * samples), lead, packed)
-    codes[:, first_byte : first_byte + packed.shape[1]] &= packed  # the bits of a missing call are all 1
+    codes[:, first_byte : first_byte + packed.shape[1]] &= packed  # a missing call has all bits set
 
 
 def encode_bed(bed: Array, *, samples: int) -> Array:
     """Return the genotypes of a PLINK bed file as packed dosages of A1; both are uint8 (variants, ceil(samples / 4)).
 
     PLINK's code of sample ``4b + k``, in bits ``2k`` and ``2k + 1`` of byte ``b``, is 0 for two copies of A1, 1 for a
-    missing call, 2 for one copy and 3 for none (https://www.cog-genomics.org/plink/1.9/formats#bed). What stands behind
-    the last sample is ignored.
+    missing call, 2 for one copy and 3 for none (https://www.cog-genomics.org/plink/1.9/formats#bed). Bits after the
+    last sample are ignored.
     """
-    # The upper bit is the inverse of theirs; the lower one is set where their two differ.
+    # Our upper bit is the inverse of PLINK's; our lower one is set where PLINK's two bits differ.
     codes: Array = (~bed & 0b10101010) | ((bed ^ bed >> 1) & 0b01010101)
     if samples % GENOTYPES_A_BYTE:
         codes[:, -1] |= 0xFF << 2 * (samples % GENOTYPES_A_BYTE) & 0xFF
@@ -168,7 +167,7 @@ def encode_bed(bed: Array, *, samples: int) -> Array:
 
 @kernel
 def pack_alleles(alleles: Array, lead: int, packed: Array) -> None:
-    """Fill ``packed`` with diploid calls, int8 (variants, 2 x samples), the first behind ``lead`` missing ones."""
+    """Fill ``packed`` with diploid calls, int8 (variants, 2 x samples), after ``lead`` missing ones."""
     unpacked = np.full(4 * packed.shape[1], MISSING_CODE, np.uint8)
     filled = unpacked[lead : lead + alleles.shape[1] // 2]
     for variant in range(len(alleles)):

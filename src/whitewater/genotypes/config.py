@@ -1,4 +1,4 @@
-"""Settings of what reads genotypes and computes with them: sources, kinship, principal components."""
+"""Settings of genotype sources, kinship and principal components."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
@@ -7,13 +7,13 @@ from pydantic import Field
 
 from whitewater.config.base import Section, Sourced
 
-Share = Annotated[float, Field(ge=0, le=1)]
+Fraction = Annotated[float, Field(ge=0, le=1)]
 PLOIDY = Field(
     0,
     ge=0,
     le=127,
-    description="Alleles of a call; 0: as many as the call with most has. Calls of other ploidies are missing. Where "
-    "those outnumber the others, the run stops unless this is set.",
+    description="Alleles per call; 0: as many as the longest call has. Calls of another ploidy count as missing. If "
+    "they are the majority, the run stops unless this is set.",
 )
 
 
@@ -22,29 +22,29 @@ class Vcz(Section):
 
     store: str = Field("", description="Path or URL (file, gs, s3, https) of the store.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
-    endpoint: str = Field("", description="URL of another server that speaks the protocol of gs:// or s3://.")
-    retries: int = Field(5, ge=0, description="Further tries of a read that broke.")
-    timeout: float = Field(60.0, gt=0, description="Seconds after which a read without an answer is given up.")
+    endpoint: str = Field("", description="URL of another server with the protocol of gs:// or s3://.")
+    retries: int = Field(5, ge=0, description="Retries of a failed read.")
+    timeout: float = Field(60.0, gt=0, description="Seconds to wait for an answer to a read.")
     filled_arrays: tuple[str, ...] = Field(
         (),
-        description="Arrays whose absent chunks hold the fill value, because their writer leaves out chunks of zeros. "
-        "Those of bio2zarr's variant_contig, variant_id_mask and variant_filter are known. An absent chunk of another "
-        "array stops the run.",
+        description="Arrays whose missing chunks hold the fill value, because their writer omits chunks of zeros. "
+        "bio2zarr's variant_contig, variant_id_mask and variant_filter are known. A missing chunk of any other array "
+        "stops the run.",
     )
     ploidy: int = PLOIDY
 
 
 class Malariagen(Vcz):
-    """Stores in the layout of MalariaGEN: one of genotypes (calldata/GT by contig) and one of sites (variants/POS)."""
+    """Stores in the MalariaGEN layout: one of genotypes (calldata/GT by contig) and one of sites (variants/POS)."""
 
-    sites: str = Field("", description="Path or URL of the store of sites; empty: it is the store of genotypes.")
-    contigs: tuple[str, ...] = Field((), description="Contigs to read; empty: all that the store holds.")
+    sites: str = Field("", description="Path or URL of the store of sites; empty: the store of genotypes.")
+    contigs: tuple[str, ...] = Field((), description="Contigs to read; empty: all in the store.")
 
 
 class Plink(Section):
     """PLINK 1 files of one data set."""
 
-    prefix: str = Field("", description="Path of the files without their suffixes .bed, .bim and .fam.")
+    prefix: str = Field("", description="Path of the files without the suffixes .bed, .bim and .fam.")
 
 
 class Vcf(Section):
@@ -57,7 +57,7 @@ class Vcf(Section):
 class GenotypeSource(Sourced):
     """Where genotypes come from."""
 
-    source: str = Field("", description="Which of the sources below is used.")
+    source: str = Field("", description="Which of the sources below to use.")
     vcz: Vcz = Vcz()
     malariagen: Malariagen = Malariagen()
     plink: Plink = Plink()
@@ -69,11 +69,10 @@ class GenotypeSource(Sourced):
 
 
 class Relatedness(Section):
-    """Kinship of all pairs (KING-robust), and the largest set of samples found without relatives in it."""
+    """Kinship of all pairs (KING-robust), and a large set of samples without relatives among them."""
 
     method: Literal["king", "none"] = Field(
-        "king",
-        description="king: KING-robust, for diploids; none: relatives are not looked for, as other ploidies need.",
+        "king", description="king: KING-robust, for diploids; none: do not look for relatives (other ploidies)."
     )
     maximum_kinship: float = Field(
         0.0884, gt=0, lt=0.5, description="Kinship above which two samples are relatives: 2**-3.5 is the second degree."
@@ -81,18 +80,18 @@ class Relatedness(Section):
     minimum_samples: int = Field(
         10,
         ge=2,
-        description="king: fewer samples are refused. Variants chosen because they differ among a few samples make "
-        "their kinship too small: by 0.5 among 3 of them, 0.1 among 6, 0.02 among 12.",
+        description="king: refuse fewer samples. Variants selected because they vary among a few samples bias kinship "
+        "downward: by 0.5 among 3 samples, 0.1 among 6, 0.02 among 12.",
     )
     maximum_chance_relatives: float = Field(
         1.0,
         gt=0,
-        description="king: relatives that a sample may have by chance, by the standard error of the kinship of "
-        "strangers, which is about 0.9 / sqrt(variants). More, and the variants are refused as too few.",
+        description="king: refuse variants so few that a sample is expected to have more relatives by chance. The "
+        "standard error of the kinship of unrelated samples is about 0.9 / sqrt(variants).",
     )
-    minimum_call_rate: Share = Field(0.9, description="Share of variants with a call that a sample needs.")
-    exclude: tuple[str, ...] = Field((), description="Names of samples that the components are not computed from.")
-    hold_out_labels: tuple[str, ...] = Field((), description="Labels whose samples are projected only.")
+    minimum_call_rate: Fraction = Field(0.9, description="Call rate below which a sample is not used.")
+    exclude: tuple[str, ...] = Field((), description="Names of samples to leave out of the components.")
+    hold_out_labels: tuple[str, ...] = Field((), description="Labels whose samples are only projected.")
 
 
 class Scaling(Section):
@@ -100,8 +99,8 @@ class Scaling(Section):
 
     frequency: Literal["observed", "patterson"] = Field(
         "observed",
-        description="p in the variance, of a alternate alleles among c called ones. observed: a / c; patterson: "
-        "(1 + a) / (2 + c), as smartpca.",
+        description="Allele frequency p in the variance, with a alternate alleles of c called ones. observed: a / c; "
+        "patterson: (1 + a) / (2 + c), as in smartpca.",
     )
     variance: Literal["binomial", "none"] = Field(
         "binomial", description="binomial: divide by sqrt(ploidy p (1 - p)); none: center only."
@@ -111,22 +110,20 @@ class Scaling(Section):
 class Pca(Section):
     """Principal components of the samples."""
 
-    components: int = Field(10, ge=1, description="Components computed.")
+    components: int = Field(10, ge=1, description="Number of components.")
     scaling: Scaling = Scaling()
     solver: Literal["auto", "gram", "randomized"] = Field(
-        "auto",
-        description="gram: exact, for few samples; randomized: block Krylov, in few passes; auto: gram "
-        "where it needs fewer operations, or a second, else randomized.",
+        "auto", description="gram: exact; randomized: block Krylov, in few passes; auto: gram if cheaper or within 1 s."
     )
     oversampling: int = Field(
-        4, ge=1, description="randomized: columns besides the components, at least; all are a multiple of eight."
+        4, ge=1, description="randomized: least number of extra columns; the total is rounded up to a multiple of 8."
     )
     tolerance: float = Field(
         1e-4,
         gt=0,
-        description="randomized: residual, relative to the eigenvalue, at which a component of structure is converged; "
-        "those in the noise need only 0.9999 of the variance.",
+        description="randomized: residual, relative to the eigenvalue, at which a component of structure converged. "
+        "Components in the noise need only 0.9999 of the variance.",
     )
-    maximum_passes: int = Field(30, ge=2, description="randomized: passes over the genotypes at most.")
-    seed: int = Field(0, ge=0, description="randomized: seed of the first block; results agree to the tolerance.")
+    maximum_passes: int = Field(30, ge=2, description="randomized: most passes over the genotypes.")
+    seed: int = Field(0, ge=0, description="randomized: seed of the first block; results agree within the tolerance.")
     significance: float = Field(0.01, gt=0, lt=1, description="Level of the Tracy-Widom test.")

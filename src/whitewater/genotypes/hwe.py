@@ -5,22 +5,21 @@ import numpy as np
 from whitewater.engines.device import Array
 from whitewater.engines.kernel import kernel, part
 
-# Terms are relative to that of the sample, which is 1: so small ones change no digit of the sum.
+# Terms are relative to that of the observed count, which is 1, so smaller ones change no digit of the sum.
 NEGLIGIBLE = 1e-20
-# Two terms that are equal in exact arithmetic differ by the rounding of a few thousand factors.
+# Terms that are equal in exact arithmetic may differ by the rounding of a few thousand factors.
 TIE = 1 + 1e-9
 
 
 def hwe_p_values(counts: Array) -> Array:
-    """Test each variant: the probability of a number of heterozygotes at most as probable as the one observed.
+    """Return the p-value of each variant: of heterozygote counts no more probable than the observed one.
 
     ``counts``, integers (variants, 3 or more), are the samples with 0, 1 and 2 copies of the alternate allele. Returns
-    float64 (variants,); 1 where there is no call; 0 below about 1e-300.
+    float64 (variants,): 1 without calls, 0 below about 1e-300.
 
-    The number of heterozygotes is taken given the numbers of both alleles (Wigginton, Cutler and Abecasis 2005, A note
-    on exact tests of Hardy-Weinberg equilibrium, equation 1); the p-value is their P_HWE, not the mid-p. The terms are
-    summed outwards from the observed one, until they are negligible, so that a variant costs the distance to the
-    expected number and some standard deviations, not the number of samples.
+    The test is conditional on the allele counts (Wigginton, Cutler and Abecasis 2005, A note on exact tests of
+    Hardy-Weinberg equilibrium, equation 1). The p-value is their P_HWE, not the mid-p. Terms are summed outward from
+    the observed count until they are negligible, so the cost does not grow with the number of samples.
     """
     return _p_values(np.ascontiguousarray(counts[:, :3], np.int64))
 
@@ -38,10 +37,9 @@ def _p_values(counts: Array) -> Array:
 
 @part
 def _sums(reference: float, heterozygous: float, alternate: float, step: float) -> tuple[float, float]:
-    """Return the sum of the terms with fewer homozygotes (step -1) or more (1), and that of those that are at most 1.
+    """Return the sum of all terms with fewer homozygotes (step -1) or more (1), and that of the terms at most 1.
 
-    The terms rise to one peak and fall behind it (their ratio falls, to 0 behind the last), so a small one that falls
-    ends the sum.
+    The ratio of successive terms falls, so they have a single peak, and a negligible falling term ends the sum.
     """
     term, total, rare = 1.0, 0.0, 0.0
     while True:

@@ -1,6 +1,6 @@
-"""The kernels of `whitewater.genotypes.codes` and `whitewater.genotypes.linkage` for the GPU.
+"""GPU kernels of `whitewater.genotypes.codes` and `whitewater.genotypes.linkage`.
 
-Numba's simulator puts its own `cuda` among the globals of a kernel, so that is where the kernel must find it.
+Kernels use the global `cuda`, because Numba's simulator replaces it there.
 """
 
 from numba import config, cuda
@@ -9,13 +9,13 @@ from whitewater.engines.device import Array
 from whitewater.genotypes.bit_planes import are_correlated, fill_row
 from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes
 
-# Blocks of few rows are intended here.
+# Small grids are intended here.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
 
 
 def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
-    """Read the codes of variants through pinned memory, which CUDA copies from without a copy of its own."""
+    """Read the codes of variants through pinned memory, from which CUDA copies directly."""
     import cupy
     import cupyx
 
@@ -30,7 +30,7 @@ def gpu_read_codes(folder: GenotypeFolder, start: int, stop: int) -> Array:
 
 
 def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None:
-    """Look up each genotype in the table of its variant, a thread to each byte."""
+    """Look up each genotype in the table of its variant, with a thread per byte."""
     blocks = -(-genotypes.codes.size // THREADS)
     if blocks and genotypes.packed:
         gpu_expand_packed[blocks, THREADS](genotypes.codes, table, out)
@@ -40,7 +40,7 @@ def gpu_expand_genotypes(genotypes: Genotypes, table: Array, out: Array) -> None
 
 @cuda.jit(cache=True)
 def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each byte what `whitewater.genotypes.codes.expand_packed` does."""
+    """Do what `whitewater.genotypes.codes.expand_packed` does, with a thread per byte."""
     byte = cuda.grid(1)
     if byte < codes.size:
         size = codes.shape[1]
@@ -51,7 +51,7 @@ def gpu_expand_packed(codes: Array, table: Array, out: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
-    """Do with a thread to each sample what `whitewater.genotypes.codes.expand_dosages` does."""
+    """Do what `whitewater.genotypes.codes.expand_dosages` does, with a thread per genotype."""
     place = cuda.grid(1)
     if place < dosages.size:
         variant, sample = place // dosages.shape[1], place % dosages.shape[1]
@@ -60,7 +60,7 @@ def gpu_expand_dosages(dosages: Array, table: Array, out: Array) -> None:
 
 
 def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Fill the planes, with a thread to each variant, and mark the pairs that are correlated, with one to each pair."""
+    """Fill the planes, with a thread per variant, then mark the correlated pairs, with a thread per pair."""
     if band.size:
         gpu_fill_planes[-(-len(words) // THREADS), THREADS](words, planes)
         gpu_mark_packed[-(-band.size // THREADS), THREADS](planes, stops, threshold, band)
@@ -68,7 +68,7 @@ def gpu_mark_correlated(words: Array, planes: Array, stops: Array, threshold: fl
 
 @cuda.jit(cache=True)
 def gpu_fill_planes(words: Array, planes: Array) -> None:
-    """Do with a thread to each variant what `whitewater.genotypes.bit_planes.fill_row` does."""
+    """Fill the planes of a variant per thread; see `whitewater.genotypes.bit_planes.fill_row`."""
     variant = cuda.grid(1)
     if variant < len(words):
         fill_row(words[variant], planes[variant])
@@ -76,7 +76,7 @@ def gpu_fill_planes(words: Array, planes: Array) -> None:
 
 @cuda.jit(cache=True)
 def gpu_mark_packed(planes: Array, stops: Array, threshold: float, band: Array) -> None:
-    """Compare with a thread to each pair; see `whitewater.genotypes.bit_planes.are_correlated`."""
+    """Compare a pair per thread; see `whitewater.genotypes.bit_planes.are_correlated`."""
     place = cuda.grid(1)
     if place < band.size:
         first, distance = place // band.shape[1], place % band.shape[1]

@@ -1,9 +1,8 @@
-"""Linkage disequilibrium: pairs of variants whose dosages are correlated, and which of linked variants to keep.
+"""Linkage disequilibrium: find pairs of correlated variants, and choose which variants to keep.
 
-The squared correlation of two variants over the samples called in both is that of unphased dosages, as PLINK's
-``--indep-pairwise`` has it (https://www.cog-genomics.org/plink/1.9/ld). All sums are integers, and one product of
-floats is compared with another, so that every device finds the same pairs. Variants are kept by a greedy choice: in
-windows, as PLINK does, or by distance.
+The correlation is that of unphased dosages over the samples called in both variants, as in PLINK's ``--indep-pairwise``
+(https://www.cog-genomics.org/plink/1.9/ld). All sums are integers, and only two products of floats are compared, so
+every device finds the same pairs.
 """
 
 from types import ModuleType
@@ -17,30 +16,30 @@ from whitewater.genotypes.bit_planes import are_correlated, fill_row
 from whitewater.genotypes.genotypes import Genotypes
 
 NONE = -1
-# A correlation that equals the threshold is not above it, whatever the rounding of its float64: PLINK's tolerance.
+# PLINK's tolerance: a correlation equal to the threshold is not above it, whatever float64 rounds it to.
 _TOLERANCE = 1 + 2.0**-44
-# Of codes, for a word of planes of 64 samples; the last one is filled up with missing calls.
+# Bytes of codes per word of a bit plane, which has 64 samples. The last word is padded with missing calls.
 _BYTES, MISSING_BYTE = 16, 0xFF
-# Variants of dosages of eight bits that are multiplied with others at once.
+# Variants of int8 dosages per matrix product.
 _ROWS = 64
 
 
 def correlated_variants(device: Device, genotypes: Genotypes, stops: Array, threshold: float) -> Array:
     """Return the pairs of variants whose squared correlation of dosages is above a threshold.
 
-    Each variant *i* is compared with the variants from *i* + 1 to before ``stops[i]``, over the samples that have a
-    call of both. ``stops``, int32 (variants,), and the result, int32 (pairs, 2), ordered, are on the host.
+    Variant *i* is compared with the variants in [*i* + 1, ``stops[i]``), over the samples called in both. ``stops``,
+    int32 (variants,), and the result, int32 (pairs, 2), sorted, are on the host.
     """
     if np.any(stops > genotypes.variants):
-        raise ValueError(f"a stop of {stops.max()} is behind the last of {genotypes.variants} variants")
-    find = _pairs_of_bits if genotypes.packed else _pairs_of_dosages
+        raise ValueError(f"a stop of {stops.max()} is beyond the {genotypes.variants} variants")
+    find = _find_pairs_by_bits if genotypes.packed else _find_pairs_by_products
     return device.to_host(find(device, genotypes.codes, stops, threshold * _TOLERANCE)).astype(np.int32)
 
 
-def _pairs_of_bits(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
-    """Find pairs by counts of bits: packed dosages less 1 are -1, 0 or 1."""
+def _find_pairs_by_bits(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
+    """Count bits: dosages less 1 are -1, 0 or 1."""
     xp, (variants, size) = device.xp, codes.shape
-    # Column d of the band is the variant d + 1 behind that of its row.
+    # Row i, column d of the band: variants i and i + 1 + d.
     band = xp.zeros((variants, int(np.max(stops - np.arange(1, variants + 1), initial=0))), np.bool_)
     words = -(-size // _BYTES)
     padded = xp.full((variants, _BYTES * words), MISSING_BYTE, np.uint8)
@@ -66,8 +65,8 @@ def _mark_correlated(words: Array, planes: Array, stops: Array, threshold: float
             band[first, second - first - 1] = are_correlated(planes[first], planes[second], threshold)
 
 
-def _pairs_of_dosages(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
-    """Find pairs by products of matrices: float64 holds sums of products of dosages exactly."""
+def _find_pairs_by_products(device: Device, codes: Array, stops: Array, threshold: float) -> Array:
+    """Multiply matrices: float64 holds sums of products of dosages exactly."""
     xp, pairs = device.xp, []
     for start in range(0, max(1, len(codes)), _ROWS):
         reach = stops[start : start + _ROWS]
@@ -88,16 +87,16 @@ def _pairs_of_dosages(device: Device, codes: Array, stops: Array, threshold: flo
 
 
 def _powers(codes: Array, xp: ModuleType) -> list[Array]:
-    """Return dosages to the powers of 0, 1 and 2, float64 (variants, samples), of missing calls all 0."""
+    """Return dosages to the powers of 0, 1 and 2, float64 (variants, samples); missing calls are 0 in all."""
     called = (codes >= 0).astype(np.float64)
     dosages = codes * called
     return [called, dosages, dosages * dosages]
 
 
 def window_ends(variants: int, *, size: int, step: int) -> npt.NDArray[np.int32]:
-    """Return the end of the last window that each variant of a contig is in, int32 (variants,).
+    """Return the end of the last window that contains each variant of a contig, int32 (variants,).
 
-    Windows of ``size`` variants begin ``step`` apart, up to the first that reaches the end of the contig.
+    Windows of ``size`` variants start every ``step`` variants, until one reaches the end of the contig.
     """
     last = max(0, -(-(variants - size) // step))
     starts = step * np.minimum(np.arange(variants) // step, last)
@@ -107,72 +106,71 @@ def window_ends(variants: int, *, size: int, step: int) -> npt.NDArray[np.int32]
 def prune(
     pairs: npt.NDArray[np.int32], *, size: int, step: int, rarer: Array, called: Array
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int32]]:
-    """Choose among the variants of a contig, in windows as of `window_ends`.
+    """Choose which variants of a contig to keep, in the windows of `window_ends`.
 
-    In each window all variants left are gone through in order, again and again until no linked pair is left. In each
-    round a variant meets the first linked one behind it that is left and that it has not met yet, and the one whose
-    rarer allele has the lower frequency is removed; of equal ones the later. This is what PLINK 1.9 and 2.0 do, as
-    experiments with v1.90b6.26 and v2.00a3.5 show, with and without ties. They differ in this: they use founders only,
-    treat sex chromosomes by sex, and drop variants whose calls are all heterozygous, which here are linked with none.
+    Each window repeats rounds over its remaining variants until none of them are linked. In a round, a variant meets
+    the next remaining variant that it is linked with and has not met yet. The one with the lower minor allele frequency
+    is removed, or the later one if they are equal. This is what PLINK 1.9 and 2.0 do, as experiments with v1.90b6.26
+    and v2.00a3.5 show, with and without ties. In contrast, PLINK uses founders only, treats sex chromosomes by sex, and
+    drops variants whose calls are all heterozygous, which here are linked with none.
 
-    ``pairs``, int32 (pairs, 2), ordered, are linked. ``rarer`` and ``called``, int64 (variants,), are the copies of the
-    rarer allele and all called alleles: frequencies are compared as exact fractions.
+    ``pairs``, int32 (pairs, 2), sorted, are the linked variants. ``rarer`` and ``called``, int64 (variants,), count the
+    copies of the rarer allele and of all alleles. Frequencies are compared as exact fractions.
 
-    Returns which variants are left, bool (variants,), and a kept variant that each other one is linked with, int32
-    (variants,). That is the one that it lost to, if that is kept; else the first kept one that it is linked with in any
-    window; else -1, as that of a kept one.
+    Returns which variants are kept, bool (variants,), and for each other one a kept variant that it is linked with,
+    int32 (variants,): the one that removed it, if kept, else the first kept one in any window, else -1.
     """
     variants = len(rarer)
-    lost_to, first_kept = np.full(variants, NONE, np.int32), np.full(variants, variants, np.int32)
+    removed_by, first_kept = np.full(variants, NONE, np.int32), np.full(variants, variants, np.int32)
     links = pairs[:, 1].copy(), np.searchsorted(pairs[:, 0], np.arange(variants + 1, dtype=np.int32))
-    _prune_windows(size, step, links, (rarer, called), lost_to)
-    kept = lost_to == NONE
+    _prune_windows(size, step, links, (rarer, called), removed_by)
+    kept = removed_by == NONE
     for one, other in (pairs.T, pairs.T[::-1]):
         to_kept = ~kept[one] & kept[other]
         np.minimum.at(first_kept, one[to_kept], other[to_kept])
-    partners = np.where(kept[lost_to], lost_to, first_kept)
+    partners = np.where(kept[removed_by], removed_by, first_kept)
     return kept, np.where(kept | (partners == variants), NONE, partners)
 
 
 @kernel
 def _prune_windows(
-    size: int, step: int, links: tuple[Array, Array], alleles: tuple[Array, Array], lost_to: Array
+    size: int, step: int, links: tuple[Array, Array], alleles: tuple[Array, Array], removed_by: Array
 ) -> None:
-    """Fill ``lost_to``; variant ``i`` is linked with ``seconds[offsets[i] : offsets[i + 1]]``."""
+    """Fill ``removed_by``; variant ``i`` is linked with ``seconds[offsets[i] : offsets[i + 1]]``."""
     seconds, offsets = links
     rarer, called = alleles
-    met = offsets[:-1].copy()
-    for start in range(0, max(1, len(lost_to) - size + step), step):
-        stop, found = min(start + size, len(lost_to)), True
-        while found:
-            found = False
+    next_link = offsets[:-1].copy()
+    for start in range(0, max(1, len(removed_by) - size + step), step):
+        stop, any_pair = min(start + size, len(removed_by)), True
+        while any_pair:
+            any_pair = False
             for first in range(start, stop):
-                if lost_to[first] >= 0:
+                if removed_by[first] >= 0:
                     continue
-                at, end = met[first], offsets[first + 1]
-                while at < end and seconds[at] < stop and lost_to[seconds[at]] >= 0:
-                    at += 1
-                if at < end and seconds[at] < stop:
-                    found = True
-                    second = seconds[at]
+                link, end = next_link[first], offsets[first + 1]
+                while link < end and seconds[link] < stop and removed_by[seconds[link]] >= 0:
+                    link += 1
+                if link < end and seconds[link] < stop:
+                    any_pair = True
+                    second = seconds[link]
                     if rarer[first] * called[second] < rarer[second] * called[first]:
-                        lost_to[first] = second
+                        removed_by[first] = second
                     else:
-                        lost_to[second] = first
-                    at += 1
-                met[first] = at
+                        removed_by[second] = first
+                    link += 1
+                next_link[first] = link
 
 
 @kernel
 def thin(contigs: Array, positions: Array, minimum_distance: int) -> Array:
-    """Keep each variant that is so many bases behind the last kept one of its contig, or the first there.
+    """Keep the first variant of each contig, and each that is ``minimum_distance`` bases after the last kept one.
 
-    Returns, int32 (variants,), the kept one that each other variant is too close to; -1 for those that are kept.
+    Returns the kept variant that each other one is too close to, int32 (variants,); -1 for kept ones.
     """
-    too_close_to, last = np.full(len(positions), NONE, np.int32), 0
+    neighbors, last = np.full(len(positions), NONE, np.int32), 0
     for variant in range(1, len(positions)):
         if contigs[variant] == contigs[last] and positions[variant] - positions[last] < minimum_distance:
-            too_close_to[variant] = last
+            neighbors[variant] = last
         else:
             last = variant
-    return too_close_to
+    return neighbors

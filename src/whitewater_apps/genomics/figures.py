@@ -17,27 +17,25 @@ from whitewater.figures.shapes import Look
 from whitewater_apps.genomics.decisions import DEGREES
 
 NO_LABEL, OTHER = "no label", "other labels"
-# With 6 colors and 7 marks no two of 42 labels look alike, and neighbors in the legend differ in both.
+# 6 colors and 7 marks give 42 looks, and neighbors in the legend differ in both.
 _COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILION, style.SKY_BLUE, style.PURPLE)
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 MOST_LABELS = len(_COLORS) * len(_MARKS)
 _LONGEST_LABEL = 22
 _LEGEND_LINES = 22
-# Points beyond which a picture in SVG would be slow to open: they are drawn as pixels there.
+# More points are drawn as pixels, or an SVG would be slow to open.
 _MANY_POINTS = 20_000
-# Smallest p-value that has a place of its own on the axis; the others would leave the interesting ones no room.
+# Smaller p-values are drawn here, to leave room for the interesting ones.
 _LEAST_P = 1e-60
-# Components whose share of the variance is written beside them, and the height of that as a share of the axis.
+# Components labeled with their share of the variance, and the height of a label as a fraction of the axis.
 _MOST_SHARES, _LINE = 5, 0.045
-# Share of the length of all contigs that separates two of them, and all of them together at most.
+# The gap between two contigs, and most of all gaps together, as fractions of the length of all contigs.
 _GAP, _GAPS = 0.008, 0.2
-# In points: the width of an axis, that of the longest name, the room between two names, and the size of their letters.
+# In points: the width of an axis, of the longest name, and between two names; and the size of letters.
 _WIDTH, _LONGEST_NAME, _ROOM, _SIZE = 580, 120, 3, 9
 _BINS = 50
-_MOST_REASONS = 10
 _KEPT, _REJECTED = style.BLUE, style.VERMILION
-# Kinship that is drawn: samples of different continents are far below 0, which is said; somewhat above the 1/2 of
-# duplicates, which is the most that there is.
+# Range of the axis of kinship. Samples of different continents are far below 0; duplicates have 1/2.
 _LEAST_KINSHIP, _MOST_KINSHIP = -0.3, 0.53
 _DEGREE_LOOKS = {
     "duplicate": Look("duplicates or twins", style.BLACK, "X"),
@@ -51,16 +49,14 @@ _DEGREE_LOOKS = {
 def component_pair(
     pcs: pd.DataFrame, projected: pd.DataFrame, *, eigenvalues: Mapping[str, Any], pair: tuple[int, int]
 ) -> Figure:
-    """Draw the samples on two components (their numbers from 1), colored by label; projected ones are hollow.
+    """Draw the samples on two components (their numbers from 1), colored by label; projected samples are hollow.
 
-    ``pcs`` is `pcs.parquet`: ``sample``, ``label`` (null where there is none), ``PC1`` ... of the samples used;
-    ``projected`` is `projected.parquet`, the same of the samples that the components were not computed from, NaN where
-    too few genotypes are called; ``eigenvalues`` is the content of `eigenvalues.json`.
+    ``pcs``, ``projected`` and ``eigenvalues`` are the contents of `pcs.parquet`, `projected.parquet` and
+    `eigenvalues.json`.
     """
     x, y = (f"PC{number}" for number in pair)
     title = f"Samples on {x} and {y}"
-    computed = len(eigenvalues["eigenvalues"])
-    if max(pair) > computed:
+    if max(pair) > (computed := len(eigenvalues["eigenvalues"])):
         return style.explained(title, f"There are {computed} components only: the data have no {y}.")
     placed = projected.dropna(subset=[x, y])
     subtitle = f"{words.count(len(pcs))} samples, {words.count(eigenvalues['variants'])} variants."
@@ -71,11 +67,10 @@ def component_pair(
     notes = [f"Not shown: {words.count(lost)} {why}."] if lost else []
     figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
     axes = _draw_samples(body, pcs, projected, x=x, y=y)
-    for at in (axes.axhline, axes.axvline):
-        at(0, color=style.GRAY, linewidth=0.6, zorder=1)
-    shares = (words.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair)
-    across, up = (f"{name} ({share} of the variance)" for name, share in zip((x, y), shares, strict=True))
-    axes.set(xlabel=across, ylabel=up)
+    axes.axhline(0, color=style.GRAY, linewidth=0.6, zorder=1)
+    axes.axvline(0, color=style.GRAY, linewidth=0.6, zorder=1)
+    shares = [words.percent(eigenvalues["explained_variance_ratio"][number - 1]) for number in pair]
+    axes.set(xlabel=f"{x} ({shares[0]} of the variance)", ylabel=f"{y} ({shares[1]} of the variance)")
     return figure
 
 
@@ -83,8 +78,8 @@ def component_pair(
 def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[str, Any]) -> Figure:
     """Draw the map of the samples, colored by label, with its trustworthiness.
 
-    ``embedding`` is `umap.parquet`: ``label``, ``UMAP1``, ``UMAP2``; ``projected`` those that are not on the map, so
-    that labels look as in the other pictures; ``quality`` is the content of `umap.json`.
+    ``embedding`` is `umap.parquet`; ``projected`` has the ``label`` of samples that are not on the map, so that labels
+    look as in other pictures; ``quality`` is the content of `umap.json`.
     """
     title = "Samples on a map of their components"
     if quality["trustworthiness"] is None:
@@ -102,52 +97,50 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
 
 
 def looks(*labels: pd.Series) -> dict[str, Look]:
-    """Return the look of each label, those without one last; of very many labels, the most frequent have their own.
+    """Return the look of each label, most frequent first if there are too many, then of samples without one.
 
-    The labels are those of all samples of a run, null where one has none: equal labels give equal looks, so that a
-    color means the same in all pictures, whichever samples they show.
+    Pass the labels of all samples of a run, null for none, so that a label looks the same in all pictures.
     """
     counts = pd.concat(labels).value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable")
-    own = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
-    of_place = zip(map(str, own), cycle(_COLORS), cycle(_MARKS), strict=False)
-    by_label = {name: Look(name, color, mark) for name, color, mark in of_place}
-    if len(counts) > len(own):
+    names = sorted(counts.index[: MOST_LABELS if len(counts) <= MOST_LABELS else MOST_LABELS - 1])
+    styles = zip(map(str, names), cycle(_COLORS), cycle(_MARKS), strict=False)
+    by_label = {name: Look(name, color, mark) for name, color, mark in styles}
+    if len(counts) > len(names):
         by_label[OTHER] = Look(OTHER, style.GRAY)
-    if any(each.isna().any() for each in labels):
+    if any(column.isna().any() for column in labels):
         by_label[NO_LABEL] = Look(NO_LABEL, style.GRAY if by_label else style.BLUE)
     return by_label
 
 
 def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFrame, *, x: str, y: str) -> Axes:
-    """Draw samples, and projected ones that have a place as outlines; at the right list the labels, and how many each.
+    """Draw samples, and projected ones as outlines, with a legend of labels and their counts.
 
-    Those that say most are drawn above the others: first the samples without a label of their own, then the labels
-    from the most to the least frequent.
+    Samples without a label of their own are below the others, and frequent labels below rare ones.
     """
-    shown = looks(samples["label"], projected["label"])
-    # None in UMAP, which gives projected samples no place.
+    by_label = looks(samples["label"], projected["label"])
+    # UMAP gives projected samples no coordinates, so that there are none to draw.
     hollow = projected.reindex(columns=["label", x, y]).dropna(subset=[x, y])
     axes, counts = body.subplots(), Counter[str]()
-    for table, outlined in ((samples, False), (hollow, True)):
-        # Smaller where there are more.
-        size = (1.6 if outlined else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
+    for table, is_hollow in ((samples, False), (hollow, True)):
+        # The more samples, the smaller.
+        size = (1.6 if is_hollow else 1) * min(30.0, max(4.0, 1100.0 / max(len(table), 1) ** 0.5))
         names = table["label"].fillna(NO_LABEL).astype(str)
-        names = names.where(names.isin(list(shown)), OTHER)
-        frequent = names.value_counts()
+        names = names.where(names.isin(list(by_label)), OTHER)
+        frequency = names.value_counts()
         counts.update(names.tolist())
-        for name in sorted(frequent.index, key=lambda name: (name not in (NO_LABEL, OTHER), -frequent[name], name)):
-            look, rows = shown[name], table[names == name]
+        for name in sorted(frequency.index, key=lambda name: (name not in (NO_LABEL, OTHER), -frequency[name], name)):
+            look, rows = by_label[name], table[names == name]
             axes.scatter(
                 rows[x], rows[y], s=size, marker=look.mark, label=look.name, alpha=0.9,
-                rasterized=len(table) > _MANY_POINTS, facecolors="none" if outlined else look.color,
-                edgecolors=look.color if outlined else "white", linewidths=1.1 if outlined else 0.3,
-                zorder=3 if outlined else 2,
+                rasterized=len(table) > _MANY_POINTS, facecolors="none" if is_hollow else look.color,
+                edgecolors=look.color if is_hollow else "white", linewidths=1.1 if is_hollow else 0.3,
+                zorder=3 if is_hollow else 2,
             )  # fmt: skip
     entries = []
-    for name in filter(counts.get, shown):
-        spelled = style.spelled(name)
-        cut = spelled if len(spelled) <= _LONGEST_LABEL else f"{spelled[: _LONGEST_LABEL - 1]}…"
-        entries.append(shown[name].entry(markersize=6, label=f"{cut} ({words.count(counts[name])})"))
+    for name in filter(counts.get, by_label):
+        text = style.spelled(name)
+        text = text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
+        entries.append(by_label[name].entry(markersize=6, label=f"{text} ({words.count(counts[name])})"))
     if len(hollow):
         entries.append(Look("projected", style.BLACK).entry(markersize=6, markerfacecolor="none"))
     body.legend(
@@ -159,7 +152,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
 
 @style.styled
 def scree(eigenvalues: Mapping[str, Any]) -> Figure:
-    """Draw the eigenvalues with those that would be significant, and the p-values of the test of Tracy and Widom.
+    """Draw the eigenvalues with their thresholds of significance, and the p-values of the Tracy-Widom test.
 
     ``eigenvalues`` is the content of `eigenvalues.json`.
     """
@@ -178,12 +171,12 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     left.plot(components, values, color=style.GRAY, linewidth=1)
     step = 1 if len(values) <= 12 else 2 if len(values) <= 24 else 5 * -(-len(values) // 60)
     for axes, heights in ((left, values), (right, p_values)):
-        for some, face, name in (
+        for part, face, name in (
             (slice(0, significant), style.BLUE, "significant"), (slice(significant, None), "white", "not significant")
         ):  # fmt: skip
-            if len(heights[some]):
+            if len(heights[part]):
                 axes.plot(
-                    components[some], heights[some], "o", markersize=7, markerfacecolor=face,
+                    components[part], heights[part], "o", markersize=7, markerfacecolor=face,
                     markeredgecolor=style.BLUE, label=name, clip_on=False,
                 )  # fmt: skip
         axes.set(xlim=(0.3, len(values) + 0.7), xlabel="Component", xticks=range(step, len(values) + 1, step))
@@ -196,7 +189,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     )  # fmt: skip
     top = 1.3 * float(values.max())
     for component in range(min(significant, _MOST_SHARES)):
-        # So far below the one before that text fits beside each.
+        # Stop where components are so close that their labels would overlap.
         if component and values[component - 1] - values[component] < _LINE * top:
             break
         share = words.percent(eigenvalues["explained_variance_ratio"][component])
@@ -210,23 +203,23 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
 def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components: int) -> Figure:
     """Draw the squared loadings of the first components along the genome, relative to their mean.
 
-    ``loadings`` are floating point, (variants, components), each column a unit vector; ``variants`` has ``contig`` and
-    ``position``. Contigs stay together and in the order of their first variants.
+    ``loadings`` are floats, (variants, components), unit columns; ``variants`` has ``contig`` and ``position``. Contigs
+    are in the order of their first variants.
     """
-    drawn = min(components, loadings.shape[1])
+    components = min(components, loadings.shape[1])
     places, spans = along_genome(variants)
     subtitle = (
         f"Squared loadings of {words.count(len(places))} variants; 1 where all have the same share. Towers: variants "
         "that are inherited together, as in inversions or regions of long-range LD."
     )
     title = "Where on the genome the components come from"
-    figure, body = style.titled(9, 0.6 + 1.5 * drawn, title=title, subtitle=subtitle)
-    panels = body.subplots(drawn, sharex=True, squeeze=False)[:, 0]
+    figure, body = style.titled(9, 0.6 + 1.5 * components, title=title, subtitle=subtitle)
+    panels = body.subplots(components, sharex=True, squeeze=False)[:, 0]
     odd = (variants["contig"].factorize()[0] % 2).astype(bool)
     for number, axes in enumerate(panels):
         shares = loadings[:, number].astype(float) ** 2 * len(places)
-        for mine, color in ((~odd, style.BLUE), (odd, style.SKY_BLUE)):
-            axes.plot(places[mine], shares[mine], ".", markersize=2.5, color=color, rasterized=True)
+        for rows, color in ((~odd, style.BLUE), (odd, style.SKY_BLUE)):
+            axes.plot(places[rows], shares[rows], ".", markersize=2.5, color=color, rasterized=True)
         axes.set(ylim=(0, 1.08 * max(float(shares.max()), 1.0)), xlim=(-_GAP, float(places.max()) + _GAP))
         axes.grid(visible=False, axis="x")
         axes.locator_params(axis="y", nbins=4)
@@ -237,72 +230,68 @@ def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components:
 
 
 def along_genome(variants: pd.DataFrame) -> tuple[Array, dict[str, tuple[float, float]]]:
-    """Lay the contigs end to end: the place of each variant, and where each contig begins and ends, from 0 to about 1.
+    """Lay the contigs, as long as the span of their variants, end to end.
 
-    A contig is as long as the span of its variants.
+    Returns the place of each variant, and the start and stop of each contig, from 0 to about 1.
     """
-    of_variant, contigs = variants["contig"].factorize()
-    positions = variants["position"].astype(float).groupby(of_variant)
+    codes, contigs = variants["contig"].factorize()
+    positions = variants["position"].astype(float).groupby(codes)
     first, span = positions.min().to_numpy(), (positions.max() - positions.min()).to_numpy()
     total = span.sum() or 1.0
     length = span / total
     begin = length.cumsum() - length + np.arange(len(span)) * min(_GAP, _GAPS / max(len(span), 1))
-    places = begin[of_variant] + (variants["position"].to_numpy() - first[of_variant]) / total
+    places = begin[codes] + (variants["position"].to_numpy() - first[codes]) / total
     return places, dict(zip(contigs, zip(begin.tolist(), (begin + length).tolist(), strict=True), strict=True))
 
 
 def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
-    """Write the names of the contigs under their middles, as many as have room, those of the longest contigs first."""
+    """Write names below the middles of contigs, longest contigs first, where there is room."""
     axes.tick_params(axis="x", length=0)
     left, right = axes.get_xlim()
-    shown: dict[float, str] = {}
+    ticks: dict[float, str] = {}
     occupied: list[tuple[float, float]] = []
-    # Of equally long ones the first, whatever rounding makes of their lengths.
+    # Rounding lets the first of equally long contigs come first.
     for contig, (start, stop) in sorted(spans.items(), key=lambda span: round(span[1][0] - span[1][1], 9)):
         name = style.fitted(contig, points=_LONGEST_NAME, size=_SIZE)
         half, middle = (style.text_width(name, _SIZE) + _ROOM) / 2 / _WIDTH * (right - left), (start + stop) / 2
         first, last = middle - half, middle + half
         if left <= first and last <= right and all(last <= begin or end <= first for begin, end in occupied):
-            shown[middle] = name
+            ticks[middle] = name
             occupied.append((first, last))
-    axes.set_xlabel("Contig" if len(shown) == len(spans) else f"Contig ({len(shown)} of {len(spans)} named)")
-    axes.set_xticks(sorted(shown), [shown[middle] for middle in sorted(shown)])
+    axes.set_xlabel("Contig" if len(ticks) == len(spans) else f"Contig ({len(ticks)} of {len(spans)} named)")
+    axes.set_xticks(sorted(ticks), [ticks[middle] for middle in sorted(ticks)])
 
 
 @style.styled
 def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
-    """Draw histograms of the call rates, colored by whether the threshold left the sample or variant out.
-
-    ``samples`` is `samples.parquet`: ``call_rate``, ``reason``; ``variants`` is `variants.parquet`: ``call_rate``,
-    ``reasons``.
-    """
+    """Draw histograms of the call rates in `samples.parquet` and `variants.parquet`, in two colors at the threshold."""
     subtitle = "Share of genotypes that are called. Logarithmic counts, so that few can be seen beside many."
     figure, body = style.titled(9, 3.5, title="Call rates of samples and variants", subtitle=subtitle)
     left, right = body.subplots(1, 2)
     for axes, table, reasons, what in ((left, samples, "reason", "samples"), (right, variants, "reasons", "variants")):
-        # Of a row with several reasons, each is a row of its number.
-        named = table.reset_index(drop=True)[reasons].explode().fillna("").str.startswith("call rate")
-        left_out, rates = named.groupby(level=0).any().to_numpy(bool), table["call_rate"].to_numpy(float)
-        # From the least rate, or a little below 1 where all are equal, to 1; a bin begins where enough calls do.
+        # A row has one or several reasons.
+        by_reason = table.reset_index(drop=True)[reasons].explode().fillna("").str.startswith("call rate")
+        left_out, rates = by_reason.groupby(level=0).any().to_numpy(bool), table["call_rate"].to_numpy(float)
+        # The axis ends at 1 and starts at the least rate, or a little below 1. A bin starts at the threshold.
         least = min(rates.min(initial=1), 0.99)
         enough = rates[~left_out].min(initial=1) if left_out.any() else 1.0
         bins = max(1, round(_BINS * (1 - enough) / (1 - least)))
         width = (1 - enough) / bins if enough < 1 else (1 - least) / _BINS
         edges = 1 - width * np.arange(np.ceil((1 - least) / width) + 1)[::-1]
-        counted = {f"{words.count(int((~left_out).sum()))} {what} with enough calls": (rates[~left_out], _KEPT)}
+        parts = {f"{words.count(int((~left_out).sum()))} {what} with enough calls": (rates[~left_out], _KEPT)}
         if left_out.any():
-            counted[f"{words.count(int(left_out.sum()))} left out: too few calls"] = (rates[left_out], _REJECTED)
+            parts[f"{words.count(int(left_out.sum()))} left out: too few calls"] = (rates[left_out], _REJECTED)
         title = f"{what.capitalize()}: mean {words.percent(float(rates.mean()))}" if len(rates) else f"No {what}"
         axes.set(title=title, xlabel="Call rate", ylabel=what.capitalize())
-        _draw_counts(axes, counted, edges, room=1.35, loc="upper left")
+        _draw_histograms(axes, parts, edges, room=1.35, loc="upper left")
     return figure
 
 
-def _draw_counts(
-    axes: Axes, counted: Mapping[str, tuple[Array, str]], edges: Array, *, room: float, **legend: Any
+def _draw_histograms(
+    axes: Axes, parts: Mapping[str, tuple[Array, str]], edges: Array, *, room: float, **legend: Any
 ) -> None:
-    """Draw histograms, by their names in the legend with their colors, with room for that above the bars."""
-    for name, (values, color) in counted.items():
+    """Draw the values and color of each name in the legend, which needs ``room``: a factor of the logarithmic axis."""
+    for name, (values, color) in parts.items():
         shapes.draw_histogram(axes, np.histogram(values, edges)[0], edges, color=color, alpha=0.85, label=name)
     axes.set_yscale("log")
     above = float(10 ** (room * np.log10(max(axes.get_ylim()[1], 10.0))))
@@ -313,15 +302,12 @@ def _draw_counts(
 
 @style.styled
 def variant_quality(variants: pd.DataFrame) -> Figure:
-    """Draw how many variants were rejected for each reason, and the frequencies of the rarer allele before and after.
-
-    ``variants`` is `variants.parquet`: ``allele_frequency``, ``kept``, ``reasons`` (a list, each reason that holds).
-    """
+    """Draw the rejected variants of `variants.parquet` by reason, and allele frequencies before and after."""
     title, kept = "Which variants are kept", variants["kept"].to_numpy(bool)
     if not len(kept):
         return style.explained(title, "The source has no variant.")
     reasons = {str(name): int(number) for name, number in variants["reasons"].explode().value_counts().items()}
-    bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, _MOST_REASONS)}
+    bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, 10)}
     subtitle = (
         f"{words.count(len(kept))} variants = {words.count(bars['kept'])} kept + "
         f"{words.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
@@ -331,12 +317,12 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
     shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
     frequency = variants["allele_frequency"].to_numpy(float)
-    rarer, known = np.minimum(frequency, 1 - frequency), np.isfinite(frequency)
-    counted = {"all": (rarer[known], style.GRAY)}
-    if (known & kept).any():
-        counted["kept"] = (rarer[known & kept], _KEPT)
+    rarer, called = np.minimum(frequency, 1 - frequency), np.isfinite(frequency)
+    parts = {"all": (rarer[called], style.GRAY)}
+    if (called & kept).any():
+        parts["kept"] = (rarer[called & kept], _KEPT)
     right.set(xlabel="Frequency of the rarer allele", ylabel="Variants")
-    _draw_counts(right, counted, np.linspace(0, 0.5, _BINS // 2 + 1), room=1.2, loc="upper right", ncols=2)
+    _draw_histograms(right, parts, np.linspace(0, 0.5, _BINS // 2 + 1), room=1.2, loc="upper right", ncols=2)
     return figure
 
 
@@ -344,22 +330,21 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
 def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs.
 
-    ``pairs`` is `kinship.parquet`, the relatives: ``variants``, ``ibs0`` (numbers of variants) and ``kinship``;
-    ``relatedness`` is the content of `relatedness.json`.
+    ``pairs`` and ``relatedness`` are the contents of `kinship.parquet` and `relatedness.json`.
     """
     title, histogram = "Kinship of pairs of samples", relatedness["histogram"]
-    compared = sum(histogram["counts"]) + relatedness["undefined"]
-    if not compared:
+    total = sum(histogram["counts"]) + relatedness["undefined"]
+    if not total:
         return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
     degrees = [(name, least, _DEGREE_LOOKS[name]) for name, least in DEGREES.items()]
     numbers, error = relatedness["degrees"], relatedness["standard_error"]
-    found = "; ".join(
-        f"{look.name}: {_beyond_chance(numbers[name], compared, least, error)}" for name, least, look in degrees
+    counts = "; ".join(
+        f"{look.name}: {_beyond_chance(numbers[name], total, least, error)}" for name, least, look in degrees
     )
     below = sum(np.asarray(histogram["counts"])[np.asarray(histogram["edges"])[:-1] < _LEAST_KINSHIP - 1e-9].tolist())
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
     notes += [f"Not shown: {words.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
-    subtitle = f"{words.count(compared)} pairs. {found.capitalize()}."
+    subtitle = f"{words.count(total)} pairs. {counts.capitalize()}."
     figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     above = np.inf
@@ -391,9 +376,9 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def _beyond_chance(number: int, compared: int, least: float, error: float | None) -> str:
-    """Return a number of relatives, and that it is noise where as many pairs of strangers come out above ``least``."""
-    by_chance = compared * erfc(least / error / sqrt(2)) / 2 if error else 0.0
+def _beyond_chance(number: int, pairs: int, least: float, error: float | None) -> str:
+    """Return a number of relatives, and whether it is no more than expected of unrelated pairs."""
+    by_chance = pairs * erfc(least / error / sqrt(2)) / 2 if error else 0.0
     if not 0 < number <= by_chance:
         return words.count(number)
     return f"{words.count(number)}, no more than the {words.count(round(by_chance))} that chance may bring"

@@ -1,4 +1,4 @@
-"""What a run of the genomics application found, in sentences."""
+"""The findings of a run of the genomics application, in sentences."""
 
 from pathlib import Path
 
@@ -14,48 +14,44 @@ _MOST_PCS = 2
 _MOST_LABELS = 42  # that pictures tell apart
 _LEAST_P = 1e-300
 _LEVEL = 0.01
-# Reasons that step `ld_prune` gives.
+# The reasons of step `ld_prune`.
 PRUNED = "^(linkage disequilibrium|closer than .*)$"
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device, such as ``results/genomics/cpu``, say, one sentence a line."""
-    tellers = (
-        (_data, ("variants.parquet", "samples.parquet")),
-        (_weak, ("relatedness.json",)),
-        (_components, ("eigenvalues.json",)),
-        (_projected, ("projected.parquet",)),
-        (_no_map, ("umap.json",)),
+    """Return a list of sentences about the results of one device, such as ``results/genomics/cpu``."""
+    topics = (
+        (_describe_data, ("variants.parquet", "samples.parquet")),
+        (_describe_relatives, ("relatedness.json",)),
+        (_describe_components, ("eigenvalues.json",)),
+        (_describe_projection, ("projected.parquet",)),
+        (_describe_map, ("umap.json",)),
     )
-    files = [(tell, [results / name for name in names]) for tell, names in tellers]
-    return [sentence for tell, paths in files if all(map(Path.exists, paths)) for sentence in tell(*paths)]
+    files = [(describe, [results / name for name in names]) for describe, names in topics]
+    return [sentence for describe, paths in files if all(map(Path.exists, paths)) for sentence in describe(*paths)]
 
 
-def _data(variants: Path, samples: Path) -> list[str]:
+def _describe_data(variants: Path, samples: Path) -> list[str]:
     table = pq.read_table(variants, columns=["kept", "reasons"])
     kept = pc.sum(table["kept"]).as_py() or 0
-    # Only variants that passed quality control are pruned, so it is their one reason; by distance or by correlation.
+    # Pruned variants have passed quality control, so they have no other reason.
     pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
     count = pq.read_metadata(samples).num_rows
     before = f"{counted(count, 'sample')}; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
 
 
-def _weak(path: Path) -> list[str]:
-    """Say where relatives are hardly told from strangers."""
+def _describe_relatives(path: Path) -> list[str]:
     pairs = read_json(path)["chance_pairs"]
     if pairs is None or pairs < FALSE_PAIRS:
         return []
     return [f"Few variants tell relatives from strangers. Pairs that are relatives by chance: up to {pairs:,.0f}."]
 
 
-def _components(path: Path) -> list[str]:
-    """Say how many components are significant, what the first explain, and which labels are at the ends of these.
-
-    The ends are left out where labels are too many; all but the first, where there are no scores.
-    """
-    described, scores = read_json(path), path.with_name("pcs.parquet")
-    tests, significant = described["tracy_widom"], described["significant_components"]
+def _describe_components(path: Path) -> list[str]:
+    """Describe significance and, if there are scores, the first components, with the labels at their ends if few."""
+    results, scores = read_json(path), path.with_name("pcs.parquet")
+    tests, significant = results["tracy_widom"], results["significant_components"]
     verb = "is" if significant == 1 else "are"
     largest = max((test["p_value"] for test in tests[:significant]), default=None)
     p_value = ": none is more than noise" if largest is None else f", p ≤ {max(largest, _LEAST_P):.2g}"
@@ -63,15 +59,15 @@ def _components(path: Path) -> list[str]:
     if not scores.exists():
         return sentences
     table = pd.read_parquet(scores).dropna(subset=["label"])
-    for number, share in enumerate(described["explained_variance_ratio"][: min(_MOST_PCS, significant)], start=1):
+    for number, share in enumerate(results["explained_variance_ratio"][: min(_MOST_PCS, significant)], start=1):
         means = table.groupby("label")[f"PC{number}"].mean().sort_values()
         ends = f" and runs from {means.index[0]} to {means.index[-1]}" if 2 <= len(means) <= _MOST_LABELS else ""
         sentences.append(f"PC{number} explains {100 * share:.3g} % of the variance{ends}.")
-    return sentences + _labels(table)
+    return sentences + _describe_labels(table)
 
 
-def _labels(table: "pd.DataFrame") -> list[str]:
-    """Say which components separate labels: by the test of Kruskal and Wallis, its level divided by their number."""
+def _describe_labels(table: "pd.DataFrame") -> list[str]:
+    """Name the components that separate labels, by the Kruskal-Wallis test with Bonferroni correction."""
     from scipy.stats import kruskal
 
     groups, names = table.groupby("label"), [name for name in map(str, table) if name.startswith("PC")]
@@ -92,11 +88,11 @@ def _labels(table: "pd.DataFrame") -> list[str]:
     ]
 
 
-def _projected(path: Path) -> list[str]:
+def _describe_projection(path: Path) -> list[str]:
     table = pd.read_parquet(path, columns=["data_set", "reason", "PC1"])
     placed = table[table["PC1"].notna()]
     second = int((placed["data_set"] == "second").sum())
-    # As text, which an empty column need not be.
+    # An empty column need not be text.
     relatives = int(placed["reason"].astype("string").str.startswith("relative of").sum())
     others = len(placed) - second - relatives
     counts = {"relatives of others": relatives, "left out for other reasons": others, "of the second data set": second}
@@ -109,7 +105,7 @@ def _projected(path: Path) -> list[str]:
     return sentences
 
 
-def _no_map(path: Path) -> list[str]:
+def _describe_map(path: Path) -> list[str]:
     quality = read_json(path)
     if quality["trustworthiness"] is not None:
         return []

@@ -233,7 +233,7 @@ def test_variants_out_of_order_are_refused_by_name(sites: list[tuple[str, int]])
 def test_the_two_ways_of_disorder_are_told_apart() -> None:
     with pytest.raises(InputError, match=r"a\.vcz: variant 2 \(v2, 1:9\) is of contig 1, which ended before"):
         check_order(variants(["1", "2", "1"], [1, 2, 9]), place="a.vcz")
-    with pytest.raises(InputError, match=r"a\.vcz: variant 1 \(v1, 1:4\) stands behind position 5"):
+    with pytest.raises(InputError, match=r"a\.vcz: variant 1 \(v1, 1:4\) comes after position 5"):
         check_order(variants(["1", "1"], [5, 4]), place="a.vcz")
 
 

@@ -23,7 +23,7 @@ from whitewater.genotypes.linkage import thin, window_ends
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import LdPrune, VariantQc
 from whitewater_apps.genomics.steps import ld_prune as module
-from whitewater_apps.genomics.steps.ld_prune import ld_prune, linked
+from whitewater_apps.genomics.steps.ld_prune import find_linked_pairs, ld_prune
 from whitewater_apps.genomics.steps.variant_qc import variant_qc
 
 CPU = resolve("cpu")
@@ -167,7 +167,7 @@ def test_a_device_with_memory_of_its_own_finds_the_same_pairs(tmp_path: Path) ->
     stops = np.minimum(np.arange(60) + 10, 60).astype(np.int32)
     with stand_in_for_cupy():
         by_device = [
-            linked((20, 45), rows=rows, stops=stops, folder=folder, threshold=0.1, device=device)
+            find_linked_pairs((20, 45), rows=rows, stops=stops, folder=folder, threshold=0.1, device=device)
             for device in (CPU, StrictDevice())
         ]
     r2 = squared_correlations(dosages[rows])

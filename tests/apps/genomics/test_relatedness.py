@@ -302,7 +302,7 @@ def test_too_little_memory_is_forecast(dosages: Dosages, tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("samples", [1, 511, 513, 2_504, 4_097, 100_001])
 def test_tiles_cover_all_samples_and_begin_at_whole_bytes(samples: int) -> None:
-    tiles = kinship.cut(samples)
+    tiles = kinship.split_into_tiles(samples)
     assert [tile[0] for tile in tiles] == [0, *(tile[1] for tile in tiles[:-1])]
     assert tiles[-1][1] == samples
     assert all(start % 4 == 0 and 0 < stop - start <= 2_048 for start, stop in tiles)

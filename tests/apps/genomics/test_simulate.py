@@ -26,13 +26,13 @@ from whitewater_apps.genomics.synthetic import (
     VARIANT_CONCENTRATION,
     Chromosome,
     american_admixture,
-    chromosome_of,
+    chromosome_from_trees,
     draw_people,
     draw_rates,
     drop_heterozygotes,
     inherit,
     merge_neighbors,
-    miss,
+    remove_calls,
     simulate_chromosome,
     simulate_trees,
 )
@@ -66,7 +66,7 @@ def values(group: zarr.Group, name: str) -> npt.NDArray[Any]:
 def chromosome(number: int = 0, *, samples: int = FOUNDERS, mutation_rate: float = 5e-9) -> Chromosome:
     counts = dict.fromkeys(POPULATIONS, samples)
     random = np.random.default_rng((7, number))
-    return chromosome_of(simulate_trees(counts, length=1e6, mutation_rate=mutation_rate, random=random))
+    return chromosome_from_trees(simulate_trees(counts, length=1e6, mutation_rate=mutation_rate, random=random))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_variants_are_those_that_bio2zarr_makes_of_the_same_trees(tmp_path: Path
     trees = simulate_trees({"AFR": 5, "ADMIX": 4}, length=1e5, mutation_rate=3e-6, random=random)
     mapping = trees.map_to_vcf_model(position_transform=lambda positions: np.asarray(positions) + 1)
     bio2zarr.tskit.convert(trees, tmp_path / "theirs.vcz", model_mapping=mapping, zarr_format=3)
-    theirs, ours = zarr.open_group(tmp_path / "theirs.vcz", mode="r"), chromosome_of(trees)
+    theirs, ours = zarr.open_group(tmp_path / "theirs.vcz", mode="r"), chromosome_from_trees(trees)
     alleles = values(theirs, "variant_allele")
     assert alleles.shape[1] == 4
     assert len(ours.positions) > 5000
@@ -276,7 +276,7 @@ def test_a_third_allele_is_carried_where_the_next_variant_was() -> None:
         alleles=np.array([["A", "C", "", ""], ["G", "T", "", ""]], dtype=np.dtypes.StringDType()),
         genotypes=np.array([[[0, 1], [0, 0]], [[1, 1], [0, 1]]], np.int8),
     )
-    dirty = merge_neighbors(clean, share=0.5, random=np.random.default_rng(0))
+    dirty = merge_neighbors(clean, fraction=0.5, random=np.random.default_rng(0))
     assert dirty.positions.tolist() == [5]
     assert dirty.alleles.tolist() == [["A", "C", "T", ""]]
     assert dirty.genotypes.tolist() == [[[2, 1], [0, 2]]]
@@ -304,7 +304,7 @@ def test_calls_are_missing_in_the_stated_mean_share() -> None:
     clean = in_equilibrium(3000, 200)
     variants = draw_rates(3000, mean=0.05, concentration=VARIANT_CONCENTRATION, random=random)
     samples = draw_rates(200, mean=0.05, concentration=SAMPLE_CONCENTRATION, random=random)
-    missing = (miss(clean, rates=np.outer(variants, samples) / 0.05, random=random) < 0).all(axis=2)
+    missing = (remove_calls(clean, rates=np.outer(variants, samples) / 0.05, random=random) < 0).all(axis=2)
     assert missing.mean() == pytest.approx(0.05, abs=0.005)
     # Heterogeneous: were all calls alike, these variances would be those of binomial shares.
     assert missing.mean(axis=1).var() > 3 * 0.05 * 0.95 / 200
@@ -379,7 +379,7 @@ def test_no_mutation_at_all_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("samples", "families", "message"),
-    [((3, 5, 0, 0), 4, "make 3 pairs only"), ((0, 0, 0, 0), 0, "has 0 in all")],
+    [((3, 5, 0, 0), 4, "makes only 3 pairs"), ((0, 0, 0, 0), 0, "has 0 in all")],
 )
 def test_too_few_samples_are_refused(samples: tuple[int, ...], families: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

@@ -15,7 +15,7 @@ from whitewater.engines import resolve
 from whitewater.errors import ConfigError, InputError
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Umap
-from whitewater_apps.genomics.steps.umap import leading_scores, measure, umap
+from whitewater_apps.genomics.steps.umap import leading_scores, measure_trustworthiness, umap
 
 LABELS = ("AFR", "ASIA", "EUR", None)
 EACH = 25
@@ -98,7 +98,7 @@ def test_trustworthiness_is_that_of_its_definition() -> None:
     random = np.random.default_rng(1)
     scores, places = random.normal(size=(40, 3)), random.normal(size=(40, 2))
     places[:, 0] += 2 * scores[:, 0]
-    found = measure(scores.astype(np.float32), places, neighbors=6, seed=0)
+    found = measure_trustworthiness(scores.astype(np.float32), places, neighbors=6, seed=0)
     assert found["trustworthiness"] == pytest.approx(by_definition(scores, places, 6), abs=1e-9)
     assert found["trustworthiness"] < 0.9
 
@@ -106,14 +106,14 @@ def test_trustworthiness_is_that_of_its_definition() -> None:
 def test_fewer_neighbors_are_ranked_where_samples_are_few() -> None:
     random = np.random.default_rng(1)
     scores = random.normal(size=(9, 2))
-    found = measure(scores.astype(np.float32), scores, neighbors=8, seed=0)
+    found = measure_trustworthiness(scores.astype(np.float32), scores, neighbors=8, seed=0)
     assert found == {"trustworthiness": 1.0, "measured_samples": 9, "measured_neighbors": 4}
 
 
 def test_trustworthiness_of_many_samples_is_measured_on_some(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("whitewater_apps.genomics.steps.umap.MEASURED_SAMPLES", 50)
     scores = np.random.default_rng(1).normal(size=(200, 2))
-    assert measure(scores.astype(np.float32), scores, neighbors=5, seed=0)["measured_samples"] == 50
+    assert measure_trustworthiness(scores.astype(np.float32), scores, neighbors=5, seed=0)["measured_samples"] == 50
 
 
 def test_of_too_few_samples_no_map_is_made(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

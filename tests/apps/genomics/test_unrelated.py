@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from whitewater.errors import InputError
 from whitewater.genotypes.config import Relatedness
-from whitewater_apps.genomics.steps.relatedness import choose_samples, keep_unrelated
+from whitewater_apps.genomics.steps.relatedness import find_relatives_to_remove, select_samples
 
 Pair = tuple[int, int]
 
@@ -25,7 +25,7 @@ def as_array(pairs: Sequence[Pair]) -> npt.NDArray[np.int64]:
 
 def staying(samples: int, pairs: Sequence[Pair], call_rate: Sequence[float] | None = None) -> set[int]:
     rates = [1.0] * samples if call_rate is None else call_rate
-    return set(range(samples)) - keep_unrelated(range(samples), as_array(pairs), rates).keys()
+    return set(range(samples)) - find_relatives_to_remove(range(samples), as_array(pairs), rates).keys()
 
 
 def largest(samples: int, pairs: Sequence[Pair]) -> int:
@@ -44,7 +44,7 @@ def people(samples: int, **columns: Sequence[object]) -> pd.DataFrame:
 
 
 def reasons(table: pd.DataFrame, pairs: Sequence[Pair] = (), *, config: Mapping[str, Any] | None = None) -> list[str]:
-    chosen = choose_samples(table, as_array(pairs), Relatedness.model_validate(config or {}))
+    chosen = select_samples(table, as_array(pairs), Relatedness.model_validate(config or {}))
     assert (chosen["used"] == (chosen["reason"] == "")).all()
     return chosen["reason"].tolist()
 
@@ -59,7 +59,7 @@ def graphs(draw: st.DrawFn, most: int = 8) -> tuple[int, list[Pair]]:
 @given(graphs(most=30))
 def test_no_pair_stays_and_nobody_could_come_back(graph: tuple[int, list[Pair]]) -> None:
     samples, pairs = graph
-    gone = keep_unrelated(range(samples), as_array(pairs), [1.0] * samples)
+    gone = find_relatives_to_remove(range(samples), as_array(pairs), [1.0] * samples)
     related = {frozenset(pair) for pair in pairs}
     assert not any({one, other}.isdisjoint(gone) for one, other in pairs)
     assert all(frozenset(entry) in related and entry[1] not in gone for entry in gone.items())

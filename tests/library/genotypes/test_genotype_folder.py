@@ -61,18 +61,18 @@ def test_the_tables_are_those_that_were_given(tmp_path: Path) -> None:
     assert folder.samples_table()["sample"].tolist() == [f"S{row}" for row in range(SAMPLES)]
 
 
-@given(variants=st.integers(1, 50_000_000), samples=st.integers(1, 600_000), at_most=st.integers(1, 200))
-def test_ranges_are_whole_slabs_that_cover_all_variants_once(variants: int, samples: int, at_most: int) -> None:
-    ranges = GenotypeFolder(Path(), "two_bit", 2, variants, samples).ranges(at_most=at_most)
+@given(variants=st.integers(1, 50_000_000), samples=st.integers(1, 600_000), maximum=st.integers(1, 200))
+def test_ranges_are_whole_slabs_that_cover_all_variants_once(variants: int, samples: int, maximum: int) -> None:
+    ranges = GenotypeFolder(Path(), "two_bit", 2, variants, samples).ranges(maximum=maximum)
     assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
     assert ranges[-1][1] == variants
     assert all(start % SLAB == 0 and start < stop for start, stop in ranges)
-    assert len(ranges) <= at_most
+    assert len(ranges) <= maximum
 
 
 def test_tables_of_other_lengths_are_refused(tmp_path: Path) -> None:
     folder = create_genotypes(tmp_path / "genotypes", encoding="int8", ploidy=1, variants=2, samples=3)
-    with pytest.raises(IntegrityError, match="3 variants and 3 samples are described, but there are 2 and 3"):
+    with pytest.raises(IntegrityError, match="3 variants and 3 samples are described, but it holds 2 and 3"):
         folder.finish(variants=pd.DataFrame({"id": list("abc")}), samples=pd.DataFrame({"sample": list("abc")}))
     with pytest.raises(InputError, match=r"genotypes\.json"):
         open_genotypes(tmp_path / "genotypes")
@@ -81,7 +81,7 @@ def test_tables_of_other_lengths_are_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_cut_before_or_while_it_is_read_is_an_error_that_names_it(tmp_path: Path) -> None:
     folder = finished(tmp_path / "genotypes")
     assert np.array_equal(folder.read(0, 6).codes, expected("two_bit")[:6])
-    folder._calls.write_bytes(folder._calls.read_bytes()[:-1])
+    folder._calls_path.write_bytes(folder._calls_path.read_bytes()[:-1])
     with pytest.raises(IntegrityError, match=r"calls\.npy ends before variant 7"):
         folder.read(5, 7)
     with pytest.raises(InputError, match=r"calls\.npy cannot be read"):
@@ -100,7 +100,7 @@ def test_a_file_that_is_cut_before_or_while_it_is_read_is_an_error_that_names_it
     ids=["magic", "cut", "shape", "dtype", "order"],
 )
 def test_a_damaged_header_is_an_error(tmp_path: Path, damage: Callable[[bytes], bytes], message: str) -> None:
-    calls = finished(tmp_path / "genotypes")._calls
+    calls = finished(tmp_path / "genotypes")._calls_path
     calls.write_bytes(damage(calls.read_bytes()))
     with pytest.raises((InputError, IntegrityError), match=message):
         open_genotypes(tmp_path / "genotypes").read(0, 1)
@@ -123,6 +123,6 @@ def test_a_table_that_is_damaged_missing_or_too_short_is_an_error(tmp_path: Path
 
 def test_a_missing_file_of_calls_is_an_error(tmp_path: Path) -> None:
     folder = finished(tmp_path / "genotypes")
-    folder._calls.unlink()
+    folder._calls_path.unlink()
     with pytest.raises(InputError, match=r"calls\.npy"):
         open_genotypes(folder.path).read(0, 1)

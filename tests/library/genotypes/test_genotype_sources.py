@@ -145,7 +145,7 @@ def test_calls_of_another_ploidy_than_the_one_asked_for_are_missing_and_counted(
     alleles = np.array([[[0, 1, -2], [1, -2, -2], [-1, -1, -2], [1, 0, 1]]], np.int8)
     source = open_vcz(Vcz(store=str(write_vcz(tmp_path / "a.vcz", alleles)), ploidy=ploidy))
     assert encoded(source)[0].tolist() == [dosage]
-    assert source.read_dosages(0, 1)[1].uneven.tolist() == [uneven]
+    assert source.read_dosages(0, 1)[1].other_ploidy.tolist() == [uneven]
 
 
 def test_a_ploidy_that_the_store_has_no_room_for_is_refused(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_malariagen_stores_give_their_calls_and_the_alleles_that_occur(
     source = open_malariagen(Malariagen(store=str(tmp_path / "calls"), sites=str(sites or "")))
     check_calls(source, alleles)
     for start, stop in source.ranges():
-        seen = source.read_dosages(start, stop)[1].seen
+        seen = source.read_dosages(start, stop)[1].seen_alleles
         assert np.array_equal(seen, [[(row == allele).any() for allele in range(4)] for row in alleles[start:stop]])
     table = source.variants_table()
     assert table["contig"].tolist() == random_sites(23, contigs=("2R", "3L")).contig
@@ -264,13 +264,15 @@ def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path
 def test_what_pads_a_row_of_alleles_is_none_wherever_it_stands() -> None:
     rows = [["A", "", "G", "."], ["C", "T", ".", "AC"], [".", "", "", ""], ["A", "C", "G", "T"]]
     alleles = np.array(rows, object)
-    table = source_module.sites(
-        contig=["1"] * 4, position=range(4), names=None, alleles=alleles, filter_pass=[True] * 4
+    table = source_module.make_variants_table(
+        contig=["1"] * 4, position=range(4), ids=None, alleles=alleles, filter_pass=[True] * 4
     )
     assert table["alternate"].tolist() == ["G", "T,AC", "", "C,G,T"]
     assert table["alleles"].tolist() == [2, 3, 0, 4]
     assert table["id"].tolist() == ["1:0:A:G", "1:1:C:T,AC", "1:2::", "1:3:A:C,G,T"]
-    alone = source_module.sites(contig=["1"], position=[1], names=["rs"], alleles=alleles[:1, :1], filter_pass=[True])
+    alone = source_module.make_variants_table(
+        contig=["1"], position=[1], ids=["rs"], alleles=alleles[:1, :1], filter_pass=[True]
+    )
     assert alone[["alternate", "alleles", "id"]].to_numpy().tolist() == [["", 1, "rs"]]
 
 
@@ -278,7 +280,7 @@ def test_alternates_that_no_call_holds_are_left_out_of_every_block(monkeypatch: 
     monkeypatch.setattr(source_module, "BLOCK_ROWS", 2)
     table = pd.DataFrame({"alternate": ["C,G,T", "A", "", "G,T", "C"], "alleles": [4, 2, 1, 3, 2]})
     seen = np.array([[1, 0, 1, 1], [1, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 0]], bool)
-    found = source_module.only_seen(table, seen)
+    found = source_module.drop_unseen_alleles(table, seen)
     assert found["alternate"].tolist() == ["G,T", "", "", "G", "C"]
     assert found["alleles"].tolist() == [3, 1, 1, 2, 2]
 
@@ -312,14 +314,14 @@ def remove(suffix: str) -> Callable[[Path], None]:
     [
         (cut_bed, r"a\.bed has 94 bytes, but 23 variants in the \.bim and 13 samples in the \.fam make 95"),
         (replace_bed(0, 0), r"a\.bed is not a \.bed of PLINK 1"),
-        (replace_bed(2, 0), r"a\.bed holds rows of samples"),
+        (replace_bed(2, 0), r"a\.bed is in the sample-major order"),
         (remove(".bim"), r"lacks a\.bim in"),
         (remove(".fam"), r"lacks a\.fam in"),
         (rewrite(".bim", lambda text: text.replace("\t0\t110\tG\tC", "\t0\t110\tG")), r"a\.bim: line 2 has too few"),
         (rewrite(".bim", lambda text: text.replace("\t110\t", "\t110 5\t")), r"a\.bim cannot be read:.*line 2, saw 7"),
-        (rewrite(".bim", lambda text: text.replace("\t0\t", "\t")), r"a\.bim has 5 fields in a line"),
+        (rewrite(".bim", lambda text: text.replace("\t0\t", "\t")), r"a\.bim has 5 fields per line"),
         (rewrite(".bim", lambda text: text.replace("\t110\t", "\t11e1\t")), r"line 2 has the position '11e1'"),
-        (rewrite(".bim", lambda text: text[text.index("\n") + 1 :]), r"With as many samples it holds 23 variants"),
+        (rewrite(".bim", lambda text: text[text.index("\n") + 1 :]), r"For as many samples it holds 23 variants"),
         (rewrite(".fam", lambda text: text.replace("FS3\tS3", "FS2\tS2")), r"a\.fam names 1 samples more .*: FS2:S2"),
         (rewrite(".bim", lambda text: ""), r"a\.bim is empty"),
         (rewrite(".fam", lambda text: text.replace("FS3\tS3\t0\t0", "FS3\tS3")), r"a\.fam: line 4 has too few"),

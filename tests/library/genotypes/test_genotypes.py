@@ -46,7 +46,7 @@ def test_a_byte_holds_four_genotypes_the_first_in_its_lowest_bits() -> None:
     genotypes = Genotypes(np.array([[0b11_10_01_00, 0b11_11_11_10]], np.uint8), 5)
     table = np.array([[10, 11, 12, 13]], np.float32)
     expanded = expand_genotypes(CPU, genotypes, table)
-    assert expanded[0, genotypes.columns_of_samples(np)].tolist() == [10, 11, 12, 13, 12]
+    assert expanded[0, genotypes.sample_columns(np)].tolist() == [10, 11, 12, 13, 12]
     assert (genotypes.variants, genotypes.columns, genotypes.packed) == (1, 8, True)
     assert expanded[0, [5, 3, 7]].tolist() == [13, 13, 13]
 
@@ -64,7 +64,7 @@ def test_a_product_with_expanded_genotypes_is_that_with_the_plain_matrix(drawn: 
         out = np.full((len(dosages), genotypes.columns), np.nan, np.float32)
         assert expand_genotypes(CPU, genotypes, table, out) is out
         np.testing.assert_array_equal(expand_genotypes(CPU, genotypes, table), out)
-        places = genotypes.columns_of_samples(np)
+        places = genotypes.sample_columns(np)
         factor = np.zeros((genotypes.columns, k), np.float32)
         factor[places] = rows
         np.testing.assert_array_equal(out @ factor, matrix @ rows)
@@ -74,7 +74,7 @@ def test_a_product_with_expanded_genotypes_is_that_with_the_plain_matrix(drawn: 
 @given(st.integers(1, 50))
 def test_each_sample_has_a_column_of_its_own(samples: int) -> None:
     genotypes = Genotypes(np.zeros((1, -(-samples // 4)), np.uint8), samples)
-    places = genotypes.columns_of_samples(np)
+    places = genotypes.sample_columns(np)
     assert len(np.unique(places)) == samples
     assert 0 <= places.min() <= places.max() < genotypes.columns
 
@@ -96,7 +96,7 @@ def test_dosages_of_the_chosen_samples_are_counted(drawn: tuple[Dosages, int], s
 def test_a_part_of_the_variants_is_counted_as_in_the_whole() -> None:
     dosages = np.random.default_rng(2).integers(-1, 3, (30, 21)).astype(np.int8)
     genotypes = Genotypes(packed_codes(dosages), 21)
-    parts = [count_genotypes(CPU, genotypes.between(start, stop)) for start, stop in pairwise([0, 0, 7, 30])]
+    parts = [count_genotypes(CPU, genotypes.slice(start, stop)) for start, stop in pairwise([0, 0, 7, 30])]
     np.testing.assert_array_equal(np.concatenate(parts), count_genotypes(CPU, genotypes))
 
 
@@ -203,5 +203,5 @@ def test_a_constant_variant_is_correlated_with_none_even_itself() -> None:
 
 
 def test_a_stop_behind_the_last_variant_is_refused() -> None:
-    with pytest.raises(ValueError, match="stop of 4 is behind the last of 3 variants"):
+    with pytest.raises(ValueError, match="stop of 4 is beyond the 3 variants"):
         correlated_variants(CPU, Genotypes(np.zeros((3, 5), np.uint8), 20), stops_of(3) + 1, 0.2)

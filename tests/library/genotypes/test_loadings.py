@@ -39,7 +39,7 @@ def test_loadings_name_their_variants(tmp_path: Path, device: Device) -> None:
     found = written(tmp_path, device)
     loadings = read_loadings(tmp_path / "loadings.zarr")
     assert loadings.ploidy == 2
-    expected = found.genotypes.shared.folder.variants_table(["contig", "position", "id", "reference", "alternate"])
+    expected = found.genotypes.raw.folder.variants_table(["contig", "position", "id", "reference", "alternate"])
     pd.testing.assert_frame_equal(loadings.variants, expected)
     np.testing.assert_array_equal(loadings.eigenvalues, found.spectrum.eigenvalues)
     calls = DOSAGES[7][DOSAGES[7] >= 0]

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from whitewater.genotypes.pca.projection import match
+from whitewater.genotypes.pca.projection import match_variants
 
 
 def table(*rows: tuple[str, int, str, str, str]) -> pd.DataFrame:
@@ -27,7 +27,7 @@ FIRST = table(("1", 100, "rs1", "A", "G"))
 def test_the_same_variant_is_found_however_it_is_written(
     other: tuple[str, int, str, str, str], swapped: bool, outcome: str
 ) -> None:
-    found = match(FIRST, table(("1", 1, "rs0", "A", "G"), other), keep_ambiguous=False)
+    found = match_variants(FIRST, table(("1", 1, "rs0", "A", "G"), other), keep_ambiguous=False)
     assert (found.first.tolist(), found.second.tolist(), found.swapped.tolist()) == ([0], [1], [swapped])
     assert found.counts == {outcome: 1}
 
@@ -37,31 +37,35 @@ def test_the_same_variant_is_found_however_it_is_written(
     [(("1", 100, "rs1", "A", "T"), "other alleles"), (("1", 101, "rs2", "A", "G"), "absent")],
 )
 def test_another_variant_is_counted_and_not_matched(other: tuple[str, int, str, str, str], outcome: str) -> None:
-    found = match(FIRST, table(other), keep_ambiguous=False)
+    found = match_variants(FIRST, table(other), keep_ambiguous=False)
     assert (len(found.first), found.counts) == (0, {outcome: 1})
 
 
 @pytest.mark.parametrize("alleles", [("A", "T"), ("G", "C"), ("AC", "GT")])
 def test_where_the_alleles_do_not_tell_the_strand_the_caller_decides(alleles: tuple[str, str]) -> None:
     ambiguous = table(("1", 100, "rs1", *alleles))
-    assert match(ambiguous, ambiguous, keep_ambiguous=False).counts == {"strand unknown": 1}
-    assert match(ambiguous, ambiguous, keep_ambiguous=True).counts == {"same": 1}
+    assert match_variants(ambiguous, ambiguous, keep_ambiguous=False).counts == {"strand unknown": 1}
+    assert match_variants(ambiguous, ambiguous, keep_ambiguous=True).counts == {"same": 1}
 
 
 def test_a_place_is_not_looked_up_where_the_ids_say_that_it_is_another_variant() -> None:
     first = table(("1", 100, "rs1", "A", "G"), ("1", 200, "rs2", "A", "G"))
     moved = table(("1", 100, "rs2", "A", "G"))
-    found = match(first, moved, keep_ambiguous=False)
+    found = match_variants(first, moved, keep_ambiguous=False)
     assert (found.first.tolist(), found.counts) == ([1], {"absent": 1, "same": 1})
 
 
 def test_of_several_variants_at_a_place_the_one_with_fitting_alleles_counts() -> None:
     second = table(("1", 100, "a", "A", "C"), ("1", 100, "b", "G", "A"))
-    found = match(table(("1", 100, "rs1", "A", "G")), second, keep_ambiguous=False)
+    found = match_variants(table(("1", 100, "rs1", "A", "G")), second, keep_ambiguous=False)
     assert (found.second.tolist(), found.swapped.tolist()) == ([1], [True])
 
 
 def test_alleles_of_several_bases_read_backwards_on_the_other_strand() -> None:
     first = table(("1", 100, "rs1", "AC", "TC"))
-    assert match(first, table(("1", 100, "rs1", "GT", "GA")), keep_ambiguous=False).counts == {"same, other strand": 1}
-    assert match(first, table(("1", 100, "rs1", "TG", "AG")), keep_ambiguous=False).counts == {"other alleles": 1}
+    assert match_variants(first, table(("1", 100, "rs1", "GT", "GA")), keep_ambiguous=False).counts == {
+        "same, other strand": 1
+    }
+    assert match_variants(first, table(("1", 100, "rs1", "TG", "AG")), keep_ambiguous=False).counts == {
+        "other alleles": 1
+    }

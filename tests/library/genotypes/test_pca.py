@@ -33,11 +33,11 @@ from whitewater.genotypes.config import Pca, Scaling
 from whitewater.genotypes.pca import passes
 from whitewater.genotypes.pca.components import (
     choose_solver,
-    oriented,
-    structure_in,
+    count_structure,
+    fix_signs,
     variance_is_captured,
 )
-from whitewater.genotypes.pca.passes import ScaledGenotypes, Share, scaled_dosages, scaling
+from whitewater.genotypes.pca.passes import Partition, ScaledGenotypes, compute_scaling, scaled_dosages
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.steps.pca import pca
 
@@ -75,7 +75,7 @@ def test_outputs_describe_the_components_of_the_samples_used(tmp_path: Path, sol
     table = pd.read_parquet(out["pcs"])
     assert table.columns.tolist() == ["sample", "label", "PC1", "PC2", "PC3"]
     assert table["sample"].tolist() == [f"S{at}" for at in np.flatnonzero(used)]
-    expected = oriented(vectors[:, :3]) * np.sqrt(values[:3])
+    expected = fix_signs(vectors[:, :3]) * np.sqrt(values[:3])
     np.testing.assert_allclose(table[["PC1", "PC2", "PC3"]], expected, atol=1e-4)
     assert pd.read_parquet(out["selected"])["used"].tolist() == used.tolist()
 
@@ -84,17 +84,17 @@ def test_slabs_cover_a_share_and_are_cut_from_larger_pieces(
     tmp_path: Path, device: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_folder(tmp_path / "g", DOSAGES)
-    share, expected = Share(folder, 100, 2_950, device), folder.read(100, 2_950).codes
-    reads, read = [], passes.codes_on_device
+    share, expected = Partition(folder, 100, 2_950, device), folder.read(100, 2_950).codes
+    reads, read = [], passes.read_codes
 
     def counted(folder: genotype_folder.GenotypeFolder, start: int, stop: int, device: Device) -> npt.NDArray[np.uint8]:
         reads.append((start, stop))
         return read(folder, start, stop, device)
 
-    monkeypatch.setattr(passes, "codes_on_device", counted)
+    monkeypatch.setattr(passes, "read_codes", counted)
     monkeypatch.setattr(passes, "PIECE_BYTES", 1_000 * folder.row_bytes)
     for rows, pieces in ((300, [100, 1_000, 1_900, 2_800, 2_950]), (1_200, [100, 1_300, 2_500, 2_950])):
-        for each, read_as in ((share, [*pairwise(pieces)]), (share.with_codes(), [])):
+        for each, read_as in ((share, [*pairwise(pieces)]), (share.load_codes(), [])):
             reads.clear()
             slabs = [(at, device.to_host(slab.codes)) for at, slab in each.slabs(rows)]
             assert reads == read_as
@@ -213,7 +213,7 @@ def test_without_scaling_the_variance_is_that_of_the_dosages(tmp_path: Path, dev
 
 def test_constant_variants_and_those_without_calls_do_not_count() -> None:
     counts = np.array([[9, 0, 0, 1], [0, 9, 0, 1], [0, 0, 0, 10], [5, 4, 0, 1]], np.int32)
-    found = scaling(counts, Scaling())
+    found = compute_scaling(counts, Scaling())
     assert (found["scale"] > 0).tolist() == [False, False, False, True]
     table = scaled_dosages(found, ploidy=2)
     assert (table[:3] == 0).all()
@@ -251,7 +251,7 @@ def test_all_components_can_be_had(tmp_path: Path, device: Device) -> None:
 
 def test_the_largest_score_of_a_component_is_positive_and_the_first_of_ties() -> None:
     vectors = np.array([[0.5, -0.7], [-0.9, 0.1], [0.9 * (1 + 1e-8), 0.7]])
-    np.testing.assert_array_equal(oriented(vectors), vectors * [-1, -1])
+    np.testing.assert_array_equal(fix_signs(vectors), vectors * [-1, -1])
 
 
 def test_components_that_do_not_converge_are_named(
@@ -267,9 +267,9 @@ def test_components_that_do_not_converge_are_named(
 
 def test_variance_to_come_is_extrapolated() -> None:
     still = np.array([True])
-    assert variance_is_captured([np.array([x]) for x in (1.0, 1.001, 1.0011, 1.00111)], open_=still)
-    assert not variance_is_captured([np.array([x]) for x in (1.0, 1.001, 1.002, 1.003)], open_=still)
-    assert not variance_is_captured([np.array([x]) for x in (1.0, 1.1, 1.12)], open_=still)
+    assert variance_is_captured([np.array([x]) for x in (1.0, 1.001, 1.0011, 1.00111)], unconverged=still)
+    assert not variance_is_captured([np.array([x]) for x in (1.0, 1.001, 1.002, 1.003)], unconverged=still)
+    assert not variance_is_captured([np.array([x]) for x in (1.0, 1.1, 1.12)], unconverged=still)
 
 
 def test_structure_is_what_stands_above_the_bulk_of_a_wishart_matrix() -> None:
@@ -278,19 +278,19 @@ def test_structure_is_what_stands_above_the_bulk_of_a_wishart_matrix() -> None:
         deviations = np.r_[np.full(spikes, 2.5), np.ones(300 - spikes)][:, None]
         noise = deviations * rng.normal(size=(300, 2_000))
         values = np.sort(np.linalg.eigvalsh(noise @ noise.T / 2_000))[::-1]
-        found = structure_in(values[:10], total=values.sum(), samples=301, effective_variants=np.full(10, 2_000.0))
+        found = count_structure(values[:10], total=values.sum(), samples=301, effective_variants=np.full(10, 2_000.0))
         assert found == spikes
 
 
 def test_a_weak_component_that_still_grows_is_not_hidden_by_strong_ones() -> None:
     growing = [np.array([5_000.0, x]) for x in (0.9, 1.0, 1.02)]
-    assert not variance_is_captured(growing, open_=np.array([False, True]))
+    assert not variance_is_captured(growing, unconverged=np.array([False, True]))
 
 
 @pytest.mark.parametrize(
     ("dosages", "settings", "expected"),
     [
-        (DOSAGES[:, :3], GRAM, "2 components at most"),
+        (DOSAGES[:, :3], GRAM, "at most 2 components"),
         (DOSAGES[:2], GRAM, "2 variants"),
         (np.zeros((50, 20), np.int8), GRAM, "0 variants"),
         (np.repeat(DOSAGES[:, :3], 5, axis=1), GRAM, "2 components with variance"),

@@ -55,7 +55,7 @@ def test_sum_of_squares_is_estimated_well_enough_for_the_number_of_effective_var
     folder = write_folder(tmp_path / "g", dosages)
     known, estimated = (components_of(folder, Pca(solver=solver), device) for solver in ("gram", "randomized"))
     values, _ = exact(scaled(dosages))
-    np.testing.assert_allclose(known.spectrum.total_of_squares, (values**2).sum(), rtol=1e-6)
+    np.testing.assert_allclose(known.spectrum.sum_of_squares, (values**2).sum(), rtol=1e-6)
     np.testing.assert_allclose(
         estimated.significance.effective_variants[3], known.significance.effective_variants[3], rtol=0.03
     )

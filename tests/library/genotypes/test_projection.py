@@ -11,7 +11,7 @@ from scipy.linalg import orthogonal_procrustes
 from whitewater.engines import Device
 from whitewater.genotypes.genotypes import Genotypes
 from whitewater.genotypes.pca.loadings import Loadings
-from whitewater.genotypes.pca.projection import Method, augmented, scores, sums
+from whitewater.genotypes.pca.projection import Method, augment, scores, sum_over_variants
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,9 @@ def fit(dosages: Dosages, components: int = COMPONENTS) -> tuple[Loadings, Float
 
 def sums_of(dosages: Dosages, rows: npt.NDArray[np.int64], loadings: Loadings) -> Floats:
     samples = dosages.shape[1]
-    found: Floats = sums(Genotypes(dosages, samples), np.arange(samples), rows, loadings=loadings, device=Device())
+    found: Floats = sum_over_variants(
+        Genotypes(dosages, samples), np.arange(samples), rows, loadings=loadings, device=Device()
+    )
     return found
 
 
@@ -108,7 +110,7 @@ def test_an_augmented_sample_is_where_a_fit_with_it_puts_it() -> None:
     expected = moved[12] @ turn * strength / (moved[:12] ** 2).sum()
     coordinates = right @ sample
     rest = sample @ sample - coordinates @ coordinates
-    (found,) = augmented(coordinates[None], np.array([rest]), values)
+    (found,) = augment(coordinates[None], np.array([rest]), values)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

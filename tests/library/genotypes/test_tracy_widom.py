@@ -41,7 +41,7 @@ def components_test(dosages: Dosages, *, components: int = 6) -> TracyWidomTest:
     return tracy_widom_test(
         spectrum[:components],
         total=float(spectrum.sum()),
-        total_of_squares=float((spectrum**2).sum()),
+        sum_of_squares=float((spectrum**2).sum()),
         samples=len(dosages),
         variants=variants,
     )
@@ -74,8 +74,8 @@ def test_distribution_solves_painleve_ii() -> None:
     start = 8.0
 
     def slope(s: float, state: Floats) -> list[float]:
-        q, derivative, total_of_squares, _, _ = state
-        return [derivative, s * q + 2 * q**3, -(q**2), -total_of_squares, -q]
+        q, derivative, sum_of_squares, _, _ = state
+        return [derivative, s * q + 2 * q**3, -(q**2), -sum_of_squares, -q]
 
     value, derivative = airy(start)[:2]
     begin = [value, derivative, *(quad(tail, start, 30)[0] for tail in (_square, _first_moment, _airy))]
@@ -143,7 +143,7 @@ def test_significant_components_are_one_fewer_than_populations(populations: int)
 @pytest.mark.parametrize("level", [0.5, 0.01, 1e-30])
 def test_thresholds_are_the_eigenvalues_at_which_a_component_becomes_significant(level: float) -> None:
     spectrum = np.array([9.0, 3.0, 1.4, 1.2, 1.0])
-    test = tracy_widom_test(spectrum, total=60.0, total_of_squares=150.0, samples=50, variants=900)
+    test = tracy_widom_test(spectrum, total=60.0, sum_of_squares=150.0, samples=50, variants=900)
     thresholds = test.thresholds(spectrum, level)
     assert ((spectrum > thresholds) == (test.p_values < level)).all()
     for component, threshold in enumerate(thresholds):
@@ -167,7 +167,7 @@ def test_formulas_are_those_of_patterson_price_and_reich() -> None:
     test = tracy_widom_test(
         7 * spectrum[:4],
         total=7 * spectrum.sum(),
-        total_of_squares=49 * (spectrum**2).sum(),
+        sum_of_squares=49 * (spectrum**2).sum(),
         samples=40,
         variants=variants,
     )
@@ -183,6 +183,6 @@ def test_formulas_are_those_of_patterson_price_and_reich() -> None:
 
 def test_components_without_variance_are_not_significant() -> None:
     eigenvalues = np.array([3.0, 1.0, 0.0, 0.0])
-    test = tracy_widom_test(eigenvalues, total=4.0, total_of_squares=10.0, samples=5, variants=100)
+    test = tracy_widom_test(eigenvalues, total=4.0, sum_of_squares=10.0, samples=5, variants=100)
     assert np.isfinite(test.statistics).all()
     assert (test.p_values[2:] > 0.5).all()

@@ -134,7 +134,7 @@ def test_a_compressed_vcf_file_that_was_cut_off_between_blocks_is_refused(tmp_pa
     assert open_source(vcf(file), {}, scratch=tmp_path / "scratch").variants == 3
     for cut in (whole, bgzipped(HEADER.encode()), whole[:20]):
         file.write_bytes(cut)
-        with pytest.raises(InputError, match=r"a\.vcf\.gz is cut off"):
+        with pytest.raises(InputError, match=r"a\.vcf\.gz is truncated"):
             open_source(vcf(file), {}, scratch=tmp_path / "other")
 
 

@@ -1,10 +1,8 @@
-"""Principal components of samples from a folder of their genotypes: cost, scaling, solver, order and signs.
+"""Principal components of samples: the forecast of time and memory, two solvers, order and signs.
 
-When are the leading components known well enough? Structure and noise need different answers. A component of structure
-stands apart from the others and converges fast; its residual tells its error, about residual / gap to the other
-eigenvalues. Components in the bulk of the noise have no gap; which of many nearly equal directions stands for each is
-arbitrary, and to converge to it would take many passes. There only the captured variance matters. What lies close to
-the edge of the bulk belongs to it: eigenvectors there have next to nothing in common with those of the population
+Components of structure stand apart from the others and converge fast, so the residual measures their error. Components
+in the bulk of the noise have no gap, and their directions are arbitrary: there only the captured variance matters.
+Components near the edge of the bulk count as noise, since their eigenvectors say next to nothing about the population
 (Baik, Ben Arous and Peche 2005, Ann. Probab. 33:1643).
 """
 
@@ -25,47 +23,52 @@ from whitewater.errors import InputError
 from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import PIECE_BYTES
-from whitewater.genotypes.pca.passes import MOST_RANGES, ScaledGenotypes, SharedGenotypes, scaled_dosages, scaling
+from whitewater.genotypes.pca.passes import (
+    MOST_RANGES,
+    PartitionedGenotypes,
+    ScaledGenotypes,
+    compute_scaling,
+    scaled_dosages,
+)
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
 
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 Solver = Literal["gram", "randomized"]
-# The test of Tracy and Widom of eigenvalues, which is given the sum of the squares of all.
+# The Tracy-Widom test of eigenvalues, given the sum of squares of all eigenvalues.
 Test = Callable[..., TracyWidomTest]
-# Eigenvalues below this share of the mean of all are the rounding of float32 products.
+# Eigenvalues below this fraction of the mean of all are rounding errors of float32 products.
 NO_VARIANCE = 1e-4
-# Residual relative to the eigenvalue at which a component is taken out of the estimate and counted exactly.
-KNOWN = 1e-2
-# Samples whose values differ by less, relatively, are taken to be tied: rounding must not choose between them.
+# Relative residual below which a component is summed exactly instead of estimated.
+EXACT_RESIDUAL = 1e-2
+# Entries with a smaller relative difference are ties, so that rounding does not decide between them.
 TIE = 1e-6
-# Seconds on a core (AMD EPYC 9004, OpenBLAS): to look up a genotype, to multiply it by a column and add it up, to
-# multiply it by another genotype, and the cube of the samples in the exact eigenproblem.
+# Seconds of a core (AMD EPYC 9004, OpenBLAS): to look up a genotype, to multiply it by a column and add it up, to
+# multiply it by another genotype; and per cubed number of samples in the exact eigenproblem.
 LOOK_UP, COLUMN, PRODUCT, EIGENPROBLEM = 0.15e-9, 0.05e-9, 14e-12, 0.3e-9
-# What the exact solver may cost although the other would be faster.
+# The exact solver is chosen below this cost, even if the other is faster.
 EXACT_SECONDS = 1.0
 EXPECTED_PASSES = 8
-# BLAS is fastest with columns in such multiples.
+# BLAS is fastest with multiples of this number of columns.
 COLUMNS = 8
-# Of a row of the table of variants, and of what it is written from.
+# Bytes per variant of the variants table and of the columns it is written from.
 VARIANT_BYTES = 150
-# The share of the variance of all components that those in the noise may still lack, by extrapolation.
-VARIANCE_TO_COME = 1e-4
-# Relative growth of each component in the noise in the last pass: a weak component of structure that is still hidden
-# under stronger ones grows faster.
+# Fraction of the variance of all components that those in the noise may still gain, by extrapolation.
+REMAINING_VARIANCE = 1e-4
+# Relative growth of a noise component in the last pass. A weak component of structure, hidden under stronger ones,
+# grows faster.
 GROWTH = 1e-2
-# Growth falls from pass to pass at least so much, in the extrapolation.
+# The extrapolation assumes that growth falls at least by this factor per pass.
 SLOWEST_DECAY = 0.97
-# Residual, relative to the root of the largest eigenvalue times the own one, that float32 products may not get below:
-# about twice what was measured.
+# Least residual with float32 products, relative to sqrt(largest eigenvalue * own eigenvalue): twice the measured one.
 ROUNDING = 3e-7
-# How far above the edge of the bulk structure begins.
+# Structure begins this factor above the edge of the bulk.
 ABOVE_EDGE = 1.05
 
 
 @dataclass(frozen=True)
 class RitzPairs:
-    """The best approximations of the leading eigenpairs in a space.
+    """The best approximations of the leading eigenpairs of K in a subspace.
 
     ``values`` (k,), descending, on the host; ``vectors`` v (n, k) and their ``products`` K v (n, k), on the device;
     ``residuals`` |K v - theta v| (k,), on the host. All are float64.
@@ -78,17 +81,17 @@ class RitzPairs:
 
 
 class Spectrum(NamedTuple):
-    """The leading eigenpairs of the covariance of n samples, and what is known of the others.
+    """The leading eigenpairs of the covariance K of n samples.
 
-    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns, with the signs of `oriented`;
-    ``total_of_squares`` of all eigenvalues, an estimate unless the solver is exact; ``residuals``
-    |K v - lambda v| / lambda (k,), or None where the solver is exact; ``converged`` (k,): whether they are within the
-    tolerance; ``passes`` over the genotypes.
+    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns, with the signs of `fix_signs`;
+    ``sum_of_squares`` of all eigenvalues, estimated by the randomized solver; ``residuals`` |K v - lambda v| / lambda
+    (k,), None for the exact solver; ``converged`` (k,): whether they are within the tolerance; ``passes`` over the
+    genotypes.
     """
 
     eigenvalues: Floats
     vectors: Floats
-    total_of_squares: float
+    sum_of_squares: float
     residuals: Floats | None
     converged: npt.NDArray[np.bool_]
     passes: int
@@ -96,7 +99,7 @@ class Spectrum(NamedTuple):
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Components, with the operator that they are of, the numbers that its dosages are scaled by, and its trace."""
+    """Components, the scaled genotypes they are of, and ``total``, the sum of all eigenvalues."""
 
     genotypes: ScaledGenotypes
     scaling: "pd.DataFrame"
@@ -107,152 +110,148 @@ class PrincipalComponents:
 
     @property
     def scores(self) -> Floats:
-        """The scores, float64 (samples used, k): eigenvectors times the roots of their eigenvalues."""
+        """float64 (samples used, k): eigenvectors times the roots of their eigenvalues."""
         return self.spectrum.vectors * np.sqrt(self.spectrum.eigenvalues)
 
 
-def principal_components(shared: SharedGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca) -> PrincipalComponents:
-    """Compute the leading principal components of the samples ``used``, bool (samples,).
+def principal_components(
+    raw: PartitionedGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca
+) -> PrincipalComponents:
+    """Compute the leading principal components, those of K = X X' / m, of the samples ``used``, bool (samples,).
 
-    Passes over the genotypes are tasks of the workers; what comes between them is done in this process. GPUs keep the
-    genotypes, also for the next call, where they have room for them.
+    Workers pass over the genotypes; this process computes between passes. GPUs with enough memory keep the genotypes,
+    also for the next call.
 
-    Eigenvalues are those of K = X X' / m; a component's sign is that of `oriented`.
-
-    Raises InputError if there are too few samples, or variants that vary, for so many components, and ResourceError if
-    there is not enough memory.
+    Raises InputError if there are too few samples or varying variants, and ResourceError if memory is too small.
     """
-    path, samples, wanted = shared.folder.path, int(used.sum()), settings.components
-    if samples <= wanted:
+    path, samples, components = raw.folder.path, int(used.sum()), settings.components
+    if samples <= components:
         raise InputError(
-            f"{samples} samples of {path} are used, which have {max(samples - 1, 0)} components at most; {wanted} are "
-            "asked for. Lower the number of components, or use more samples: relatedness.exclude, hold_out_labels and "
-            "minimum_call_rate take some out."
+            f"{samples} samples of {path} are used, which have at most {max(samples - 1, 0)} components, but "
+            f"{components} are asked for. Lower the number of components, or use more samples: relatedness.exclude, "
+            "hold_out_labels and minimum_call_rate leave some out."
         )
-    solver, beside = forecast(shared, settings, samples=samples)
-    shared.keep(beside=beside)
-    counts = shared.counts(used)
-    scaled = scaling(counts, settings.scaling)
-    varying = int((scaled["scale"] > 0).sum())
-    if varying < wanted:
+    solver, other_bytes = forecast(raw, settings, samples=samples)
+    raw.keep_on_gpus(other_bytes=other_bytes)
+    counts = raw.counts(used)
+    scaling = compute_scaling(counts, settings.scaling)
+    varying = int((scaling["scale"] > 0).sum())
+    if varying < components:
         raise InputError(
-            f"{varying} variants of {path} vary among the samples used, fewer than the {wanted} components "
+            f"{varying} variants of {path} vary among the samples used, fewer than the {components} components "
             "asked for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
         )
-    table = scaled_dosages(scaled, ploidy=shared.folder.ploidy)
-    genotypes = ScaledGenotypes(shared, table, used, varying)
-    # The trace of the covariance, which is the sum of all its eigenvalues, without reading a genotype.
+    table = scaled_dosages(scaling, ploidy=raw.folder.ploidy)
+    genotypes = ScaledGenotypes(raw, table, used, varying)
+    # The trace of the covariance, which is the sum of all eigenvalues, from the counts alone.
     total = float(np.einsum("ij,ij,ij->", counts, table, table, dtype=np.float64)) / varying
     del counts
     test = partial(tracy_widom_test, total=total, samples=samples, variants=varying)
     if solver == "gram":
-        spectrum = _exact(genotypes, wanted)
+        spectrum = _solve_exactly(genotypes, components)
     else:
-        spectrum = _randomized(genotypes, settings, total=total, test=test)
+        spectrum = _iterate(genotypes, settings, total=total, test=test)
     rank = int((spectrum.eigenvalues > NO_VARIANCE * total / samples).sum())
     if rank < len(spectrum.eigenvalues):
         raise InputError(
             f"The genotypes of the samples used in {path} have only {rank} components with variance: samples or "
             f"variants are copies of each other. Set pca.components to {rank} or fewer."
         )
-    significance = test(spectrum.eigenvalues, total_of_squares=spectrum.total_of_squares)
-    return PrincipalComponents(genotypes, scaled, solver, spectrum, total, significance)
+    significance = test(spectrum.eigenvalues, sum_of_squares=spectrum.sum_of_squares)
+    return PrincipalComponents(genotypes, scaling, solver, spectrum, total, significance)
 
 
-def _exact(genotypes: ScaledGenotypes, size: int) -> Spectrum:
-    device = genotypes.shared.local_device
-    values, vectors = (device.to_host(each) for each in device.xp.linalg.eigh(genotypes.covariance()))
+def _solve_exactly(genotypes: ScaledGenotypes, components: int) -> Spectrum:
+    device = genotypes.raw.local_device
+    values, vectors = map(device.to_host, device.xp.linalg.eigh(genotypes.covariance()))
     return Spectrum(
-        eigenvalues=values[::-1][:size].copy(), vectors=oriented(vectors[:, ::-1][:, :size]), residuals=None,
-        total_of_squares=float((values**2).sum()), converged=np.ones(size, bool), passes=1,
+        eigenvalues=values[::-1][:components].copy(), vectors=fix_signs(vectors[:, ::-1][:, :components]),
+        sum_of_squares=float((values**2).sum()), residuals=None, converged=np.ones(components, bool), passes=1,
     )  # fmt: skip
 
 
-def _randomized(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
-    device, samples, wanted = genotypes.shared.local_device, genotypes.samples, settings.components
+def _iterate(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
+    device, samples, components = genotypes.raw.local_device, genotypes.samples, settings.components
     width = block_width(settings, samples)
     start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
     history: list[Floats] = []
     passes = block_krylov(
-        genotypes.covariance_times, start, components=wanted, maximum_passes=settings.maximum_passes, device=device
+        genotypes.covariance_times, start, components=components, maximum_passes=settings.maximum_passes, device=device
     )
     for pairs, products in passes:
         history.append(pairs.values)
-        squares = total_of_squares(pairs, start, products[0], total=total, samples=samples, device=device)
-        effective = test(pairs.values, total_of_squares=squares).effective_variants
-        structure = structure_in(pairs.values, total=total, samples=samples, effective_variants=effective)
+        squares = estimate_sum_of_squares(pairs, start, products[0], total=total, samples=samples, device=device)
+        effective = test(pairs.values, sum_of_squares=squares).effective_variants
+        structure = count_structure(pairs.values, total=total, samples=samples, effective_variants=effective)
         converged = is_converged(pairs.values, pairs.residuals, tolerance=settings.tolerance)
-        lacking = np.flatnonzero(~converged[:structure])
-        to_come = f", {len(lacking)} of structure to come" if len(lacking) else ""
-        logger.info("pass %d: %d of %d components converged%s", len(history), converged.sum(), wanted, to_come)
-        # No further pass is needed once structure has converged, and noise has its share of the variance.
-        captured = converged.all() or variance_is_captured(history, open_=~converged)
-        if len(pairs.values) == wanted and not len(lacking) and captured:
+        unconverged = np.flatnonzero(~converged[:structure])
+        missing = f", {len(unconverged)} of structure have not" if len(unconverged) else ""
+        logger.info("pass %d: %d of %d components converged%s", len(history), converged.sum(), components, missing)
+        # Stop once structure has converged and noise has its variance.
+        captured = converged.all() or variance_is_captured(history, unconverged=~converged)
+        if len(pairs.values) == components and not len(unconverged) and captured:
             break
     relative = pairs.residuals / np.abs(pairs.values)
-    if len(lacking):
-        names = ", ".join(f"PC{at + 1} ({relative[at]:.1e})" for at in lacking)
+    if len(unconverged):
+        names = ", ".join(f"PC{index + 1} ({relative[index]:.1e})" for index in unconverged)
         logger.warning("After %d passes the residual of %s is above pca.tolerance, %.1e of the eigenvalue. Raise "
                        "pca.maximum_passes or pca.oversampling, or use pca.solver gram.",
                        len(history), names, settings.tolerance)  # fmt: skip
-    vectors = oriented(device.to_host(pairs.vectors))
+    vectors = fix_signs(device.to_host(pairs.vectors))
     return Spectrum(pairs.values, vectors, squares, relative, converged, passes=len(history))
 
 
-def total_of_squares(
+def estimate_sum_of_squares(
     pairs: RitzPairs, probes: Array, products: Array, *, total: float, samples: int, device: Device
 ) -> float:
-    """Estimate the trace of K^2.
+    """Estimate the trace of K^2 as in Hutch++ (Meyer et al. 2021, SOSA): exact for converged components, else sampled.
 
-    With M = K - c J, where J projects on the n - 1 directions that sum to 0 and c is about the mean of the eigenvalues
-    in the noise, tr K^2 = tr M^2 + 2 c tr K - c^2 (n - 1). tr M^2 is exact over the components that are known and
-    estimated over the others from random directions, as by Hutch++ (Meyer et al. 2021, SOSA). As M is small there, so
-    is the error: about sqrt(4 / (n b)) of the *spread* of the eigenvalues, on which the number of effective variants
-    rests, not of their sum of squares. ``probes`` and ``products`` are the start block Q, (n, b), and K Q; ``total`` is
-    the trace of K, and ``samples`` n.
+    Let M = K - c J, where J projects on the n - 1 directions that sum to 0, and c is about the mean eigenvalue in the
+    noise. Then tr K^2 = tr M^2 + 2 c tr K - c^2 (n - 1), and M is small in the noise. So the error is about
+    sqrt(4 / (n b)) of the *spread* of the eigenvalues, which determines the effective variants, not of their sum of
+    squares. ``probes`` and ``products`` are the start block Q, (n, b), and K Q; ``total`` is tr K, and ``samples`` n.
     """
-    known = device.to_device(np.flatnonzero(is_converged(pairs.values, pairs.residuals, tolerance=KNOWN)))
-    vectors, images = pairs.vectors[:, known], pairs.products[:, known]
-    free = samples - 1
-    center = (total - float((vectors * images).sum())) / max(free - vectors.shape[1], 1)
-    exact = float(((images - center * vectors) ** 2).sum())
+    exact = device.to_device(np.flatnonzero(is_converged(pairs.values, pairs.residuals, tolerance=EXACT_RESIDUAL)))
+    vectors, images = pairs.vectors[:, exact], pairs.products[:, exact]
+    dimensions = samples - 1
+    center = (total - float((vectors * images).sum())) / max(dimensions - vectors.shape[1], 1)
+    exact_sum = float(((images - center * vectors) ** 2).sum())
     share = vectors.T @ probes
     rest = products - images @ share - center * (probes - vectors @ share)
-    estimated = free * float((rest**2).sum()) / probes.shape[1]
-    return float(exact + estimated + 2 * center * total - center**2 * free)
+    estimate = dimensions * float((rest**2).sum()) / probes.shape[1]
+    return float(exact_sum + estimate + 2 * center * total - center**2 * dimensions)
 
 
-def oriented(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Turn each column so that its largest entry by absolute value, the first of several, is positive."""
+def fix_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Flip columns so that the entry of largest absolute value, the first of ties, is positive."""
     sizes = np.abs(vectors)
     first = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
     return vectors * np.where(vectors[first, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
 
 
-def start_block(samples: npt.NDArray[np.bool_], *, width: int, seed: int) -> Floats:
-    """Return a random block with orthonormal columns that sum to 0, (samples used, width): equal on every device.
+def start_block(used: npt.NDArray[np.bool_], *, width: int, seed: int) -> Floats:
+    """Return a random block with orthonormal columns, (samples used, width), equal on every device.
 
-    A row is drawn for each sample, used or not. The columns are uniformly distributed among the directions orthogonal
-    to the vector of ones, which K maps to 0.
+    A row is drawn for each sample, used or not. Columns sum to 0: they are uniformly distributed among the directions
+    orthogonal to the vector of ones, which K maps to 0.
     """
-    rows = np.random.Generator(np.random.Philox(seed)).standard_normal((len(samples), width))[samples]
+    rows = np.random.Generator(np.random.Philox(seed)).standard_normal((len(used), width))[used]
     return np.asarray(np.linalg.qr(rows - rows.mean(axis=0))[0], np.float64)
 
 
 def block_krylov(
     times: Callable[[Array], Array], start: Array, *, components: int, maximum_passes: int, device: Device
 ) -> Iterator[tuple[RitzPairs, list[Array]]]:
-    """Iterate until the space is complete, or the passes are used up; the caller may end it before.
+    """Iterate until the Krylov space is complete or the passes are used up; the caller may stop earlier.
 
-    From a random block Q_1, each pass over the genotypes gives K Q_j; what it has beyond the space found so far, made
-    orthonormal, is Q_{j+1} (Musco and Musco 2015, NeurIPS 28). The Ritz pairs of the whole space are the best that p
-    passes can tell, and as the products K Q_j are kept, the residual |K v - theta v| of each is known without another
-    pass. Products come with the rounding of float32; everything else is float64, and each block is orthogonalized three
-    times, so that the space keeps its orthogonality (Parlett 1998, The Symmetric Eigenvalue Problem, 6.9).
+    From a random block Q_1, each pass gives K Q_j; the part of it outside the space so far, made orthonormal, is
+    Q_{j+1} (Musco and Musco 2015, NeurIPS 28). Ritz pairs are the best estimates from the whole space, and the products
+    K Q_j give their residuals without another pass. Products are rounded to float32; the rest is float64, and each
+    block is orthogonalized three times to keep the space orthogonal (Parlett 1998, The Symmetric Eigenvalue Problem,
+    6.9).
 
-    ``times`` returns K times a block, float64 (n, b). ``start`` is the first one, on the device, with orthonormal
-    columns. Yields, after each pass, the leading Ritz pairs, as many as there are of the ``components`` asked for, and
-    the products of all blocks so far.
+    ``times`` returns K times a block, float64 (n, b). ``start`` is the first block, on the device, with orthonormal
+    columns. Yields, after each pass, at most ``components`` leading Ritz pairs, and the products of all blocks so far.
     """
     blocks, products = list[Array](), list[Array]()
     projected, block = np.empty((0, 0)), start
@@ -260,42 +259,42 @@ def block_krylov(
         product = times(block)
         blocks.append(block)
         products.append(product)
-        column = np.concatenate([device.to_host(each.T @ product) for each in blocks])
+        column = np.concatenate([device.to_host(basis.T @ product) for basis in blocks])
         above, corner = np.vsplit(column, [len(projected)])
-        # Rounding leaves the newest corner not quite symmetric.
+        # Rounding makes the new corner slightly asymmetric.
         projected = np.block([[projected, above], [above.T, (corner + corner.T) / 2]])
         values, rotations = np.linalg.eigh(projected)
         values = values[::-1][:components].copy()
         leading = device.to_device(np.ascontiguousarray(rotations[:, ::-1][:, :components]))
-        vectors, images = _combined(blocks, leading), _combined(products, leading)
+        vectors, images = _combine(blocks, leading), _combine(products, leading)
         residuals = device.to_host(device.xp.linalg.norm(images - vectors * device.to_device(values), axis=0))
         yield RitzPairs(values, vectors, images, residuals), products
         block = product[:, : max(0, len(start) - len(projected))]
         if block.shape[1] == 0:
             return
         for _ in range(3):
-            for each in blocks:
-                block = block - each @ (each.T @ block)
+            for basis in blocks:
+                block = block - basis @ (basis.T @ block)
             block = device.xp.linalg.qr(block)[0]
 
 
-def _combined(blocks: Sequence[Array], rotations: Array) -> Array:
+def _combine(blocks: Sequence[Array], rotations: Array) -> Array:
     """Return the sum of each block times its rows of ``rotations``."""
     ends = accumulate(block.shape[1] for block in blocks)
     return reduce(add, (block @ rotations[end - block.shape[1] : end] for block, end in zip(blocks, ends, strict=True)))
 
 
 def is_converged(values: Floats, residuals: Floats, *, tolerance: float) -> npt.NDArray[np.bool_]:
-    """Say of each component whether its residual is within the tolerance, or as small as float32 products let it be."""
+    """Return whether each residual is within the tolerance, or as small as float32 products allow."""
     sizes = np.abs(values)
     return np.asarray(residuals <= np.maximum(tolerance * sizes, ROUNDING * np.sqrt(sizes[0] * sizes)), bool)
 
 
-def structure_in(values: Floats, *, total: float, samples: int, effective_variants: Floats) -> int:
-    """Return the number of components up to the last one that is above the noise.
+def count_structure(values: Floats, *, total: float, samples: int, effective_variants: Floats) -> int:
+    """Return the number of components up to the last one above the noise.
 
-    The bulk of the eigenvalues that follow i others reaches up to the edge of Marchenko and Pastur (1967), with their
-    mean and ``effective_variants``, float64 (components,), as of `whitewater.genotypes.pca.tracy_widom.TracyWidomTest`.
+    The noise after i components reaches to the edge of Marchenko and Pastur (1967), given the mean of the remaining
+    eigenvalues and ``effective_variants``, float64 (components,), of `TracyWidomTest`.
     """
     rows = np.maximum(samples - 1 - np.arange(len(values)), 1)
     rest = total - sum_before(values)
@@ -304,31 +303,32 @@ def structure_in(values: Floats, *, total: float, samples: int, effective_varian
     return int(above[-1]) + 1 if len(above) else 0
 
 
-def variance_is_captured(history: list[Floats], *, open_: npt.NDArray[np.bool_]) -> bool:
-    """Say whether the components that are ``open_`` have almost all of the variance that they will ever have.
+def variance_is_captured(history: list[Floats], *, unconverged: npt.NDArray[np.bool_]) -> bool:
+    """Return whether unconverged components have almost all of the variance that they will ever have.
 
-    ``history`` are the Ritz values after each pass, which only grow. What is to come is extrapolated from the last two
-    growths as a geometric series.
+    ``history`` holds the Ritz values after each pass, which only grow. Future growth is extrapolated as a geometric
+    series from the last two passes.
     """
     if len(history) < 3 or len(history[-3]) < len(history[-1]):
         return False
-    before, growth = (np.maximum(np.diff(history[-3:], axis=0), 0.0))[:, open_]
+    before, growth = (np.maximum(np.diff(history[-3:], axis=0), 0.0))[:, unconverged]
     decay = np.minimum(np.divide(growth, before, out=np.zeros_like(growth), where=before > 0), SLOWEST_DECAY)
-    to_come = float((growth * decay / (1 - decay)).sum())
+    remaining = float((growth * decay / (1 - decay)).sum())
     values = history[-1]
-    return bool((growth <= GROWTH * values[open_]).all()) and to_come <= VARIANCE_TO_COME * float(values.sum())
+    is_slow = bool((growth <= GROWTH * values[unconverged]).all())
+    return is_slow and remaining <= REMAINING_VARIANCE * float(values.sum())
 
 
 def block_width(settings: Pca, samples: int) -> int:
     """Return the columns of a block: components and oversampling, rounded up to a multiple of eight."""
-    wanted = settings.components + settings.oversampling
-    return min(-(-wanted // COLUMNS) * COLUMNS, samples - 1)
+    columns = settings.components + settings.oversampling
+    return min(-(-columns // COLUMNS) * COLUMNS, samples - 1)
 
 
 def choose_solver(settings: Pca, *, samples: int, columns: int, variants: int) -> tuple[Solver, float]:
-    """Return the solver, and the seconds of a core that it takes; ``columns`` are those of a slab, of all samples.
+    """Return the solver and the core seconds that it takes; ``columns`` is the width of a slab, of all samples.
 
-    The solver is that of the settings, or the cheaper one: the shape of the data alone decides.
+    `auto` chooses the cheaper one from the shape of the data alone.
     """
     passes, width = min(EXPECTED_PASSES, settings.maximum_passes), block_width(settings, samples)
     seconds: dict[Solver, float] = {
@@ -341,17 +341,16 @@ def choose_solver(settings: Pca, *, samples: int, columns: int, variants: int) -
     return solver, seconds[solver]
 
 
-def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
-    """Choose the solver for so many samples used, and log what the decomposition will cost.
+def forecast(raw: PartitionedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
+    """Choose the solver for this number of samples, and log its cost.
 
-    Returns the solver, and the bytes that each worker needs on its device beside the genotypes.
-
-    Raises ResourceError if there is not enough memory; the message says what would fit.
+    Returns the solver, and the bytes that each worker needs on its device besides the genotypes. Raises ResourceError
+    if memory is too small.
     """
-    folder, workers, device = shared.folder, shared.workers, shared.device
+    folder, workers, device = raw.folder, raw.workers, raw.device
     columns, variants, width = folder.samples, folder.variants, block_width(settings, samples)
     solver, seconds = choose_solver(settings, samples=samples, columns=columns, variants=variants)
-    # Each task holds a sum and a product of float32; up to two results a task wait to be added up. Between passes the
+    # Each task holds a sum and a product of float32; up to two results per task wait to be added up. Between passes the
     # exact solver holds matrices of that size, the other one its blocks and their products.
     if solver == "gram":
         method, remedy = "the exact covariance", "Set pca.solver to randomized."
@@ -359,17 +358,17 @@ def forecast(shared: SharedGenotypes, settings: Pca, *, samples: int) -> tuple[S
         sums = 3 * result
     else:
         method = "block Krylov iteration"
-        remedy = "Ask for fewer pca.components, lower pca.maximum_passes, or use fewer threads."
+        remedy = "Lower pca.components or pca.maximum_passes, or use fewer threads."
         result = 8 * columns * width
         sums = 2 * 8 * samples * width * settings.maximum_passes
     sums += (2 * min(MOST_RANGES, sum(workers.threads)) + 1) * result
     what = f"PCA of {samples:,} samples x {variants:,} variants by {method}"
     logger.info("%s takes about %.2g s of a core", what, seconds)
     slab = 4 * max(SLAB_CELLS[device.name], LEAST_ROWS * columns)
-    # A piece holds at least what a slab is looked up from: at most one byte for four of its own.
+    # A piece holds at least the codes of a slab, which take at most a quarter of its bytes.
     a_task = min(variants * folder.row_bytes, max(PIECE_BYTES, slab // 4)) + slab + 2 * result
-    # Where this process computes between passes on the device of the tasks, results wait there, too.
-    on_device = sums if shared.local_device.name == "gpu" else 0
+    # If this process computes on the device of the tasks, results wait there, too.
+    on_device = sums if raw.local_device.name == "gpu" else 0
     here = variants * (VARIANT_BYTES + 12 * (folder.ploidy + 2)) + sums - on_device
     workers.forecast(device, a_task=a_task, tasks=MOST_RANGES, shared=on_device, here=here, what=what, remedy=remedy)
     return solver, on_device + a_task * max(workers.threads)

@@ -1,12 +1,11 @@
-"""Passes over the genotypes of a folder, which is shared out by ranges of variants among workers.
+"""Passes over the genotypes of a folder, which is partitioned by ranges of variants among workers.
 
-A GPU with room for them keeps its shares: their codes cross to it once, however many passes there are. On the CPU each
-pass reads the file, which the page cache serves.
+GPUs with enough memory keep their partitions between passes; on the CPU each pass reads the file from the page cache.
 
-The matrix of scaled genotypes is an operator: never stored, but expanded slab by slab while it is multiplied. A dosage
-g becomes (g - mean) * scale, with mean = ploidy * p and scale = 1 / sqrt(ploidy p (1 - p)): the standard deviation that
-a variant of allele frequency p has under Hardy-Weinberg equilibrium, so that each one counts alike (Patterson, Price
-and Reich 2006, PLoS Genetics 2:e190). A missing call becomes 0, the mean.
+Scaled genotypes are never stored: slabs of them are expanded while they are multiplied. A dosage g becomes
+(g - mean) * scale, with mean = ploidy * p and scale = 1 / sqrt(ploidy p (1 - p)), the inverse of the standard deviation
+under Hardy-Weinberg equilibrium, so that each variant counts alike (Patterson, Price and Reich 2006, PLoS Genetics
+2:e190). A missing call becomes 0, the mean.
 """
 
 import logging
@@ -27,101 +26,100 @@ from whitewater.genotypes.config import Scaling
 from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes
 
 logger = logging.getLogger(__name__)
-# Shares that GPUs keep: so many for any number of GPUs, as sums over them differ in their last bits with the cuts.
-KEPT_SHARES = 16
+# Partitions that GPUs keep: the same number for any number of GPUs, because partitioning changes the last bits of sums.
+KEPT_PARTITIONS = 16
 Counts = npt.NDArray[np.int32]
-# A task multiplies so many genotypes at least, some 15 ms of a core, or what Dask spends on it would show; and all
-# tasks of a pass send back so much at most. LEAST_RANGES go before both.
+# A task multiplies at least this many genotypes, about 15 ms of a core, to outweigh the overhead of Dask. All tasks of
+# a pass return at most this many bytes. LEAST_RANGES takes precedence over both.
 TASK_GENOTYPES = 16 << 20
 RESULT_BYTES = 2 << 30
 LEAST_RANGES, MOST_RANGES = 8, 64
 
 
 @dataclass(frozen=True)
-class Share:
-    """The variants of a folder from ``start`` to before ``stop``, at a worker."""
+class Partition:
+    """The variants [start, stop) of a folder, at a worker."""
 
     folder: GenotypeFolder
     start: int
     stop: int
     device: Device
-    # Of all the variants, on the device; None: they are read from the file in each pass.
-    codes: Array | None = None
-    # What genotypes are looked up in, float32 (variants, ploidy + 2), on the device.
-    table: Array | None = None
+    codes: Array | None = None  # on the device; None: read from the file in each pass
+    table: Array | None = None  # see `scaled_dosages`; on the device
 
     def slabs(self, rows: int) -> Iterator[tuple[int, Genotypes]]:
-        """Yield genotypes on the device, so many variants at a time, with the place of the first of them.
+        """Yield genotypes on the device, ``rows`` variants at a time, with the offset of the first in the partition.
 
-        Codes that are not kept are read a multiple of that at a time, `PIECE_BYTES` at most where that is more.
+        A read is of one slab, or of as many as fit into `PIECE_BYTES`.
         """
         folder, kept = self.folder, self.codes
         size = rows * max(1, PIECE_BYTES // (rows * max(1, folder.row_bytes)))
         for start in range(self.start, self.stop, size):
             first, stop = start - self.start, min(start + size, self.stop)
-            codes = codes_on_device(folder, start, stop, self.device) if kept is None else kept[first:]
-            for at in range(0, stop - start, rows):
-                yield first + at, Genotypes(codes[at : at + rows], folder.samples, folder.ploidy)
+            codes = read_codes(folder, start, stop, self.device) if kept is None else kept[first:]
+            for offset in range(0, stop - start, rows):
+                yield first + offset, Genotypes(codes[offset : offset + rows], folder.samples, folder.ploidy)
 
-    def with_codes(self) -> "Share":
-        return replace(self, codes=codes_on_device(self.folder, self.start, self.stop, self.device))
+    def load_codes(self) -> "Partition":
+        return replace(self, codes=read_codes(self.folder, self.start, self.stop, self.device))
 
-    def with_table(self, table: npt.NDArray[np.float32]) -> "Share":
+    def add_table(self, table: npt.NDArray[np.float32]) -> "Partition":
         return replace(self, table=self.device.to_device(table))
 
 
 @dataclass
-class SharedGenotypes:
+class PartitionedGenotypes:
     """A folder of genotypes and the workers that pass over it."""
 
     folder: GenotypeFolder
-    device: Device  # where tasks compute
-    local_device: Device  # of this process, where their results are added up
+    device: Device  # of the workers
+    local_device: Device  # of this process, which adds up results
     workers: Workers
-    # References to the shares that workers keep; see `Workers.hold`.
+    # Handles of the partitions that workers keep; see `Workers.hold`.
     _kept: list[Any] = field(default_factory=list)
 
     @property
     def in_process(self) -> bool:
-        """Whether tasks compute where their results are added up, so that these need not leave the device."""
+        """Whether tasks compute on the local device, so that results need not leave it."""
         return self.device == self.local_device
 
-    def keep(self, *, beside: int) -> None:
-        """Upload the codes, once, if each GPU has room for its shares and for ``beside`` bytes."""
+    def keep_on_gpus(self, *, other_bytes: int) -> None:
+        """Upload the codes, once, if each GPU has room for its partitions and ``other_bytes``."""
         if self.device.name == "cpu" or self._kept:
             return
         size = self.folder.variants * self.folder.row_bytes
         per_worker, room = -(-size // len(self.workers.threads)), self.workers.room_for_a_task(self.device, tasks=1)
-        if per_worker + beside > room:
+        if per_worker + other_bytes > room:
             logger.info("the genotypes, %.2g GB, go to the GPU in each pass: it has %.2g GB for its share and %.2g GB "
-                        "more", size / 1e9, room / 1e9, beside / 1e9)  # fmt: skip
+                        "more", size / 1e9, room / 1e9, other_bytes / 1e9)  # fmt: skip
             return
-        self._kept = self.workers.hold(Share.with_codes, [(share,) for share in self.shares(at_most=KEPT_SHARES)])
+        partitions = self.partitions(maximum=KEPT_PARTITIONS)
+        self._kept = self.workers.hold(Partition.load_codes, [(partition,) for partition in partitions])
 
     def counts(self, used: npt.NDArray[np.bool_]) -> Counts:
         """Count dosages 0 to ploidy, then missing calls, of each variant among the samples used, bool (samples,)."""
-        parts = self.map(_count, self.shares(), label="counts", used=used)
+        parts = self.map(_count, self.partitions(), label="counts", used=used)
         return np.concatenate([self.local_device.to_host(part) for part in parts])
 
-    def shares(self, *, at_most: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
-        """Return the shares as tasks, with their rows of a table.
+    def partitions(self, *, maximum: int = 64, table: npt.NDArray[np.float32] | None = None) -> list[Any]:
+        """Return the partitions, or handles of them, as tasks; with their rows of ``table`` if given.
 
-        Those that workers keep are references to them; of others there are at most so many.
+        ``maximum`` is their number at most, unless workers keep them.
         """
-        ranges = self.folder.ranges(at_most=KEPT_SHARES if self._kept else at_most)
-        shares = self._kept or [Share(self.folder, *bounds, self.device) for bounds in ranges]
+        ranges = self.folder.ranges(maximum=KEPT_PARTITIONS if self._kept else maximum)
+        partitions = self._kept or [Partition(self.folder, *bounds, self.device) for bounds in ranges]
         if table is None:
-            return shares
+            return partitions
         rows = [table[start:stop] for start, stop in ranges]
-        return self.workers.hold(Share.with_table, list(zip(shares, rows, strict=True)))
+        return self.workers.hold(Partition.add_table, list(zip(partitions, rows, strict=True)))
 
-    def map(self, function: Callable[..., Array], shares: list[Any], *, label: str, **shared: Any) -> Iterator[Array]:
-        """Yield what a function returns for each share, in order: on the device if `in_process`, else on the host."""
-        work = partial(_result, function=function, stay=self.in_process)
-        return self.workers.map(work, shares, label=label, ordered=True, shared=shared)
+    def map(self, function: Callable[..., Array], tasks: list[Any], *, label: str, **shared: Any) -> Iterator[Array]:
+        """Yield the result of a function for each partition, in order: on the device if `in_process`, else the host."""
+        work = partial(_call, function=function, to_host=not self.in_process)
+        return self.workers.map(work, tasks, label=label, ordered=True, shared=shared)
 
 
-def codes_on_device(folder: GenotypeFolder, start: int, stop: int, device: Device) -> Array:
+def read_codes(folder: GenotypeFolder, start: int, stop: int, device: Device) -> Array:
     """Read the codes of variants into the memory of a device."""
     if device.name == "gpu":
         from whitewater.genotypes.kernels_gpu import gpu_read_codes
@@ -130,22 +128,22 @@ def codes_on_device(folder: GenotypeFolder, start: int, stop: int, device: Devic
     return folder.read(start, stop).codes
 
 
-def _result(share: Share, *, function: Callable[..., Array], stay: bool, **shared: Any) -> Array:
-    result = function(share, **shared)
-    return result if stay else share.device.to_host(result)
+def _call(partition: Partition, *, function: Callable[..., Array], to_host: bool, **shared: Any) -> Array:
+    result = function(partition, **shared)
+    return partition.device.to_host(result) if to_host else result
 
 
-def _count(share: Share, *, used: npt.NDArray[np.bool_]) -> Array:
-    chosen, rows = share.device.to_device(used), slab_rows(share.device, share.folder.samples)
-    return share.device.xp.concatenate([count_genotypes(share.device, slab, chosen) for _, slab in share.slabs(rows)])
+def _count(partition: Partition, *, used: npt.NDArray[np.bool_]) -> Array:
+    device = partition.device
+    mask, rows = device.to_device(used), slab_rows(device, partition.folder.samples)
+    return device.xp.concatenate([count_genotypes(device, slab, mask) for _, slab in partition.slabs(rows)])
 
 
-def scaling(counts: Counts, settings: Scaling) -> "pd.DataFrame":
-    """Derive what dosages are scaled by from counts, (variants, ploidy + 2): of dosages 0 to ploidy, and missing calls.
+def compute_scaling(counts: Counts, settings: Scaling) -> "pd.DataFrame":
+    """Return mean, scale and allele_frequency, float64, from counts of dosages 0 to ploidy, then of missing calls.
 
-    The columns are float64: mean, 0 without calls; scale, which is multiplied with, 0 where the variant is constant;
-    and allele_frequency, NaN without calls. The mean is always the observed one, whatever the convention of p in the
-    scale, so that scaled dosages sum to 0.
+    Without calls the mean is 0 and the frequency NaN. The scale of a constant variant is 0. The mean is always the
+    observed one, whatever the convention of p in the scale, so that scaled dosages sum to 0.
     """
     dosages = counts[:, :-1].astype(np.float64)
     ploidy = dosages.shape[1] - 1
@@ -161,7 +159,7 @@ def scaling(counts: Counts, settings: Scaling) -> "pd.DataFrame":
 
 
 def scaled_dosages(scaling: "pd.DataFrame", *, ploidy: int) -> npt.NDArray[np.float32]:
-    """Return the table that genotypes are looked up in: float32 (variants, ploidy + 2), a missing call 0."""
+    """Return the lookup table of genotypes: float32 (variants, ploidy + 2), with 0 for a missing call."""
     mean, scale = (scaling[name].to_numpy()[:, None] for name in ("mean", "scale"))
     table = np.zeros((len(scaling), ploidy + 2), np.float32)
     table[:, :-1] = (np.arange(ploidy + 1) - mean) * scale
@@ -170,20 +168,18 @@ def scaled_dosages(scaling: "pd.DataFrame", *, ploidy: int) -> npt.NDArray[np.fl
 
 @dataclass(frozen=True)
 class ScaledGenotypes:
-    """X, (samples used, variants), float32: the scaled dosages of a folder; a missing call is 0.
+    """X, float32 (samples used, variants): the scaled dosages of a folder, with 0 for a missing call.
 
-    Products are float32 within a slab of variants and added up in float64. Slabs and ranges of slabs depend on the
-    shape of the data and the device only, and ranges are added in their order, so that results are equal to the bit for
-    any number of workers.
+    Products are float32 within a slab of variants, and added up in float64, in order. Slabs and partitions depend only
+    on the shape of the data and the device, so results are equal to the bit for any number of workers.
     """
 
-    shared: SharedGenotypes  # of all samples; blocks are on its local device
+    raw: PartitionedGenotypes  # of all samples; blocks are on its local device
     table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `scaled_dosages`
-    # bool (samples,). The rows of the other samples are left out of X; they cost as much time as if they were in it.
-    used: npt.NDArray[np.bool_]
+    used: npt.NDArray[np.bool_]  # bool (samples,); the others are expanded, too, and dropped from results
     varying: int  # m, the number of variants that are not constant
-    # The shares, with their rows of the table, by the most that there may be.
-    _cut: dict[int, list[Any]] = field(default_factory=dict)
+    # Tasks with their rows of the table, by the maximum number of partitions.
+    _tasks: dict[int, list[Any]] = field(default_factory=dict)
 
     @cached_property
     def samples(self) -> int:
@@ -191,92 +187,92 @@ class ScaledGenotypes:
 
     def covariance_times(self, block: Array) -> Array:
         """Return X X' / m times a block, float64 (samples used, k), on the local device: a pass over the genotypes."""
-        total = self._sum(_covariance_times, width=block.shape[1], block=self._columns(block))
-        return self._used_rows(total) / self.varying
+        total = self._sum(_covariance_times, width=block.shape[1], block=self._to_columns(block))
+        return self._select_rows(total) / self.varying
 
     def covariance(self) -> Array:
         """Return X X' / m, float64 (samples used, samples used), on the local device: one pass over the genotypes."""
-        total = self._sum(_cross_products, width=self.shared.folder.no_variants.columns)
-        return self._used_rows(self._used_rows(total)) / self.varying
+        total = self._sum(_cross_products, width=self.raw.folder.empty.columns)
+        return self._select_rows(self._select_rows(total)) / self.varying
 
     def transpose_times(self, block: Array) -> Iterator[npt.NDArray[np.float32]]:
         """Yield X' times a block, (samples used, k), by ranges of variants in order: float32 (variants, k)."""
-        parts = self._map(_transpose_times, at_most=MOST_RANGES, label="loadings", block=self._columns(block))
-        return map(self.shared.local_device.to_host, parts)
+        parts = self._map(_transpose_times, maximum=MOST_RANGES, label="loadings", block=self._to_columns(block))
+        return map(self.raw.local_device.to_host, parts)
 
     @cached_property
-    def _places(self) -> Array:
-        """The columns of a slab that are the samples used, on the local device."""
-        return self.shared.local_device.to_device(self.shared.folder.no_variants.columns_of_samples(np)[self.used])
+    def _used_columns(self) -> Array:
+        """The columns of the samples used in a slab, on the local device."""
+        return self.raw.local_device.to_device(self.raw.folder.empty.sample_columns(np)[self.used])
 
-    def _map(self, function: Callable[..., Array], *, at_most: int, label: str, **shared: Any) -> Iterator[Array]:
-        """Yield what ``function`` returns for each share, of which there are at most so many, or `LEAST_RANGES`."""
-        by_work = self.shared.folder.no_variants.columns * self.shared.folder.variants // TASK_GENOTYPES
-        number = max(min(by_work, at_most, MOST_RANGES), LEAST_RANGES)
-        if number not in self._cut:
-            self._cut[number] = self.shared.shares(at_most=number, table=self.table)
-        return self.shared.map(function, self._cut[number], label=label, **shared)
+    def _map(self, function: Callable[..., Array], *, maximum: int, label: str, **shared: Any) -> Iterator[Array]:
+        """Yield the result of ``function`` for each of at most ``maximum`` partitions, or `LEAST_RANGES`."""
+        by_work = self.raw.folder.empty.columns * self.raw.folder.variants // TASK_GENOTYPES
+        number = max(min(by_work, maximum, MOST_RANGES), LEAST_RANGES)
+        if number not in self._tasks:
+            self._tasks[number] = self.raw.partitions(maximum=number, table=self.table)
+        return self.raw.map(function, self._tasks[number], label=label, **shared)
 
     def _sum(self, function: Callable[..., Array], *, width: int, **shared: Any) -> Array:
-        """Add up what ``function`` returns for each share, float64 (width, columns), as it comes."""
-        at_most = RESULT_BYTES // (8 * width * self.shared.folder.no_variants.columns)
-        parts = self._map(function, at_most=at_most, label="genotypes", **shared)
-        return self.shared.local_device.to_device(reduce(iadd, parts))
+        """Add up the results of ``function`` for all partitions, float64 (width, columns), as they arrive."""
+        maximum = RESULT_BYTES // (8 * width * self.raw.folder.empty.columns)
+        parts = self._map(function, maximum=maximum, label="genotypes", **shared)
+        return self.raw.local_device.to_device(reduce(iadd, parts))
 
-    def _columns(self, block: Array) -> Array:
-        """Bring rows of the samples used to the columns of a slab, the others 0, for the workers."""
-        local = self.shared.local_device
-        rows: Array = local.xp.zeros((self.shared.folder.no_variants.columns, block.shape[1]), np.float32)
-        rows[self._places] = block
-        return rows if self.shared.in_process else local.to_host(rows)
+    def _to_columns(self, block: Array) -> Array:
+        """Expand rows of the samples used to all columns of a slab, the others 0, for the workers."""
+        local = self.raw.local_device
+        rows: Array = local.xp.zeros((self.raw.folder.empty.columns, block.shape[1]), np.float32)
+        rows[self._used_columns] = block
+        return rows if self.raw.in_process else local.to_host(rows)
 
-    def _used_rows(self, product: Array) -> Array:
-        """Return the columns of a product, which are those of a slab, as rows of the samples used."""
-        return self.shared.local_device.xp.ascontiguousarray(product.T[self._places])
+    def _select_rows(self, product: Array) -> Array:
+        """Return the columns of the samples used, of all columns of a slab, as rows."""
+        return self.raw.local_device.xp.ascontiguousarray(product.T[self._used_columns])
 
 
-def _covariance_times(share: Share, *, block: Array) -> Array:
-    """Return (X_r X_r' block)' of the variants of a share: float64 (k, columns).
+def _covariance_times(partition: Partition, *, block: Array) -> Array:
+    """Return (X_r X_r' block)' of the variants of a partition: float64 (k, columns).
 
-    The product is transposed, since BLAS is faster with the long side of a narrow result along its rows.
+    It is transposed because BLAS is faster if the long side of a narrow result is contiguous.
     """
-    xp = share.device.xp
-    placed = share.device.to_device(block)
-    total: Array = xp.zeros(placed.shape[::-1], xp.float64)
-    product = xp.empty(placed.shape[::-1], xp.float32)
-    for _, slab in _slabs(share):
-        xp.matmul((slab @ placed).T, slab, out=product)
+    xp = partition.device.xp
+    block = partition.device.to_device(block)
+    total: Array = xp.zeros(block.shape[::-1], xp.float64)
+    product = xp.empty(block.shape[::-1], xp.float32)
+    for _, slab in _scaled_slabs(partition):
+        xp.matmul((slab @ block).T, slab, out=product)
         total += product
     return total
 
 
-def _cross_products(share: Share) -> Array:
-    """Return X_r X_r' of the variants of a share: float64 (columns, columns)."""
-    xp, columns = share.device.xp, share.folder.no_variants.columns
+def _cross_products(partition: Partition) -> Array:
+    """Return X_r X_r' of the variants of a partition: float64 (columns, columns)."""
+    xp, columns = partition.device.xp, partition.folder.empty.columns
     total: Array = xp.zeros((columns, columns), xp.float64)
-    for _, slab in _slabs(share):
+    for _, slab in _scaled_slabs(partition):
         total += slab.T @ slab
     return total
 
 
-def _transpose_times(share: Share, *, block: Array) -> Array:
-    """Return X_r' block of the variants of a share: float32 (variants, k)."""
-    xp = share.device.xp
-    placed = share.device.to_device(block)
-    product: Array = xp.empty((share.stop - share.start, placed.shape[1]), xp.float32)
-    for start, slab in _slabs(share):
-        product[start : start + len(slab)] = slab @ placed
+def _transpose_times(partition: Partition, *, block: Array) -> Array:
+    """Return X_r' block of the variants of a partition: float32 (variants, k)."""
+    xp = partition.device.xp
+    block = partition.device.to_device(block)
+    product: Array = xp.empty((partition.stop - partition.start, block.shape[1]), xp.float32)
+    for start, slab in _scaled_slabs(partition):
+        product[start : start + len(slab)] = slab @ block
     return product
 
 
-def _slabs(share: Share) -> Iterator[tuple[int, Array]]:
-    """Yield the scaled genotypes of a share, float32 (rows, columns), with the place of their first row in it.
+def _scaled_slabs(partition: Partition) -> Iterator[tuple[int, Array]]:
+    """Yield scaled genotypes, float32 (rows, columns), with the offset of their first row in the partition.
 
-    All are views of one buffer, so each is gone when the next one is there.
+    All are views of one buffer: each is overwritten by the next.
     """
-    device, columns, table = share.device, share.folder.no_variants.columns, cast(Array, share.table)
+    device, columns, table = partition.device, partition.folder.empty.columns, cast(Array, partition.table)
     rows = min(slab_rows(device, columns), len(table))
     buffer = device.xp.empty((rows, columns), np.float32)
-    for start, genotypes in share.slabs(rows):
-        of_slab = table[start : start + genotypes.variants]
-        yield start, expand_genotypes(device, genotypes, of_slab, buffer[: genotypes.variants])
+    for start, genotypes in partition.slabs(rows):
+        rows_of_slab = table[start : start + genotypes.variants]
+        yield start, expand_genotypes(device, genotypes, rows_of_slab, buffer[: genotypes.variants])

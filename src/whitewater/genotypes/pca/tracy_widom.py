@@ -1,12 +1,11 @@
-"""The Tracy-Widom distribution of order 1, and the test of principal components that rests on it.
+"""The Tracy-Widom distribution of order 1, and the test of principal components based on it.
 
 The distribution is the Fredholm determinant F1(s) = det(1 - V) of the kernel V(x, y) = Ai((x + y) / 2) / 2 on (s, inf)
-(Ferrari and Spohn 2005, J. Phys. A 38:L557), computed by Gauss-Legendre quadrature, which converges exponentially
-(Bornemann 2010, Math. Comp. 79:871).
+(Ferrari and Spohn 2005, J. Phys. A 38:L557), by Gauss-Legendre quadrature (Bornemann 2010, Math. Comp. 79:871).
 
-The test is that of Patterson, Price and Reich 2006 (PLoS Genetics 2:e190): without structure, the covariances of
-samples at n independent variants are like a Wishart matrix of m = samples - 1 rows (one is lost by centering) and n
-degrees of freedom, whose largest eigenvalue, scaled, follows this distribution (Johnstone 2001, Ann. Stat. 29:295).
+The test is that of Patterson, Price and Reich 2006 (PLoS Genetics 2:e190). Without structure, the covariance of samples
+at n independent variants is a Wishart matrix of m = samples - 1 rows (centering removes one) and n degrees of freedom.
+Its largest eigenvalue, scaled, follows this distribution (Johnstone 2001, Ann. Stat. 29:295).
 """
 
 from dataclasses import dataclass
@@ -17,20 +16,20 @@ import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
 NODES = 50
-# Below it the distribution is smaller than 1e-31, and the kernel oscillates more than the nodes follow.
+# Below this end F1 is less than 1e-31, and the kernel oscillates too fast for the nodes.
 LEFT_END = -12.0
-# Above it Ai is smaller than the smallest number.
+# Above this end Ai underflows.
 RIGHT_END = 108.0
-# The kernel is cut off where it has fallen by exp(-42) = 1e-18: Ai(x) falls as exp(-2/3 x**1.5).
-FALLEN = 42 * 3 / 2
+# The kernel is cut off where it is down by exp(-42) = 1e-18: Ai(x) falls as exp(-2/3 x**1.5).
+CUTOFF = 42 * 3 / 2
 
 
 @dataclass(frozen=True)
 class TracyWidomTest:
-    """The test of each component, given that the ones before it are real; arrays are float64 (components,).
+    """The test of each component, given that all before it are significant; arrays are float64 (components,).
 
-    ``effective_variants`` is the number of independent variants that the eigenvalues from this one on behave like, and
-    ``deviations`` are the eigenvalues that a statistic of 1 is worth.
+    ``effective_variants`` is the number of independent variants that fits the eigenvalues from this one on.
+    ``deviations`` convert a statistic to an eigenvalue.
     """
 
     statistics: Floats
@@ -39,60 +38,59 @@ class TracyWidomTest:
 
     @cached_property
     def p_values(self) -> Floats:
-        """The probability that chance gives a component a larger statistic."""
+        """The probability of a larger statistic by chance."""
         return survival(self.statistics)
 
     def significant_components(self, level: float) -> int:
-        """Return the number of components before the first whose p-value is not below ``level``."""
+        """Return the number of components before the first one whose p-value is not below ``level``."""
         return int(np.logical_and.accumulate(self.statistics > critical_value(level)).sum())
 
     def thresholds(self, eigenvalues: Floats, level: float) -> Floats:
-        """Return, for the tested eigenvalues, the ones above which their p-values are below ``level``."""
+        """Return the eigenvalues above which the p-values of the components are below ``level``."""
         return eigenvalues - (self.statistics - critical_value(level)) * self.deviations
 
 
 def tracy_widom_test(
-    eigenvalues: Floats, *, total: float, total_of_squares: float, samples: int, variants: int
+    eigenvalues: Floats, *, total: float, sum_of_squares: float, samples: int, variants: int
 ) -> TracyWidomTest:
-    """Test each component for more variance than chance gives it.
+    """Test each component for more variance than expected by chance.
 
-    For component i, counted from 0, the i larger eigenvalues are taken away. Of the remaining ones, m = samples - 1 - i
-    in number, with sum T and sum of squares Q, the first, l, is tested (equations 5 to 11 of Patterson et al.)::
+    Component i, counted from 0, is tested without the i larger eigenvalues. With the number m = samples - 1 - i of
+    eigenvalues left, their sum T, sum of squares Q and largest one l (equations 5 to 11 of Patterson et al.)::
 
         n = (m + 2) T^2 / (m Q - T^2)                                effective variants, from the moments
         mu = (sqrt(n - 1) + sqrt(m))^2 / n
         sigma = (sqrt(n - 1) + sqrt(m)) / n * (1 / sqrt(n - 1) + 1 / sqrt(m))^(1/3)
         statistic = (m l / T - mu) / sigma
 
-    For small data the p-values are right in their tail and a little too small in the middle: about 0.46 in the mean for
-    50 samples and 700 variants, for n follows the eigenvalues.
+    For small data, p-values are right in their tail but slightly too small in the middle, because n depends on the
+    eigenvalues: their mean is about 0.46 for 50 samples and 700 variants.
 
-    ``eigenvalues``, float64 (components,), are the largest of the covariance of the samples, descending, on any scale;
-    ``total`` and ``total_of_squares`` are sums over all of them. Variants that are constant do not count. Where the
-    eigenvalues are equal, and tell no number of effective variants, it is that of the ``variants``.
+    ``eigenvalues``, float64 (components,), are the largest of the covariance of the samples, descending, on any scale.
+    ``total`` and ``sum_of_squares`` are sums over all eigenvalues. ``variants``, without constant ones, replaces the
+    effective variants if the eigenvalues are equal.
     """
-    taken = np.arange(len(eigenvalues))
-    rows = np.maximum(samples - 1 - taken, 1).astype(np.float64)
+    rows = np.maximum(samples - 1 - np.arange(len(eigenvalues)), 1).astype(np.float64)
     rest = total - sum_before(eigenvalues)
     effective = np.full(len(eigenvalues), float(variants))
-    spread = rows * (total_of_squares - sum_before(eigenvalues**2)) - rest**2
+    spread = rows * (sum_of_squares - sum_before(eigenvalues**2)) - rest**2
     np.divide((rows + 2) * rest**2, spread, out=effective, where=spread > 1e-12 * rest**2)
     share = np.divide(rows * eigenvalues, rest, out=np.zeros(len(eigenvalues)), where=rest > 1e-12 * total)
-    free = np.sqrt(np.maximum(effective - 1, 1.0))
-    edge = free + np.sqrt(rows)
-    deviations = edge / effective * np.cbrt(1 / free + 1 / np.sqrt(rows))
+    root = np.sqrt(np.maximum(effective - 1, 1.0))
+    edge = root + np.sqrt(rows)
+    deviations = edge / effective * np.cbrt(1 / root + 1 / np.sqrt(rows))
     statistics = (share - edge**2 / effective) / deviations
     return TracyWidomTest(statistics, effective, deviations * rest / rows)
 
 
 def survival(values: npt.ArrayLike) -> Floats:
-    """Return 1 - F1 at each value, with a small relative error down to the smallest numbers, then 0 (above 103)."""
+    """Return 1 - F1, with a small relative error down to the smallest floats; 0 above about 103."""
     from scipy.special import airy
 
     start = np.clip(np.asarray(values, np.float64), LEFT_END, RIGHT_END)
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     nodes, weights = (nodes + 1) / 2, weights / 2  # on (0, 1)
-    length = 2 * (np.cbrt(FALLEN + np.maximum(start, 0) ** 1.5) ** 2 - start)
+    length = 2 * (np.cbrt(CUTOFF + np.maximum(start, 0) ** 1.5) ** 2 - start)
     points = start[..., None] + length[..., None] * nodes
     roots = np.sqrt(length[..., None] * weights)
     kernel = airy((points[..., :, None] + points[..., None, :]) / 2)[0] / 2
@@ -103,9 +101,9 @@ def survival(values: npt.ArrayLike) -> Floats:
 
 @cache
 def critical_value(level: float) -> float:
-    """Return the value that larger ones have a probability of ``level`` of, which is above 1e-280."""
-    # Secants of the logarithm, which bends little: a tenth of the time that importing a root finder of SciPy takes.
-    value = float(np.cbrt(-1.5 * np.log(level)) ** 2)  # as 1 - F1 falls far out
+    """Return the value that is exceeded with probability ``level``, which must be above 1e-280."""
+    # The secant method on the logarithm, which is almost linear: ten times faster than importing a solver of SciPy.
+    value = float(np.cbrt(-1.5 * np.log(level)) ** 2)  # the asymptote of 1 - F1
     last = value - 1
     excess = np.log(survival(last) / level)
     while abs(value - last) > 1e-10:
@@ -115,5 +113,5 @@ def critical_value(level: float) -> float:
 
 
 def sum_before(values: Floats) -> Floats:
-    """Return the sum of the values before each one."""
+    """Return, for each value, the sum of those before it."""
     return np.concatenate([[0.0], np.cumsum(values)[:-1]])

@@ -12,10 +12,10 @@ from whitewater.genotypes.sources.source import Source
 def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scratch: Path, threads: int = 1) -> Source:
     """Open the source that the settings name.
 
-    ``simulated`` are files of the simulation by name, read where the source is ``generated``. VCF files are converted
-    by ``threads`` processes in the directory ``scratch``, which is needed as long as the source is.
+    ``simulated`` maps names to files of the simulation, which the source ``generated`` reads. VCF files are converted
+    in ``scratch`` by ``threads`` processes; keep it as long as the source is used.
 
-    Raises InputError if the source is missing, not of the form that its format demands, or without variants or samples.
+    Raises InputError if the source is missing, malformed, or without variants or samples.
     """
     if settings.source == "plink":
         source = open_plink(settings.plink.prefix)
@@ -36,20 +36,19 @@ def open_source(settings: GenotypeSource, simulated: Mapping[str, Path], *, scra
     return source
 
 
-def named_places(settings: GenotypeSource) -> list[str]:
-    """Return the files and stores that the settings name for the source."""
-    prefix, malariagen = settings.plink.prefix, settings.malariagen
-    named = {
+def list_paths(settings: GenotypeSource) -> list[str]:
+    """Return the paths and URLs of the source in the settings."""
+    paths = {
         "vcz": [settings.vcz.store],
-        "malariagen": [malariagen.store, malariagen.sites],
-        "plink": [f"{prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
+        "malariagen": [settings.malariagen.store, settings.malariagen.sites],
+        "plink": [f"{settings.plink.prefix}{suffix}" for suffix in (".bed", ".bim", ".fam")],
         "vcf": settings.vcf.paths,
     }
-    return [*named.get(settings.source, [])]
+    return [*paths.get(settings.source, [])]
 
 
 def simulated_file(simulated: Mapping[str, Path], name: str) -> Path:
-    """Return where a file of the simulation is. Raises InputError if it was not given."""
+    """Return the path of a file of the simulation. Raises InputError if it was not given."""
     if name not in simulated:
         raise InputError(f"genomics.ingest.source is 'generated', but {name} was not given: name it in --simulated.")
     return simulated[name]

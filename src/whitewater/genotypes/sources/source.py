@@ -1,7 +1,6 @@
-"""A source of genotypes as the step `ingest` reads it, whichever format it has: parts that a format tells how to read.
+"""A source of genotypes in any format, as the step `ingest` reads it: a list of parts with the same samples.
 
-A `Part` is what stands together in a format: all variants of a store or of PLINK files, those of a contig, or of a
-region of a VCF file. A `Source` is the parts one behind the other, and the samples, which are the same in all.
+A `Part` is all variants of a store or of PLINK files, or those of a contig, or of a region of a VCF file.
 """
 
 import logging
@@ -20,18 +19,18 @@ import pyarrow as pa
 from whitewater import lazy_pandas as pd
 from whitewater.engines import Device
 from whitewater.errors import InputError, redact, shorten_list
-from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, dosages_of
+from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE, Genotypes, extract_dosages
 
 if TYPE_CHECKING:
     from whitewater.io.zarr_arrays import Array
 
 logger = logging.getLogger(__name__)
-# Bytes of a block of calls that is read at once, and about those of a range's codes, unless a chunk is larger.
+# Bytes of a block of calls that is read at once, and approximately of a range's codes, unless a chunk is larger.
 BLOCK_BYTES = 8 << 20
-# Text is read in blocks, because as Python's objects it takes many times the memory that it takes in a table.
+# Text is read in blocks, because Python strings take many times the memory of a table.
 BLOCK_ROWS = 1 << 17
-NONE = ("", ".")
-UNWRITTEN = 0xFF  # all bits set is a missing call: code 3 of two bits, and -1 of int8
+NO_NAME = ("", ".")
+ALL_MISSING = 0xFF  # all bits set is a missing call: code 3 of two bits, and -1 of int8
 LARGEST_PLOIDY = 127
 MISSING_ALLELE, NOT_CALLED = -1, -2
 CODEC = "lz4"
@@ -40,38 +39,36 @@ Text = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of a range of variants, added to while it is encoded.
+    """Counts over a range of variants that starts with variant ``start``.
 
-    ``start`` is its first variant. ``counts``, int32 (variants, ploidy + 2): the samples of each dosage, missing ones
-    last. ``missing``, int64 (samples,): missing calls. ``uneven``, int64 (variants,): calls that are missing only
-    because they have another number of alleles. ``seen``, bool (variants, alleles): which alleles the calls hold.
+    ``counts``, int32 (variants, ploidy + 2): samples of each dosage, then missing calls. ``missing``, int64 (samples,):
+    missing calls. ``other_ploidy``, int64 (variants,): calls that are missing only because of their ploidy.
+    ``seen_alleles``, bool (variants, alleles): the alleles that occur in calls.
     """
 
     start: int
     counts: npt.NDArray[np.int32]
     missing: npt.NDArray[np.int64]
-    uneven: npt.NDArray[np.int64]
-    seen: npt.NDArray[np.bool_]
+    other_ploidy: npt.NDArray[np.int64]
+    seen_alleles: npt.NDArray[np.bool_]
 
     def add(self, part: "Tally") -> None:
-        """Add what a range within this one holds."""
+        """Add the counts of a range within this one."""
         rows = slice(part.start - self.start, part.start - self.start + len(part.counts))
         self.counts[rows] += part.counts
-        self.uneven[rows] += part.uneven
-        self.seen[rows] |= part.seen
+        self.other_ploidy[rows] += part.other_ploidy
+        self.seen_alleles[rows] |= part.seen_alleles
         self.missing[:] += part.missing
 
 
 @dataclass(frozen=True)
 class Part:
-    """Variants that stand together, read a range at a time by any number of workers.
+    """Consecutive variants, which any number of workers read a range at a time.
 
-    A range has ``rows`` variants, the last one maybe fewer, and is read in blocks of ``block_bytes`` at most. A variant
-    has at most so many ``alleles``, and a call as many as the ``ploidy``.
-
-    ``tables`` return tables as `sites` makes them, one behind the other. ``encode`` is given the first variant of a
-    range and the one behind its last, rows of codes of a folder of genotypes, where all calls are missing, which it
-    fills, and a tally, to which it adds what codes do not tell.
+    A range has ``rows`` variants and is read in blocks of at most ``block_bytes``. ``alleles`` is the most that a
+    variant has. ``tables`` return successive rows of the table of `make_variants_table`. ``encode`` takes the start and
+    the stop of a range, its codes, which it fills (all are missing before), and its tally, to which it adds what cannot
+    be counted in codes.
     """
 
     variants: int
@@ -88,18 +85,17 @@ class Source:
     """Genotypes of many samples.
 
     ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
-    With ``lists_all`` the table of the variants lists every allele that a variant might have, and `encode` says which
-    of them occur in calls.
+    With ``lists_all_alleles`` the variants table lists alleles that may occur in no call.
     """
 
     parts: tuple[Part, ...]
     samples: tuple[str, ...]
     origins: tuple[str, ...]
-    lists_all: bool = False
+    lists_all_alleles: bool = False
 
     @cached_property
     def starts(self) -> list[int]:
-        """The first variant of each part, and the one behind the last."""
+        """The first variant of each part, then the number of all variants."""
         return [*accumulate((part.variants for part in self.parts), initial=0)]
 
     @property
@@ -108,7 +104,6 @@ class Source:
 
     @property
     def ploidy(self) -> int:
-        """The number of alleles of a call."""
         return self.parts[0].ploidy
 
     @property
@@ -117,15 +112,13 @@ class Source:
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the largest block of calls that is read at once."""
         return max(part.block_bytes for part in self.parts)
 
     def variants_table(self) -> "pd.DataFrame":
-        """Return the tables of all parts as one, see `Part.tables`."""
         return pd.concat([read() for part in self.parts for read in part.tables], ignore_index=True)
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Cut the variants into the units that are read at once; none spans two parts."""
+        """Split the variants into ranges to read at once, none of which spans two parts."""
         return [
             (first, min(first + part.rows, stop))
             for part, (start, stop) in zip(self.parts, pairwise(self.starts), strict=True)
@@ -133,50 +126,50 @@ class Source:
         ]
 
     def encode(self, start: int, stop: int) -> tuple[npt.NDArray[Any], Tally]:
-        """Return the codes of one of the `ranges`, as a folder of genotypes has them, and the counts of its calls."""
+        """Return the codes of one of the `ranges`, in the layout of a folder of genotypes, and its tally."""
         from whitewater.genotypes.codes import count_genotypes, count_missing
 
         number = int(np.searchsorted(self.starts, start, side="right")) - 1
-        unwritten = np.full((stop - start, self.row_bytes), UNWRITTEN, np.uint8)
-        codes, tally = unwritten.view(np.uint8 if self.ploidy == 2 else np.int8), self.tally(start, stop)
+        missing = np.full((stop - start, self.row_bytes), ALL_MISSING, np.uint8)
+        codes, tally = missing.view(np.uint8 if self.ploidy == 2 else np.int8), self.tally(start, stop)
         self.parts[number].encode(start - self.starts[number], stop - self.starts[number], codes, tally)
         genotypes = Genotypes(codes, len(self.samples), self.ploidy)
         tally.counts[:], tally.missing[:] = count_genotypes(Device(), genotypes), count_missing(genotypes)
         return codes, tally
 
     def read_dosages(self, start: int, stop: int) -> tuple[npt.NDArray[np.int8], Tally]:
-        """Return the dosages of all samples, int8 (variants, samples), -1 where missing; see `encode`."""
+        """Return the dosages of all samples, int8 (variants, samples), -1 if missing; see `encode`."""
         (codes, tally), samples = self.encode(start, stop), len(self.samples)
-        return dosages_of(Genotypes(codes, samples, self.ploidy), np.arange(samples)), tally
+        return extract_dosages(Genotypes(codes, samples, self.ploidy), np.arange(samples)), tally
 
     def check_ploidy(self, variants: "pd.DataFrame", tally: Tally, *, key: str) -> None:
-        """Refuse a ploidy that is that of the smaller part of the calls; warn of calls of another one.
+        """Warn about calls of another ploidy. Raises InputError if they are the majority.
 
-        One triploid call makes all diploid ones count as missing. ``tally`` is that of all ranges, and ``key`` that of
-        the configuration that sets the ploidy. Raises InputError, naming the first call that makes it what it is.
+        A single triploid call sets the ploidy to 3, so that all diploid calls would be missing. The error names the
+        first such call. ``tally`` covers all variants; ``key`` is the setting of the ploidy.
         """
-        other, even = int(tally.uneven.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
+        other, same = int(tally.other_ploidy.sum()), int(tally.counts[:, :-1].sum(dtype=np.int64))
         if not other:
             return
-        what = f"{redact(self.origins[0])}: {other:,} of {other + even:,} calls have not {self.ploidy} alleles"
-        concerned = tally.uneven > 0 if other <= even else tally.counts[:, :-1].any(axis=1)
-        row = int(concerned.argmax())
+        problem = f"{redact(self.origins[0])}: {other:,} of {other + same:,} calls do not have {self.ploidy} alleles"
+        affected = tally.other_ploidy > 0 if other <= same else tally.counts[:, :-1].any(axis=1)
+        row = int(affected.argmax())
         contig, position, name = variants.loc[row, ["contig", "position", "id"]]
-        place = f"{contig}:{position} ({name})"
-        if other <= even:
-            logger.warning("%s and count as missing, the first at %s", what, place)
+        variant = f"{contig}:{position} ({name})"
+        if other <= same:
+            logger.warning("%s and count as missing, the first at %s", problem, variant)
             return
         first = ""
-        if even:
+        if same:
             sample = self.samples[int((self.read_dosages(row, row + 1)[0][0] >= 0).argmax())]
-            first = f", the first that has them is that of sample {sample} at {place}"
-        raise InputError(f"{what} and would be missing{first}. Correct the calls, or set {key} to the number of "
-                         "alleles that a call should have: those with another one are missing then.")  # fmt: skip
+            first = f"; the first call with {self.ploidy} is that of sample {sample} at {variant}"
+        raise InputError(f"{problem} and would count as missing{first}. Correct the calls, or set {key} to the number "
+                         "of alleles that a call should have; calls with another number are then missing.")  # fmt: skip
 
     def tally(self, start: int, stop: int) -> Tally:
-        """Return a tally of nothing yet, of a range of variants."""
+        """Return a tally of zeros for a range of variants."""
         variants = stop - start
-        alleles = max(part.alleles for part in self.parts) if self.lists_all else 0
+        alleles = max(part.alleles for part in self.parts) if self.lists_all_alleles else 0
         return Tally(
             start,
             np.zeros((variants, self.ploidy + 2), np.int32),
@@ -187,62 +180,61 @@ class Source:
 
 
 def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
-    """Cut rows into blocks of whole chunks."""
+    """Split rows into blocks of whole chunks."""
     size = chunk * max(1, -(-BLOCK_ROWS // chunk))
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
-def sites(
-    *, contig: Text | Sequence[str], position: npt.NDArray[Any] | Sequence[int], names: Text | Sequence[str] | None,
+def make_variants_table(
+    *, contig: Text | Sequence[str], position: npt.NDArray[Any] | Sequence[int], ids: Text | Sequence[str] | None,
     alleles: Text, filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
 ) -> "pd.DataFrame":  # fmt: skip
-    """Make rows of the table of variants.
+    """Return rows of the variants table.
 
-    ``alleles``, (variants, alleles), are the reference, then its alternates; those that are empty or ``.`` pad the row.
-    The columns are contig, position (int64), id, reference, alternate (several are joined by commas), alleles (int32:
-    their number, padding not counted) and filter_pass. A variant without a name, which is empty or ``.``, gets the id
-    contig:position:reference:alternate; all do where ``names`` is None.
+    ``alleles``, (variants, alleles), are the reference, then the alternates, padded with empty text or ``.``. Variants
+    whose id is empty or ``.``, or all if ``ids`` is None, get the id contig:position:reference:alternate. The columns
+    are contig, position (int64), id, reference, alternate (joined by commas), alleles (int32: their number) and
+    filter_pass.
     """
-    used = np.logical_and.reduce([alleles != none for none in NONE])
+    used = np.logical_and.reduce([alleles != name for name in NO_NAME])
     reference, *alternates = np.where(used, alleles, "").T
     alternate = np.full(len(alleles), "", object)
-    for further in alternates:
-        alternate += np.where((alternate != "") & (further != ""), ",", "") + further
+    for allele in alternates:
+        alternate += np.where((alternate != "") & (allele != ""), ",", "") + allele
     table = pd.DataFrame(
         {
             "contig": pd.Series(contig, dtype="str"),
             "position": np.asarray(position, np.int64),
-            "id": pd.Series(np.full(len(contig), "", object) if names is None else names, dtype="str"),
+            "id": pd.Series(np.full(len(contig), "", object) if ids is None else ids, dtype="str"),
             "reference": pd.Series(reference, dtype="str"),
             "alternate": pd.Series(alternate, dtype="str"),
             "alleles": used.sum(axis=1, dtype=np.int32),
             "filter_pass": filter_pass,
         }
     )
-    unnamed = table["id"].isin(NONE)
-    made = table.loc[unnamed, ["contig", "position", "reference", "alternate"]].astype("str")
-    table.loc[unnamed, "id"] = made["contig"].str.cat(made[["position", "reference", "alternate"]], sep=":")
+    unnamed = table["id"].isin(NO_NAME)
+    parts = table.loc[unnamed, ["contig", "position", "reference", "alternate"]].astype("str")
+    table.loc[unnamed, "id"] = parts["contig"].str.cat(parts[["position", "reference", "alternate"]], sep=":")
     return table
 
 
-def only_seen(table: "pd.DataFrame", seen: npt.NDArray[np.bool_]) -> "pd.DataFrame":
-    """Return a table that lists all alleles that a variant might have without the alternates that no call holds.
+def drop_unseen_alleles(table: "pd.DataFrame", seen: npt.NDArray[np.bool_]) -> "pd.DataFrame":
+    """Remove alternates that occur in no call from a variants table; references and ids stay.
 
-    ``seen``, bool (variants, alleles), says whether a call holds the allele; the reference, which is first, stays
-    either way, and so do ids.
+    ``seen``, bool (variants, alleles), says which alleles occur.
     """
     alternates = []
     for rows in row_blocks(len(table), chunk=1):
-        listed = table["alternate"].iloc[rows].str.split(",")
-        kept = [",".join(compress(names, row)) for names, row in zip(listed, seen[rows, 1:].tolist(), strict=True)]
+        names = table["alternate"].iloc[rows].str.split(",")
+        kept = [",".join(compress(row, used)) for row, used in zip(names, seen[rows, 1:].tolist(), strict=True)]
         alternates.append(pd.Series(kept, dtype="str"))
     alternate = pd.concat(alternates, ignore_index=True)
-    numbers = np.where(alternate == "", 1, alternate.str.count(",") + 2)
-    return table.assign(alternate=alternate, alleles=numbers.astype(np.int32))
+    alleles = np.where(alternate == "", 1, alternate.str.count(",") + 2)
+    return table.assign(alternate=alternate, alleles=alleles.astype(np.int32))
 
 
 def check_unique(names: Iterable[str], *, place: str) -> None:
-    """Refuse duplicate names of samples with an InputError that lists them."""
+    """Raise InputError with the names that occur twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"{place} names {len(twice)} samples more than once: {shorten_list(twice)}. Results are by "
@@ -251,9 +243,9 @@ def check_unique(names: Iterable[str], *, place: str) -> None:
 
 @dataclass(frozen=True)
 class Block:
-    """Records of a VCF file that follow each other: their calls, read as an array of one chunk, and their table.
+    """Consecutive records of a VCF file, written to a file of calls, which reads as an array of one chunk.
 
-    Both are in files; ``place`` is that of the records. ``shape`` may have room for more alleles than are in the file.
+    ``place`` is the VCF file. ``shape`` may have room for more alleles per call than the file of calls.
     """
 
     place: str
@@ -279,15 +271,13 @@ class Block:
 def part_of_calls(
     array: "Array | Block", tables: Sequence[Callable[[], "pd.DataFrame"]], *, alleles: int, ploidy: int
 ) -> Part:
-    """Return the variants of an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
+    """Return an array of called alleles, integers (variants, samples, ploidy), as a part of a source.
 
-    An array of ploidy 1 may be (variants, samples). 0 is the reference, 1 ... are its alternates, -1 is a missing
-    allele, and -2 pads a call of a lower ploidy. Calls of another ploidy are missing: than ``ploidy``, or, where that
-    is 0, than the largest that the array has room for.
+    An array of ploidy 1 may be (variants, samples). Allele 0 is the reference, 1 ... are the alternates, -1 is missing,
+    and -2 pads a call of a lower ploidy. Calls of another ploidy than ``ploidy`` are missing; 0 stands for the largest
+    that the array has room for. ``tables`` and ``alleles`` are those of the `Part`.
 
-    ``tables`` and ``alleles`` are those of the `Part`.
-
-    Raises InputError if the elements of the array are not signed integers, or its shape is not that of calls.
+    Raises InputError if the array has another type or shape.
     """
     if array.dtype.kind != "i":
         raise InputError(f"{array.place} holds {array.dtype}, not signed integers: it holds no called alleles.")
@@ -305,8 +295,10 @@ def part_of_calls(
 
 
 def block_shape(shape: tuple[int, ...], chunks: tuple[int, ...], *, width: int) -> tuple[int, int]:
-    """Return the variants of a range, and the samples of a block of it: whole chunks, several where they are small."""
-    (variants, samples), (all_variants, all_samples) = (tuple(max(1, size) for size in of) for of in (chunks, shape))
+    """Return the variants of a range, and the samples per block of it: whole chunks, several if they are small."""
+    (variants, samples), (all_variants, all_samples) = (
+        tuple(max(1, size) for size in both) for both in (chunks, shape)
+    )
     samples = min(samples, all_samples)
     variants *= max(1, min(BLOCK_BYTES // (variants * samples * width), BLOCK_BYTES // (variants * all_samples)))
     samples *= max(1, BLOCK_BYTES // (variants * samples * width))
@@ -317,7 +309,7 @@ def _encode(
     start: int, stop: int, codes: npt.NDArray[Any], tally: Tally, *, array: "Array | Block", alleles: int, ploidy: int,
     width: int,
 ) -> None:  # fmt: skip
-    """Encode a range, ``width`` samples at a time. A call with a missing allele, or of another ploidy, is missing."""
+    """Encode a range, ``width`` samples at a time. Calls of another ploidy or with a missing allele are missing."""
     from whitewater.genotypes.codes import encode_alleles
 
     for first in range(0, array.shape[1], width):
@@ -329,14 +321,14 @@ def _encode(
                 f"variants have at most {alleles} alleles, and -1 and -2 are missing ones. The store is damaged, or of "
                 "another layout."
             )
-        # A dosage depends on the sign of an allele only, so that the cut loses nothing.
+        # A dosage depends only on the sign of an allele, so clipping to int8 loses nothing.
         called = called.clip(NOT_CALLED, np.iinfo(np.int8).max).astype(np.int8) if called.dtype != np.int8 else called
         called = called.reshape(*called.shape[:2], -1)
         if ploidy < called.shape[2] or lowest == NOT_CALLED:
-            # Calls with more alleles become missing; those with fewer are so as they are.
+            # Longer calls become missing here. Shorter ones already are, because -2 pads them.
             used, longer = called[:, :, :ploidy], (called[:, :, ploidy:] != NOT_CALLED).any(axis=2)
-            tally.uneven[:] += ((called[:, :, 0] >= 0) & (longer | (used[:, :, -1] == NOT_CALLED))).sum(axis=1)
+            tally.other_ploidy[:] += ((called[:, :, 0] >= 0) & (longer | (used[:, :, -1] == NOT_CALLED))).sum(axis=1)
             called = np.where(longer[:, :, None], np.int8(MISSING_ALLELE), used)
         encode_alleles(called, first_sample=first, codes=codes)
-        for allele in range(min(alleles, tally.seen.shape[1])):
-            tally.seen[:, allele] |= (called == allele).any(axis=(1, 2))
+        for allele in range(min(alleles, tally.seen_alleles.shape[1])):
+            tally.seen_alleles[:, allele] |= (called == allele).any(axis=(1, 2))

@@ -15,9 +15,9 @@ from whitewater.errors import InputError, redact
 from whitewater.genotypes.codes import slab_rows
 from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
-from whitewater.genotypes.pca.passes import Share, SharedGenotypes
-from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match, scores, sums
-from whitewater.genotypes.sources.opening import named_places, open_source
+from whitewater.genotypes.pca.passes import Partition, PartitionedGenotypes
+from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match_variants, scores, sum_over_variants
+from whitewater.genotypes.sources.opening import list_paths, open_source
 from whitewater.genotypes.sources.source import Source, Tally
 from whitewater.io.places import refuse_changes
 from whitewater.script import main
@@ -29,18 +29,18 @@ logger = logging.getLogger(__name__)
 
 
 def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, projected: Output) -> None:
-    """Project the samples that were not used, and those of the second data set, on the principal components.
+    """Project unused samples, and those of the second data set, on the principal components.
 
-    Raises InputError if the second data set cannot be read, holds too few of the variants, or has another ploidy, and
-    IntegrityError if a local file of the second data set changes while it is read.
+    Raises InputError if the second data set cannot be read, has too few of the variants, or another ploidy, and
+    IntegrityError if one of its local files changes while it is read.
     """
     fitted = read_loadings(loadings)
     selection = pd.read_parquet(samples)
-    tables = [_first(run, open_genotypes(packed), selection.loc[~selection["used"]], fitted)]
+    tables = [_project_unused(run, open_genotypes(packed), selection.loc[~selection["used"]], fitted)]
     if run.settings.second.source != "none":
-        # VCF files are converted in the place of the output, which is cleared whatever happens.
-        with refuse_changes(named_places(run.settings.second)):
-            tables.append(_second(run, fitted, scratch=projected))
+        # VCF files are converted at the path of the output, which is always cleared.
+        with refuse_changes(list_paths(run.settings.second)):
+            tables.append(_project_second(run, fitted, scratch=projected))
         if projected.is_dir():
             shutil.rmtree(projected)
     table = pd.concat(tables, ignore_index=True)
@@ -50,44 +50,44 @@ def project(run: Run[Project], *, packed: Path, samples: Path, loadings: Path, p
     logger.info("%d samples projected; %d have no scores: column reason tells why", len(table) - lost, lost)
 
 
-def _first(run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", loadings: Loadings) -> "pd.DataFrame":
-    """Project samples of the data set that the components were computed from; ``samples`` has their row as index."""
+def _project_unused(
+    run: Run[Project], folder: GenotypeFolder, samples: "pd.DataFrame", loadings: Loadings
+) -> "pd.DataFrame":
+    """Project samples of the first data set; the index of ``samples`` is their row in the folder."""
     if folder.variants != len(loadings.weights):
         raise InputError(f"{folder.path} has {folder.variants} variants, the loadings have {len(loadings.weights)}: "
                          "they are of different runs. Run pca again.")  # fmt: skip
-    chosen = samples.index.to_numpy()
+    rows = samples.index.to_numpy()
     totals = np.empty((0, len(loadings.eigenvalues) + 2))
     with run.workers() as workers:
-        genotypes = SharedGenotypes(folder, run.device, run.local_device, workers)
-        parts = genotypes.map(sums_of_share, genotypes.shares(), label="project", chosen=chosen, loadings=loadings)
-        if len(chosen):
+        genotypes = PartitionedGenotypes(folder, run.device, run.local_device, workers)
+        parts = genotypes.map(_sum_partition, genotypes.partitions(), label="project", samples=rows, loadings=loadings)
+        if len(rows):
             totals = run.local_device.to_host(reduce(add, parts))
-    return _table(run, samples.assign(data_set="first"), totals, loadings=loadings)
+    return _add_scores(run, samples.assign(data_set="first"), totals, loadings=loadings)
 
 
-def sums_of_share(share: Share, *, chosen: npt.NDArray[np.intp], loadings: Loadings) -> Array:
-    """Sum over the variants of a share for the samples at ``chosen``; see `sums`."""
-    columns = share.device.to_device(chosen)
-    rows = np.arange(share.start, share.stop)
-    size = min(slab_rows(share.device, len(chosen)), max(1, PIECE_BYTES // share.folder.row_bytes))
+def _sum_partition(partition: Partition, *, samples: npt.NDArray[np.intp], loadings: Loadings) -> Array:
+    device, folder = partition.device, partition.folder
+    indices, rows = device.to_device(samples), np.arange(partition.start, partition.stop)
+    size = min(slab_rows(device, len(samples)), max(1, PIECE_BYTES // folder.row_bytes))
     parts = (
-        sums(slab, columns, rows[first : first + slab.variants], loadings=loadings, device=share.device)
-        for first, slab in share.slabs(size)
+        sum_over_variants(slab, indices, rows[first : first + slab.variants], loadings=loadings, device=device)
+        for first, slab in partition.slabs(size)
     )
     return reduce(add, parts)
 
 
-def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
-    """Project all samples of the second data set."""
+def _project_second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.DataFrame":
     source = open_source(run.settings.second, {}, scratch=scratch, threads=run.threads)
     place = redact(source.origins[0])
     key = f"genomics.project.second.{run.settings.second.source}.ploidy"
     if source.ploidy != loadings.ploidy:
         raise InputError(f"project.second {place} has ploidy {source.ploidy}, but the components are of ploidy "
-                         f"{loadings.ploidy}. Give a data set of the same; where only some of its calls have more "
+                         f"{loadings.ploidy}. Give a data set of the same ploidy; if only some of its calls have more "
                          f"alleles, set {key}.")  # fmt: skip
     variants = source.variants_table()
-    matches = match(loadings.variants, variants, keep_ambiguous=run.settings.ambiguous == "keep")
+    matches = match_variants(loadings.variants, variants, keep_ambiguous=run.settings.ambiguous == "keep")
     logger.info("variants of the second data set: %s", matches.counts)
     run.note(second_data_set=matches.counts, second_files=describe_origins(source.origins, threads=run.threads))
     share = len(matches.first) / len(loadings.weights)
@@ -98,47 +98,47 @@ def _second(run: Run[Project], loadings: Loadings, *, scratch: Path) -> "pd.Data
             f"{matches.counts}. Check that both name variants alike and count the same genome build, or lower it."
         )
     with run.workers(small=True) as workers:
-        work = partial(_sums_of_source, matches=matches, loadings=loadings, device=run.device)
+        work = partial(_sum_source, matches=matches, loadings=loadings, device=run.device)
         totals, tally = next(workers.map(work, [source], label="project the second data set"))
     source.check_ploidy(variants, tally, key=key)
     samples = pd.DataFrame({"sample": source.samples, "label": None})
-    return _table(run, samples.assign(reason="second data set", data_set="second"), totals, loadings=loadings)
+    return _add_scores(run, samples.assign(reason="second data set", data_set="second"), totals, loadings=loadings)
 
 
-def _sums_of_source(
+def _sum_source(
     source: Source, *, matches: Matches, loadings: Loadings, device: Device
 ) -> tuple[npt.NDArray[np.float64], Tally]:
-    """Sum over the variants of a data set, and count its calls."""
-    tally, everyone = source.tally(0, source.variants), device.to_device(np.arange(len(source.samples)))
+    """Sum over the matched variants of a data set, and count its calls."""
+    tally, samples = source.tally(0, source.variants), device.to_device(np.arange(len(source.samples)))
 
-    def sums_of(between: tuple[int, int]) -> Array:
-        start, stop = between
+    def sum_range(bounds: tuple[int, int]) -> Array:
+        start, stop = bounds
         inside = (matches.second >= start) & (matches.second < stop)
-        read, counted = source.read_dosages(start, stop)
-        tally.add(counted)
-        dosages = read[matches.second[inside] - start]
+        all_dosages, part = source.read_dosages(start, stop)
+        tally.add(part)
+        dosages = all_dosages[matches.second[inside] - start]
         swapped = matches.swapped[inside]
-        flipped = dosages[swapped]
-        dosages[swapped] = np.where(flipped < 0, flipped, loadings.ploidy - flipped)
-        genotypes = Genotypes(dosages, dosages.shape[1], loadings.ploidy).on(device)
-        return sums(genotypes, everyone, matches.first[inside], loadings=loadings, device=device)
+        other_allele = dosages[swapped]
+        dosages[swapped] = np.where(other_allele < 0, other_allele, loadings.ploidy - other_allele)
+        genotypes = Genotypes(dosages, dosages.shape[1], loadings.ploidy).to_device(device)
+        return sum_over_variants(genotypes, samples, matches.first[inside], loadings=loadings, device=device)
 
-    return device.to_host(reduce(add, map(sums_of, source.ranges()))), tally
+    return device.to_host(reduce(add, map(sum_range, source.ranges()))), tally
 
 
-def _table(
+def _add_scores(
     run: Run[Project], samples: "pd.DataFrame", totals: npt.NDArray[np.float64], *, loadings: Loadings
 ) -> "pd.DataFrame":
-    """Return the samples with their scores, NaN where there are none, for which the reason then says why."""
-    called, placed = totals[:, -1].astype(np.int64), scores(totals, loadings=loadings, method=run.settings.method)
-    needed = VARIANTS_A_COMPONENT * placed.shape[1]
+    """Return the samples with their scores; if these are NaN, the reason says why."""
+    called, pcs = totals[:, -1].astype(np.int64), scores(totals, loadings=loadings, method=run.settings.method)
+    needed = VARIANTS_A_COMPONENT * pcs.shape[1]
     few = [f"; called at {number} of the variants of the components, {needed} are needed" for number in called.tolist()]
     unclear = "; its called variants do not tell the components apart"
-    why = np.where(np.isnan(placed[:, 0]), np.where(called < needed, few, unclear), "")
-    # Text also where there is no sample, so that the columns of a table without rows have types.
+    suffix = np.where(np.isnan(pcs[:, 0]), np.where(called < needed, few, unclear), "")
+    # Text even without samples, so that the columns of an empty table have types.
     table = samples[["sample", "label", "data_set", "reason"]].astype("str").reset_index(drop=True)
-    table["reason"] += why
-    return table.assign(variants=called, **{f"PC{at + 1}": scored for at, scored in enumerate(placed.T)})
+    table["reason"] += suffix
+    return table.assign(variants=called, **{f"PC{number}": column for number, column in enumerate(pcs.T, start=1)})
 
 
 if __name__ == "__main__":

@@ -29,54 +29,52 @@ def relatedness(
 ) -> None:
     """Find relatives over the kept variants, and a large set of samples without relatives.
 
-    The call rate of a sample is that over all variants of the source, kept or not.
+    The call rate of a sample is over all variants of the source, kept or not.
 
-    Raises ConfigError if the samples are not diploid, and InputError if the samples or the variants are too few to tell
-    relatives from strangers.
+    Raises ConfigError if the samples are not diploid, and InputError if samples or variants are too few to recognize
+    relatives.
     """
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
     pairs = NO_PAIRS
     chance: dict[str, float | None] = {"standard_error": None, "chance_pairs": None}
     if run.settings.method == "king":
-        chance = _chance(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
+        chance = _check_precision(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
         with run.workers() as workers:
             pairs = kinship_of_pairs(run, folder, rows, threshold=min(limit, DEGREES["third"]), workers=workers)
-    described = folder.samples_table()
-    called = described[["sample", "label"]].assign(call_rate=1 - described["count_missing"] / folder.variants)
-    chosen = choose_samples(called, pairs.related[pairs.kinship > limit, :2], run.settings)
-    near, names = pairs.kinship >= DEGREES["third"], described["sample"].array
-    one, other, variants_of_both, het_het, ibs0 = pairs.related[near].T
-    related = pd.DataFrame({
-        "sample_1": names.take(one), "sample_2": names.take(other), "variants": variants_of_both, "het_het": het_het,
-        "ibs0": ibs0, "kinship": pairs.kinship[near],
+    table = folder.samples_table()
+    call_rates = table[["sample", "label"]].assign(call_rate=1 - table["count_missing"] / folder.variants)
+    selection = select_samples(call_rates, pairs.related[pairs.kinship > limit, :2], run.settings)
+    related, names = pairs.kinship >= DEGREES["third"], table["sample"].array
+    first, second, called_in_both, het_het, ibs0 = pairs.related[related].T
+    relatives = pd.DataFrame({
+        "sample_1": names.take(first), "sample_2": names.take(second), "variants": called_in_both, "het_het": het_het,
+        "ibs0": ibs0, "kinship": pairs.kinship[related],
     })  # fmt: skip
-    degree = np.searchsorted(-np.array([*DEGREES.values()]), -related["kinship"].to_numpy())
+    degree = np.searchsorted(-np.array([*DEGREES.values()]), -relatives["kinship"].to_numpy())
     counts: dict[str, Any] = {
-        "pairs": len(related),
+        "pairs": len(relatives),
         "degrees": dict(zip(DEGREES, np.bincount(degree, minlength=len(DEGREES)).tolist(), strict=True)),
-        # Of all pairs but the undefined ones, in which a sample has no heterozygous call; the first bin holds all
-        # kinship below its end, too.
         "histogram": {"edges": (np.arange(BINS + 1) / BINS - 0.5).tolist(), "counts": pairs.histogram.tolist()},
         "undefined": pairs.undefined,
         "maximum_kinship": limit,
-        "unrelated": int(chosen["used"].sum()),
+        "unrelated": int(selection["used"].sum()),
         **chance,
     }
-    related.to_parquet(kinship, index=False)
-    chosen.to_parquet(samples, index=False)
+    relatives.to_parquet(kinship, index=False)
+    selection.to_parquet(samples, index=False)
     write_json(summary, counts)
     run.note(samples=folder.samples, unrelated=counts["unrelated"], related_pairs=counts["pairs"], **counts["degrees"])
     logger.info("%d of %d samples are used; %d pairs are related", counts["unrelated"], folder.samples, counts["pairs"])
 
 
-def kinship_of_strangers(frequencies: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the mean and the standard error of the kinship of two strangers of one population.
+def kinship_of_unrelated(frequencies: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """Return the mean and the standard error of the kinship of two unrelated samples of one population.
 
-    At a variant of frequency p both are heterozygous with a probability of h^2, h = 2 p (1 - p), and homozygous for
-    different alleles with one of h^2 / 2. If variants are independent, the variance of (het_het - 2 ibs0) / (sum of
-    heterozygous calls of both) so is 3/4 sum h^2 / (sum h)^2; its root is at least 0.87 / sqrt(variants). The mean is
-    below 0, for KING-robust divides by the smaller number of heterozygous calls, not by the mean of both.
+    At a variant of frequency p, with h = 2 p (1 - p), both are heterozygous with probability h^2, and homozygous for
+    different alleles with probability h^2 / 2. For independent variants, the variance of (het_het - 2 ibs0) / (sum of
+    heterozygous calls of both) is then 3/4 sum h^2 / (sum h)^2; its root is at least 0.87 / sqrt(variants). The mean is
+    below 0, because KING-robust divides by the smaller number of heterozygous calls instead of their mean.
     """
     heterozygous = 2 * frequencies * (1 - frequencies)
     total = heterozygous.sum()
@@ -84,12 +82,12 @@ def kinship_of_strangers(frequencies: npt.NDArray[np.float64]) -> tuple[float, f
     return float(mean), float(np.sqrt(0.75 * (heterozygous**2).sum()) / total)
 
 
-def _chance(
+def _check_precision(
     folder: GenotypeFolder, frequencies: npt.NDArray[np.float64], settings: Relatedness
 ) -> dict[str, float | None]:
-    """Return how far the kinship of strangers is off, and how many pairs of them would be relatives by chance.
+    """Return the standard error of kinship, and the expected pairs of relatives by chance; warn if there are any.
 
-    Refuse samples and variants that do not tell relatives from strangers, and warn of those that hardly do.
+    Raises InputError if samples or variants are too few to recognize relatives.
     """
     if folder.ploidy != 2:
         raise ConfigError(
@@ -101,49 +99,46 @@ def _chance(
         raise InputError(
             f"There are {samples} samples. With fewer than {settings.minimum_samples} "
             "(genomics.relatedness.minimum_samples) the variants that differ among them, and are not linked, do not "
-            "tell relatives from strangers. Give more samples, or set genomics.relatedness.method to none."
+            "tell relatives from unrelated samples. Give more samples, or set genomics.relatedness.method to none."
         )
-    mean, error = kinship_of_strangers(frequencies)
+    mean, error = kinship_of_unrelated(frequencies)
     expected = (samples - 1) * erfc((limit - mean) / error / sqrt(2)) / 2
-    precision = f"The kinship of two strangers at {len(frequencies):,} variants has a standard error of {error:.2g}"
+    precision = f"The kinship of unrelated samples at {len(frequencies):,} variants has a standard error of {error:.2g}"
     if expected > settings.maximum_chance_relatives:
         raise InputError(
-            f"{precision}: by chance, each of {samples:,} samples would have {expected:,.1f} relatives, with a kinship "
+            f"{precision}: by chance, each of {samples:,} samples would have {expected:,.1f} relatives with a kinship "
             f"above {limit:g}. Keep more variants (genomics.variant_qc, genomics.ld_prune), set "
-            "genomics.relatedness.method to none, or raise genomics.relatedness.maximum_chance_relatives, which is "
+            "genomics.relatedness.method to none, or raise genomics.relatedness.maximum_chance_relatives from "
             f"{settings.maximum_chance_relatives:g}."
         )
     pairs = samples * expected / 2
     if pairs >= FALSE_PAIRS:
-        logger.warning("%s. Pairs of strangers that come out as relatives by chance: up to %.0f", precision, pairs)
+        logger.warning("%s. Unrelated pairs that look like relatives by chance: up to %.0f", precision, pairs)
     return {"standard_error": error, "chance_pairs": pairs}
 
 
-def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
-    """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty where used).
+def select_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], settings: Relatedness) -> "pd.DataFrame":
+    """Return the samples with columns ``used`` (bool) and ``reason`` (text, empty if used).
 
-    Of several reasons the first counts: excluded by name, held out by label, call rate, relative of a sample that is
-    used.
+    The reason is the first of: excluded by name, held out by label, call rate, relative of a used sample. ``samples``
+    has columns sample, label (null if none) and call_rate; ``relatives``, int64 (pairs, 2), are indices of samples.
 
-    ``samples`` has columns sample, label (null where there is none) and call_rate; ``relatives``, int64 (pairs, 2), are
-    places of samples that are relatives.
-
-    Raises InputError if there is no sample or label of a name in the settings, or no sample is left.
+    Raises InputError if the settings name an unknown sample or label, or no sample is left.
     """
     names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
-    for key, asked, known in (
+    for key, values, known in (
         ("exclude", settings.exclude, names.tolist()),
         ("hold_out_labels", settings.hold_out_labels, sorted(labels.dropna().unique())),
     ):
-        if unknown := sorted({*asked} - {*known}):
+        if unknown := sorted({*values} - {*known}):
             raise InputError(f"genomics.relatedness.{key} names {', '.join(unknown)}, which no sample has. Known: "
                              f"{shorten_list(known) or 'none'}.")  # fmt: skip
     reasons = call_rate.map("call rate {:.4g}".format).where(call_rate < settings.minimum_call_rate, "").astype(object)
     reasons[labels.isin(settings.hold_out_labels)] = "held out"
     reasons[names.isin(settings.exclude)] = "excluded"
     candidates = np.flatnonzero(reasons == "").tolist()
-    for place, relative in keep_unrelated(candidates, relatives, call_rate.tolist()).items():
-        reasons.iloc[place] = f"relative of {names.iloc[relative]}"
+    for index, relative in find_relatives_to_remove(candidates, relatives, call_rate.tolist()).items():
+        reasons.iloc[index] = f"relative of {names.iloc[relative]}"
     if all(reasons):
         raise InputError(
             f"None of the {len(reasons)} samples is left, for the reasons: {', '.join(sorted(set(reasons))[:5])}. "
@@ -152,35 +147,35 @@ def choose_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], se
     return samples.assign(used=reasons == "", reason=reasons.astype("str"))
 
 
-def keep_unrelated(
+def find_relatives_to_remove(
     candidates: Iterable[int], relatives: npt.NDArray[np.int64], call_rate: Sequence[float]
 ) -> dict[int, int]:
-    """Return the candidates that must go, so that no two relatives stay, each with a relative that stays.
+    """Return candidates whose removal leaves no relatives, each with a relative that stays.
 
-    Again and again the candidate with the fewest relatives left is kept, and these go; of equals, the one with the
-    higher call rate, then the first. So none of those that went could come back: each has a relative that stays. To
-    find the largest set is NP-hard; this finds it in forests, and in what families look like mostly.
+    Greedily, the candidate with the fewest remaining relatives is kept (then the one with the higher call rate, then
+    the first), and these are removed. None of them could be kept as well. Finding the largest set is NP-hard; this
+    finds it in forests, and in most families.
     """
-    near: dict[int, set[int]] = {place: set() for place in candidates}
+    remaining: dict[int, set[int]] = {index: set() for index in candidates}
     for one, other in relatives.tolist():
-        if one in near and other in near:
-            near[one].add(other)
-            near[other].add(one)
-    waiting = [(len(others), -call_rate[place], place) for place, others in near.items()]
-    heapq.heapify(waiting)
-    gone: dict[int, int] = {}
-    while waiting:
-        degree, _, kept = heapq.heappop(waiting)
-        # Entries of candidates that went, or lost a relative since, are out of date; of the latter, newer ones wait.
-        if kept not in near or degree != len(near[kept]):
+        if one in remaining and other in remaining:
+            remaining[one].add(other)
+            remaining[other].add(one)
+    queue = [(len(others), -call_rate[index], index) for index, others in remaining.items()]
+    heapq.heapify(queue)
+    removed: dict[int, int] = {}
+    while queue:
+        degree, _, kept = heapq.heappop(queue)
+        # Entries are stale if their candidate was removed or has lost a relative; the latter was queued again.
+        if kept not in remaining or degree != len(remaining[kept]):
             continue
-        going = near.pop(kept)
-        gone |= dict.fromkeys(going, kept)
-        others = set().union(*(near.pop(place) for place in going))
-        for place in others & near.keys():
-            near[place] -= going
-            heapq.heappush(waiting, (len(near[place]), -call_rate[place], place))
-    return gone
+        neighbors = remaining.pop(kept)
+        removed |= dict.fromkeys(neighbors, kept)
+        second_neighbors = set().union(*(remaining.pop(index) for index in neighbors))
+        for index in second_neighbors & remaining.keys():
+            remaining[index] -= neighbors
+            heapq.heappush(queue, (len(remaining[index]), -call_rate[index], index))
+    return removed
 
 
 if __name__ == "__main__":

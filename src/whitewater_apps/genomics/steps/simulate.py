@@ -1,7 +1,6 @@
-"""Step `simulate`, the source `generated`: seeded genotypes of people of several continents, and who they are.
+"""Step `simulate`, the source `generated`: write people simulated by `whitewater_apps.genomics.synthetic` as VCF Zarr.
 
-`whitewater_apps.genomics.synthetic` says how they are made. They are written as VCF Zarr (Czech et al. 2025,
-GigaScience 14:giaf049), in Zarr format 3, one chromosome at a time.
+VCF Zarr: Czech et al. 2025, GigaScience 14:giaf049. The store has Zarr format 3.
 """
 
 import logging
@@ -19,11 +18,11 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import synthetic
 from whitewater_apps.genomics.config import Simulate
-from whitewater_apps.genomics.synthetic import DIRT, POOR_SAMPLES, SAMPLE_CONCENTRATION, TEXT, Called, draw_rates
+from whitewater_apps.genomics.synthetic import PROBLEM_RATES, TEXT, Calls
 
 logger = logging.getLogger(__name__)
 VERSION = "0.5"
-# Chunks and codecs are bio2zarr's.
+# Chunks and codecs are those of bio2zarr.
 CHUNK_VARIANTS, CHUNK_SAMPLES = 10_000, 1_000
 COMPRESSION_LEVEL = 7
 FILTERS = {"PASS": "All filters passed", "LOW_QUALITY": "Quality is low"}
@@ -32,16 +31,17 @@ FILTERS = {"PASS": "All filters passed", "LOW_QUALITY": "Quality is low"}
 def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     """Write simulated genotypes as VCF Zarr, and a table of the samples: sample, population, role, mother, father.
 
-    Equal settings give equal bytes, and a chromosome does not depend on how many others there are.
+    Equal settings give equal bytes, and a chromosome does not depend on the number of others.
 
-    Raises ConfigError if no variant came about.
+    Raises ConfigError if there is no variant.
     """
     settings = run.settings
     samples, families, duplicates = settings.samples_by_population, settings.families, settings.duplicates
     people = synthetic.draw_people(samples, families=families, duplicates=duplicates)
-    # A stream of random numbers for the samples, 0, and one for each chromosome.
+    # Random streams: 0 for the samples, then one for each chromosome.
     random, mean = np.random.default_rng((settings.seed, 0)), settings.missing_fraction
-    rates = draw_rates(len(people), mean=mean, concentration=SAMPLE_CONCENTRATION, poor=POOR_SAMPLES, random=random)
+    poor, concentration = synthetic.POOR_SAMPLES, synthetic.SAMPLE_CONCENTRATION
+    rates = synthetic.draw_rates(len(people), mean=mean, concentration=concentration, poor=poor, random=random)
     numbers = range(1, settings.chromosomes + 1)
     variants = write_vcz(
         store,
@@ -52,19 +52,18 @@ def simulate(run: Run[Simulate], *, store: Output, labels: Output) -> None:
     if not variants:
         raise ConfigError("genomics.simulate: no site has mutated. Raise chromosome_length or mutation_rate.")
     table = pd.DataFrame(people).drop(columns="original")
-    parents = {who: table[who].map(table["sample"]) for who in ("mother", "father")}
+    parents = {parent: table[parent].map(table["sample"]) for parent in ("mother", "father")}
     table.assign(**parents).to_csv(labels, index=False)
-    roles, dirt = Counter(person.role for person in people), {**DIRT, "poor_samples": POOR_SAMPLES}
-    run.note(variants=variants, samples=len(people), roles=dict(roles), dirt=dirt)
+    roles, problems = Counter(person.role for person in people), {**PROBLEM_RATES, "poor_samples": poor}
+    run.note(variants=variants, samples=len(people), roles=dict(roles), dirt=problems)
     logger.info("simulated %d variants of %d samples", variants, len(people))
 
 
-def write_vcz(path: Path, chromosomes: Iterable[Called], *, contigs: Mapping[str, int], samples: Sequence[str]) -> int:
-    """Write a store of chromosomes; return the number of variants.
+def write_vcz(path: Path, chromosomes: Iterable[Calls], *, contigs: Mapping[str, int], samples: Sequence[str]) -> int:
+    """Write a store, one chromosome in memory at a time; return the number of variants.
 
-    ``path`` does not exist yet, and ``contigs`` are names and lengths. Every chunk is written, also one that holds
-    nothing but the fill value, so that an absent one is a lost one. A chromosome at most is in memory. Variants are
-    named contig:position.
+    ``contigs`` are names and lengths. Chunks of the fill value are written, too, so that a missing chunk is known to be
+    lost. Variants are named contig:position.
     """
     import zarr
     from zarr.codecs import BloscCodec
@@ -76,7 +75,7 @@ def write_vcz(path: Path, chromosomes: Iterable[Called], *, contigs: Mapping[str
     arrays: dict[str, zarr.Array[Any]] = {}
 
     def write(name: str, values: npt.NDArray[Any], *dimensions: str) -> None:
-        """Append values to an array, which is made of the first ones."""
+        """Append values to an array, or create it."""
         if name in arrays:
             arrays[name].append(values)
             return
@@ -84,7 +83,7 @@ def write_vcz(path: Path, chromosomes: Iterable[Called], *, contigs: Mapping[str
         arrays[name] = root.create_array(
             name,
             data=values,
-            chunks=tuple(largest.get(each, size) for each, size in zip(dimensions, values.shape, strict=True)),
+            chunks=tuple(largest.get(name, size) for name, size in zip(dimensions, values.shape, strict=True)),
             compressors=BloscCodec(cname="zstd", clevel=COMPRESSION_LEVEL, shuffle="bitshuffle" if bits else "shuffle"),
             dimension_names=dimensions,
             config={"write_empty_chunks": True},

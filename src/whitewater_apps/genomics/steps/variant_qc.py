@@ -1,4 +1,4 @@
-"""Step `variant_qc`: every variant is kept, or listed with all rules that it breaks; counts tell, no call is read."""
+"""Step `variant_qc`: keep each variant, or list the rules that it breaks, from the counts in the variants table."""
 
 import logging
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from whitewater_apps.genomics.config import LAST_POSITION, VariantQc, parse_regi
 from whitewater_apps.genomics.decisions import IDENTITY
 
 logger = logging.getLogger(__name__)
-# By reason, in the order in which reasons are listed: which variants break the rule, and what lets more of them pass.
+# By reason, in order: which variants break the rule, and how to let more of them pass.
 Rules = dict[str, tuple[npt.ArrayLike, str]]
 
 
@@ -39,15 +39,15 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
             f"{folder.path}/variants.parquet: the counts of {len(wrong)} variants, first in row {wrong[0]}, are not "
             f"those of {folder.samples} samples. Run ingest again."
         )
-    measured = measure(counts, ploidy=folder.ploidy)
-    rules = broken_rules(table, measured, run.settings)
-    broken = np.stack([np.asarray(marked, bool) for marked, _ in rules.values()], axis=1)
+    statistics = variant_statistics(counts, ploidy=folder.ploidy)
+    rules = apply_rules(table, statistics, run.settings)
+    broken = np.stack([np.asarray(is_broken, bool) for is_broken, _ in rules.values()], axis=1)
     kept, by_reason = ~broken.any(axis=1), dict(zip(rules, broken.sum(axis=0).tolist(), strict=True))
     identity = {name: pa.array(table[name]) for name in IDENTITY}
-    told = ("call_rate", "allele_frequency", "allele_count", "hwe_p_value")
-    columns = {name: measured[name].to_numpy() for name in told}
-    each = pa.DictionaryArray.from_arrays(np.nonzero(broken)[1].astype(np.int32), list(rules)).dictionary_decode()
-    reasons = pa.ListArray.from_arrays(np.append(0, broken.sum(axis=1).cumsum()).astype(np.int32), each)
+    measures = statistics[["call_rate", "allele_frequency", "allele_count", "hwe_p_value"]]
+    columns = {str(name): column.to_numpy() for name, column in measures.items()}
+    names = pa.DictionaryArray.from_arrays(np.nonzero(broken)[1].astype(np.int32), list(rules)).dictionary_decode()
+    reasons = pa.ListArray.from_arrays(np.append(0, broken.sum(axis=1).cumsum()).astype(np.int32), names)
     pq.write_table(pa.table({**identity, **columns, "kept": kept, "reasons": reasons}), variants)
     facts = {"variants": len(broken), "kept": int(kept.sum()), "rejected": int((~kept).sum())}
     run.note(**facts, rejected_by_reason=by_reason)
@@ -60,13 +60,11 @@ def variant_qc(run: Run[VariantQc], *, genotypes: Path, variants: Output) -> Non
     logger.info("%(variants)d variants read, %(kept)d kept, %(rejected)d rejected", facts)
 
 
-def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
-    """Compute the statistics of variants from their counts of samples, (variants, ploidy + 2).
+def variant_statistics(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
+    """Compute statistics from the numbers of samples with 0 to ploidy alternate alleles, and, last, without a call.
 
-    These have 0 to ploidy copies of the alternate allele, or, last, no call. The columns are call_rate;
-    allele_frequency and allele_count of the alternate allele; rarer_frequency and rarer_count of the rarer one,
-    frequencies NaN where no sample has a call; one_genotype, whether all called samples have the same, which may be the
-    heterozygous one; hwe_p_value, NaN for ploidies other than two.
+    Frequencies are NaN without calls; hwe_p_value is NaN for other ploidies than two. one_genotype is true if all calls
+    are equal, even if they are heterozygous.
     """
     from whitewater.genotypes.hwe import hwe_p_values
 
@@ -86,43 +84,47 @@ def measure(counts: npt.NDArray[np.int64], *, ploidy: int) -> "pd.DataFrame":
     )
 
 
-def broken_rules(table: "pd.DataFrame", measured: "pd.DataFrame", settings: VariantQc) -> Rules:
-    """Return which variants break each rule."""
+def apply_rules(table: "pd.DataFrame", statistics: "pd.DataFrame", settings: VariantQc) -> Rules:
+    """Find the variants that break each rule."""
     contigs = [(contig, 1, LAST_POSITION) for contig in settings.contigs]
-    regions, excluded = (list(map(parse_region, of)) for of in (settings.regions, settings.exclude_regions))
-    # Written so that a variant without calls, whose frequency is NaN, breaks it.
-    rare = ~(measured["rarer_frequency"] >= settings.minimum_allele_frequency)
-    in_excluded = _within(table, excluded, setting="exclude_regions")
-    few_alleles = measured["rarer_count"] < settings.minimum_allele_count
-    unbalanced = measured["hwe_p_value"] < settings.hwe_p_value
+    regions, excluded_regions = map(parse_region, settings.regions), map(parse_region, settings.exclude_regions)
+    in_contigs = _in_regions(table, contigs, setting="contigs") | (not settings.contigs)
+    in_regions = _in_regions(table, regions, setting="regions") | (not settings.regions)
+    excluded = _in_regions(table, excluded_regions, setting="exclude_regions")
+    # Without calls the frequency is NaN, and the rule is broken.
+    rare = ~(statistics["rarer_frequency"] >= settings.minimum_allele_frequency)
+    few_alleles = statistics["rarer_count"] < settings.minimum_allele_count
+    unbalanced = statistics["hwe_p_value"] < settings.hwe_p_value
     return {
         "multiallelic": (table["multiallelic"], "set ingest.multiallelic to collapse"),
         "filter": (~table["filter_pass"] & settings.only_filter_pass, "set variant_qc.only_filter_pass to false"),
-        "contig": (~_within(table, contigs, setting="contigs") & bool(contigs), "name other variant_qc.contigs"),
-        "region": (~_within(table, regions, setting="regions") & bool(regions), "name other variant_qc.regions"),
-        "excluded region": (in_excluded, "name smaller variant_qc.exclude_regions"),
-        "call rate": (measured["call_rate"] < settings.minimum_call_rate, "lower variant_qc.minimum_call_rate"),
+        "contig": (~in_contigs, "name other variant_qc.contigs"),
+        "region": (~in_regions, "name other variant_qc.regions"),
+        "excluded region": (excluded, "name smaller variant_qc.exclude_regions"),
+        "call rate": (statistics["call_rate"] < settings.minimum_call_rate, "lower variant_qc.minimum_call_rate"),
         "allele frequency": (rare, "lower variant_qc.minimum_allele_frequency"),
         "allele count": (few_alleles, "lower variant_qc.minimum_allele_count"),
-        # Heterozygous in all samples: the alleles are frequent, and yet it tells no two samples apart.
-        "no variance": (measured["one_genotype"], "give samples that differ, or more of them"),
+        # All heterozygous: the alleles are frequent, but the variant does not distinguish samples.
+        "no variance": (statistics["one_genotype"], "give samples that differ, or more of them"),
         "Hardy-Weinberg equilibrium": (unbalanced, "lower variant_qc.hwe_p_value"),
     }
 
 
-def _within(table: "pd.DataFrame", regions: Iterable[tuple[str, int, int]], *, setting: str) -> npt.NDArray[np.bool_]:
-    """Mark the variants that are in any of the regions; refuse one on whose contig there is none."""
+def _in_regions(
+    table: "pd.DataFrame", regions: Iterable[tuple[str, int, int]], *, setting: str
+) -> npt.NDArray[np.bool_]:
+    """Return which variants are in a region. Raises InputError if a contig has no variant."""
     codes, names = table["contig"].factorize()
     code_of = {str(name): code for code, name in enumerate(names)}
-    marked = np.zeros(len(table), bool)
+    inside = np.zeros(len(table), bool)
     for contig, first, last in regions:
         if contig not in code_of:
             raise InputError(
                 f"variant_qc.{setting} names contig {contig!r}, which no variant is on. There are "
                 f"{shorten_list(list(code_of))}."
             )
-        marked |= (codes == code_of[contig]) & table["position"].between(first, last).to_numpy(bool)
-    return marked
+        inside |= (codes == code_of[contig]) & table["position"].between(first, last).to_numpy(bool)
+    return inside
 
 
 if __name__ == "__main__":
