@@ -26,7 +26,7 @@ from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.pca.components import RitzPairs, block_krylov, start_block
-from whitewater.genotypes.pca.passes import PartitionedGenotypes
+from whitewater.genotypes.pca.passes import RawGenotypes
 from whitewater.io.store import read_json
 from whitewater.step import Output, Run
 from whitewater_apps.genomics import config as genomics
@@ -141,10 +141,10 @@ def spread_out() -> Iterator[None]:
 @contextmanager
 def no_room_for_genotypes() -> Iterator[None]:
     """Let a GPU have no room for genotypes beside what it needs to compute."""
-    keep = PartitionedGenotypes.keep_on_gpus
+    keep = RawGenotypes.keep_on_gpus
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            PartitionedGenotypes,
+            RawGenotypes,
             "keep_on_gpus",
             lambda self, *, other_bytes: keep(self, other_bytes=other_bytes + 2**50),
         )

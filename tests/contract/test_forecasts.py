@@ -28,7 +28,7 @@ from whitewater.genotypes import kinship
 from whitewater.genotypes.config import Pca, Relatedness
 from whitewater.genotypes.genotypes import GenotypeFolder
 from whitewater.genotypes.pca import components
-from whitewater.genotypes.pca.passes import PartitionedGenotypes
+from whitewater.genotypes.pca.passes import RawGenotypes
 from whitewater.graphs.graph_folder import open_graph
 from whitewater.step import Run
 from whitewater_apps.pagerank.config import Communities
@@ -70,7 +70,7 @@ def genomics_kinship(device: Device, workers: Workers, _: Path) -> None:
 
 
 def genomics_pca(device: Device, workers: Workers, _: Path) -> None:
-    genotypes = PartitionedGenotypes(GENOTYPES, device, device, workers)
+    genotypes = RawGenotypes(GENOTYPES, device, device, workers)
     components.forecast(genotypes, Pca(components=20, solver="randomized"), samples=GENOTYPES.samples)
 
 

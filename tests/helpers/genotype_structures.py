@@ -13,7 +13,7 @@ from whitewater.engines.workers import Workers
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import GenotypeFolder, create_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
-from whitewater.genotypes.pca.passes import PartitionedGenotypes
+from whitewater.genotypes.pca.passes import RawGenotypes
 
 Dosages = npt.NDArray[np.int8]
 Floats = npt.NDArray[np.float64]
@@ -116,9 +116,9 @@ def components_of(
     return principal_components(shared(folder, device, threads=threads), chosen, settings=settings)
 
 
-def shared(folder: GenotypeFolder, device: Device, *, threads: int = 1) -> PartitionedGenotypes:
+def shared(folder: GenotypeFolder, device: Device, *, threads: int = 1) -> RawGenotypes:
     """Return genotypes that threads of this process pass over, as long as it runs: loadings may be asked for later."""
-    return PartitionedGenotypes(folder, device, device, Workers(ThreadPoolExecutor(threads), threads))
+    return RawGenotypes(folder, device, device, Workers(ThreadPoolExecutor(threads), threads))
 
 
 def scaled(dosages: Dosages, *, ploidy: int = 2) -> Floats:

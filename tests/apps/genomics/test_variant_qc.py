@@ -154,7 +154,7 @@ def test_hwe_of_other_ploidies_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("setting", ["contigs", "regions", "exclude_regions"])
 def test_an_unknown_contig_is_refused_and_the_known_ones_are_named(tmp_path: Path, setting: str) -> None:
     folder = make_folder(tmp_path / "data", random_dosages(3, 8), columns={"contig": ["2L", "2R", "X"]})
-    with pytest.raises(InputError, match=rf"{setting} names contig '3L'.*There are 2L, 2R, X\."):
+    with pytest.raises(InputError, match=rf"{setting} names contig '3L'.*Known: 2L, 2R, X\."):
         decide(folder.path, **{setting: ("3L",)})
 
 

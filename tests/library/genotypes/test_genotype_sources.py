@@ -264,13 +264,13 @@ def test_families_tell_individuals_apart_where_their_names_do_not(tmp_path: Path
 def test_what_pads_a_row_of_alleles_is_none_wherever_it_stands() -> None:
     rows = [["A", "", "G", "."], ["C", "T", ".", "AC"], [".", "", "", ""], ["A", "C", "G", "T"]]
     alleles = np.array(rows, object)
-    table = source_module.make_variants_table(
+    table = source_module.make_variants(
         contig=["1"] * 4, position=range(4), ids=None, alleles=alleles, filter_pass=[True] * 4
     )
     assert table["alternate"].tolist() == ["G", "T,AC", "", "C,G,T"]
     assert table["alleles"].tolist() == [2, 3, 0, 4]
     assert table["id"].tolist() == ["1:0:A:G", "1:1:C:T,AC", "1:2::", "1:3:A:C,G,T"]
-    alone = source_module.make_variants_table(
+    alone = source_module.make_variants(
         contig=["1"], position=[1], ids=["rs"], alleles=alleles[:1, :1], filter_pass=[True]
     )
     assert alone[["alternate", "alleles", "id"]].to_numpy().tolist() == [["", 1, "rs"]]

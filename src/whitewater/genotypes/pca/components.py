@@ -23,13 +23,7 @@ from whitewater.errors import InputError
 from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import PIECE_BYTES
-from whitewater.genotypes.pca.passes import (
-    MOST_RANGES,
-    PartitionedGenotypes,
-    ScaledGenotypes,
-    compute_scaling,
-    scaled_dosages,
-)
+from whitewater.genotypes.pca.passes import MOST_RANGES, RawGenotypes, ScaledGenotypes, compute_scaling, scaled_dosages
 from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
 
 logger = logging.getLogger(__name__)
@@ -114,9 +108,7 @@ class PrincipalComponents:
         return self.spectrum.vectors * np.sqrt(self.spectrum.eigenvalues)
 
 
-def principal_components(
-    raw: PartitionedGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca
-) -> PrincipalComponents:
+def principal_components(raw: RawGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca) -> PrincipalComponents:
     """Compute the leading principal components, those of K = X X' / m, of the samples ``used``, bool (samples,).
 
     Workers pass over the genotypes; this process computes between passes. GPUs with enough memory keep the genotypes,
@@ -128,7 +120,7 @@ def principal_components(
     if samples <= components:
         raise InputError(
             f"{samples} samples of {path} are used, which have at most {max(samples - 1, 0)} components, but "
-            f"{components} are asked for. Lower the number of components, or use more samples: relatedness.exclude, "
+            f"{components} are asked for. Ask for fewer components, or use more samples: relatedness.exclude, "
             "hold_out_labels and minimum_call_rate leave some out."
         )
     solver, other_bytes = forecast(raw, settings, samples=samples)
@@ -139,7 +131,7 @@ def principal_components(
     if varying < components:
         raise InputError(
             f"{varying} variants of {path} vary among the samples used, fewer than the {components} components "
-            "asked for. Keep more variants (variant_qc, ld_prune), or lower the number of components."
+            "asked for. Keep more variants (variant_qc, ld_prune), or ask for fewer components."
         )
     table = scaled_dosages(scaling, ploidy=raw.folder.ploidy)
     genotypes = ScaledGenotypes(raw, table, used, varying)
@@ -341,7 +333,7 @@ def choose_solver(settings: Pca, *, samples: int, columns: int, variants: int) -
     return solver, seconds[solver]
 
 
-def forecast(raw: PartitionedGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
+def forecast(raw: RawGenotypes, settings: Pca, *, samples: int) -> tuple[Solver, int]:
     """Choose the solver for this number of samples, and log its cost.
 
     Returns the solver, and the bytes that each worker needs on its device besides the genotypes. Raises ResourceError

@@ -68,7 +68,7 @@ class Partition:
 
 
 @dataclass
-class PartitionedGenotypes:
+class RawGenotypes:
     """A folder of genotypes and the workers that pass over it."""
 
     folder: GenotypeFolder
@@ -174,7 +174,7 @@ class ScaledGenotypes:
     on the shape of the data and the device, so results are equal to the bit for any number of workers.
     """
 
-    raw: PartitionedGenotypes  # of all samples; blocks are on its local device
+    raw: RawGenotypes  # of all samples; blocks are on its local device
     table: npt.NDArray[np.float32]  # float32 (variants, ploidy + 2); see `scaled_dosages`
     used: npt.NDArray[np.bool_]  # bool (samples,); the others are expanded, too, and dropped from results
     varying: int  # m, the number of variants that are not constant

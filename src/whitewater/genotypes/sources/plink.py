@@ -12,7 +12,7 @@ import numpy.typing as npt
 from whitewater import lazy_pandas as pd
 from whitewater.errors import InputError, IntegrityError, redact
 from whitewater.genotypes.genotypes import GENOTYPES_A_BYTE
-from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, make_variants_table
+from whitewater.genotypes.sources.source import BLOCK_BYTES, Part, Source, Tally, check_unique, make_variants
 
 MAGIC, VARIANT_MAJOR = b"\x6c\x1b", 1
 HEADER = 3
@@ -57,7 +57,7 @@ def _read_variants(bim: Path) -> "pd.DataFrame":
     alleles[alleles == "0"] = ""
     contig, position, ids = (table[name].to_numpy(object) for name in ("chromosome", "position", "identifier"))
     filter_pass = np.ones(len(table), bool)
-    return make_variants_table(contig=contig, position=position, ids=ids, alleles=alleles, filter_pass=filter_pass)
+    return make_variants(contig=contig, position=position, ids=ids, alleles=alleles, filter_pass=filter_pass)
 
 
 def _encode(start: int, stop: int, codes: npt.NDArray[Any], _: Tally, *, bed: Path, samples: int) -> None:

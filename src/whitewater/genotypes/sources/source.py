@@ -66,7 +66,7 @@ class Part:
     """Consecutive variants, which any number of workers read a range at a time.
 
     A range has ``rows`` variants and is read in blocks of at most ``block_bytes``. ``alleles`` is the most that a
-    variant has. ``tables`` return successive rows of the table of `make_variants_table`. ``encode`` takes the start and
+    variant has. ``tables`` return successive rows of the table of `make_variants`. ``encode`` takes the start and
     the stop of a range, its codes, which it fills (all are missing before), and its tally, to which it adds what cannot
     be counted in codes.
     """
@@ -185,7 +185,7 @@ def row_blocks(rows: int, *, chunk: int) -> Iterator[slice]:
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
-def make_variants_table(
+def make_variants(
     *, contig: Text | Sequence[str], position: npt.NDArray[Any] | Sequence[int], ids: Text | Sequence[str] | None,
     alleles: Text, filter_pass: npt.NDArray[np.bool_] | Sequence[bool],
 ) -> "pd.DataFrame":  # fmt: skip
@@ -268,7 +268,7 @@ class Block:
         return np.pad(calls, ((0, 0), (0, 0), (0, room)), constant_values=NOT_CALLED) if room else calls
 
 
-def part_of_calls(
+def make_part(
     array: "Array | Block", tables: Sequence[Callable[[], "pd.DataFrame"]], *, alleles: int, ploidy: int
 ) -> Part:
     """Return an array of called alleles, integers (variants, samples, ploidy), as a part of a source.

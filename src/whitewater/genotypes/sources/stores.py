@@ -14,15 +14,7 @@ import pandas as pd
 
 from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.config import Malariagen, Vcz
-from whitewater.genotypes.sources.source import (
-    Part,
-    Source,
-    Text,
-    check_unique,
-    make_variants_table,
-    part_of_calls,
-    row_blocks,
-)
+from whitewater.genotypes.sources.source import Part, Source, Text, check_unique, make_part, make_variants, row_blocks
 from whitewater.io.remote import local_path
 from whitewater.io.zarr_arrays import Array, Group, open_group
 
@@ -61,7 +53,7 @@ def open_vcz(settings: Vcz) -> Source:
     read = partial(_read_vcz, arrays=arrays, contigs=_names(group, "contig_id", "contigs"), filters=filters)
     tables = [partial(read, rows) for rows in row_blocks(alleles.shape[0], chunk=alleles.chunks[0])]
     calls = group.array(CALLS)
-    part = part_of_calls(calls, tables, alleles=alleles.shape[1], ploidy=settings.ploidy)
+    part = make_part(calls, tables, alleles=alleles.shape[1], ploidy=settings.ploidy)
     _require_rows(arrays.values(), part.variants, what="variants")
     _require_rows([group.array(SAMPLES)], calls.shape[1], what="samples")
     return Source((part,), _samples(group, SAMPLES), _origins(settings.store, (CALLS, SAMPLES, *arrays)))
@@ -84,7 +76,7 @@ def _read_vcz(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filter
     if "variant_filter" in values:
         passed &= ~values["variant_filter"][:, filters != PASS].any(axis=1)
     position, alleles = values["variant_position"], values[ALLELES].astype(object)
-    return make_variants_table(contig=contigs[contig], position=position, ids=ids, alleles=alleles, filter_pass=passed)
+    return make_variants(contig=contigs[contig], position=position, ids=ids, alleles=alleles, filter_pass=passed)
 
 
 def _names(group: Group, array: str, attribute: str) -> Text:
@@ -112,10 +104,8 @@ def open_malariagen(settings: Malariagen) -> Source:
     for name, contig in zip(names, contigs, strict=True):
         array = calls.array(f"{name}/{GENOTYPES}")
         if array.shape[1] != len(samples) or contig.ploidy != contigs[0].ploidy:
-            raise InputError(
-                f"{array.place} has the shape {array.shape}, but there are {len(samples)} samples of ploidy "
-                f"{contigs[0].ploidy}. The store is damaged or incomplete."
-            )
+            raise InputError(f"{array.place} has the shape {array.shape}, but there are {len(samples)} samples of "
+                             f"ploidy {contigs[0].ploidy}. The store is damaged or incomplete.")  # fmt: skip
     of_calls = _origins(settings.store, ["samples", *(f"{name}/{GENOTYPES}" for name in names)])
     of_sites = _origins(settings.sites or settings.store, [f"{name}/{site}" for name in names for site in SITES])
     # Sites list all possible alternates of a position, whether they occur or not.
@@ -132,7 +122,7 @@ def _open_contig(name: str, calls: Group, sites: Group, *, ploidy: int) -> Part:
     read = partial(_read_sites, contig=name, arrays=arrays, filters=filters)
     tables = [partial(read, rows) for rows in row_blocks(alternates.shape[0], chunk=alternates.chunks[0])]
     alleles = 1 + (alternates.shape[1] if len(alternates.shape) == 2 else 1)
-    part = part_of_calls(calls.array(f"{name}/{GENOTYPES}"), tables, alleles=alleles, ploidy=ploidy)
+    part = make_part(calls.array(f"{name}/{GENOTYPES}"), tables, alleles=alleles, ploidy=ploidy)
     _require_rows([*arrays.values(), *filters], part.variants, what=f"variants in {name}/{GENOTYPES}")
     return part
 
@@ -143,7 +133,7 @@ def _read_sites(rows: slice, *, contig: str, arrays: Mapping[str, Array], filter
     contigs, position = np.full(len(reference), contig, object), arrays[POSITION].read((rows,))
     alleles = np.column_stack([reference, alternates])
     passed = np.logical_and.reduce([np.ones(len(reference), bool), *(array.read((rows,)) for array in filters)])
-    return make_variants_table(contig=contigs, position=position, ids=None, alleles=alleles, filter_pass=passed)
+    return make_variants(contig=contigs, position=position, ids=None, alleles=alleles, filter_pass=passed)
 
 
 def _open_store(store: str, settings: Vcz) -> Group:

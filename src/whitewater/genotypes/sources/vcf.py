@@ -37,8 +37,8 @@ from whitewater.genotypes.sources.source import (
     Block,
     Source,
     check_unique,
-    make_variants_table,
-    part_of_calls,
+    make_part,
+    make_variants,
 )
 from whitewater.io.text_files import GZIP, open_text
 
@@ -85,7 +85,7 @@ def open_vcf(settings: Vcf, *, scratch: Path, threads: int) -> Source:
     _check_regions({file: count for file, (_, _, count) in headers.items()}, regions)
     widest = max((block.shape[2] for block in blocks), default=1)
     parts = [
-        part_of_calls(
+        make_part(
             replace(block, shape=(*block.shape[:2], widest)),
             [partial(pd.read_parquet, block.path.with_suffix(".parquet"))],
             alleles=block.alleles,
@@ -169,7 +169,7 @@ def _write_block(records: Sequence[Record], file: Path, path: Path) -> Block:
     alleles = np.array([*zip_longest(*allele_lists, fillvalue="")], object).T
     with pa.output_stream(path, compression=CODEC) as stream:
         stream.write(block)
-    table = make_variants_table(contig=contig, position=position, ids=ids, alleles=alleles, filter_pass=filter_pass)
+    table = make_variants(contig=contig, position=position, ids=ids, alleles=alleles, filter_pass=filter_pass)
     table.to_parquet(path.with_suffix(".parquet"))
     return Block(str(file), path, contig[0], position[0], position[-1], max(2, alleles.shape[1]), block.shape)
 

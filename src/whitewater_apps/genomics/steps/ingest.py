@@ -139,9 +139,7 @@ def check_counts(tally: Tally, *, samples: int) -> None:
         raise IntegrityError(f"variant {row} has {calls[row]} calls counted, not {samples}. Report this as a bug.")
     by_sample, by_variant = tally.missing.sum(), tally.counts[:, -1].sum(dtype=np.int64)
     if by_sample != by_variant:
-        raise IntegrityError(
-            f"{by_sample} calls are missing by sample, but {by_variant} by variant. Report this as a bug."
-        )
+        raise IntegrityError(f"{by_sample} calls are missing by sample, but {by_variant} by variant. Report a bug.")
 
 
 def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, Any]]:

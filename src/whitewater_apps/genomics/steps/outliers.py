@@ -9,7 +9,7 @@ import numpy.typing as npt
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import principal_components
-from whitewater.genotypes.pca.passes import PartitionedGenotypes
+from whitewater.genotypes.pca.passes import RawGenotypes
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.genomics.config import Outliers
@@ -26,7 +26,7 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
     folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
     table = read_samples(samples, folder)
     with run.workers() as workers:
-        genotypes = PartitionedGenotypes(folder, run.device, run.local_device, workers)
+        genotypes = RawGenotypes(folder, run.device, run.local_device, workers)
         for number in range(1, run.settings.iterations + 1):
             components = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
             component, distance = farthest(components.scores)

@@ -9,7 +9,7 @@ from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import open_genotypes
 from whitewater.genotypes.pca.components import PrincipalComponents, principal_components
 from whitewater.genotypes.pca.loadings import write_loadings
-from whitewater.genotypes.pca.passes import PartitionedGenotypes
+from whitewater.genotypes.pca.passes import RawGenotypes
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -29,7 +29,7 @@ def pca(
     folder = open_genotypes(packed)
     table = read_samples(samples, folder)
     with run.workers() as workers:
-        genotypes = PartitionedGenotypes(folder, run.device, run.local_device, workers)
+        genotypes = RawGenotypes(folder, run.device, run.local_device, workers)
         components = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
         write_loadings(loadings, components, scaling=run.settings.scaling.model_dump())
     described = _summary(components, run.settings)

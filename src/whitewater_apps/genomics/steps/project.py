@@ -15,7 +15,7 @@ from whitewater.errors import InputError, redact
 from whitewater.genotypes.codes import slab_rows
 from whitewater.genotypes.genotypes import PIECE_BYTES, GenotypeFolder, Genotypes, open_genotypes
 from whitewater.genotypes.pca.loadings import Loadings, read_loadings
-from whitewater.genotypes.pca.passes import Partition, PartitionedGenotypes
+from whitewater.genotypes.pca.passes import Partition, RawGenotypes
 from whitewater.genotypes.pca.projection import VARIANTS_A_COMPONENT, Matches, match_variants, scores, sum_over_variants
 from whitewater.genotypes.sources.opening import list_paths, open_source
 from whitewater.genotypes.sources.source import Source, Tally
@@ -60,7 +60,7 @@ def _project_unused(
     rows = samples.index.to_numpy()
     totals = np.empty((0, len(loadings.eigenvalues) + 2))
     with run.workers() as workers:
-        genotypes = PartitionedGenotypes(folder, run.device, run.local_device, workers)
+        genotypes = RawGenotypes(folder, run.device, run.local_device, workers)
         parts = genotypes.map(_sum_partition, genotypes.partitions(), label="project", samples=rows, loadings=loadings)
         if len(rows):
             totals = run.local_device.to_host(reduce(add, parts))

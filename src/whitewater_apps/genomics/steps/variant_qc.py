@@ -119,10 +119,8 @@ def _in_regions(
     inside = np.zeros(len(table), bool)
     for contig, first, last in regions:
         if contig not in code_of:
-            raise InputError(
-                f"variant_qc.{setting} names contig {contig!r}, which no variant is on. There are "
-                f"{shorten_list(list(code_of))}."
-            )
+            known = shorten_list(list(code_of))
+            raise InputError(f"variant_qc.{setting} names contig {contig!r}, which no variant is on. Known: {known}.")
         inside |= (codes == code_of[contig]) & table["position"].between(first, last).to_numpy(bool)
     return inside
 
