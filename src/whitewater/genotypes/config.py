@@ -28,8 +28,8 @@ class Vcz(Section):
     filled_arrays: tuple[str, ...] = Field(
         (),
         description="Arrays whose missing chunks hold the fill value, because their writer omits chunks of zeros. "
-        "bio2zarr's variant_contig, variant_id_mask and variant_filter are known. A missing chunk of any other array "
-        "stops the run.",
+        "Those of bio2zarr's variant_contig, variant_id_mask and variant_filter need no entry. A missing chunk of any "
+        "other array stops the run.",
     )
     ploidy: int = PLOIDY
 

@@ -3,17 +3,13 @@
 Two-bit code: bits ``2k`` and ``2k + 1`` of byte ``b`` of a variant hold the dosage of sample ``4b + k``: 0, 1 or 2, or
 3 if the call is missing. Codes after the last sample are 3. Other ploidies are int8 dosages, -1 if missing.
 
-A folder holds the calls of all variants in one file. Any number of workers can read and write rows of it in place.
+A folder holds the calls of all variants in one file, whose rows any number of workers can read and write in place.
 
-=================== ===================================================================================================
-file                contents
-=================== ===================================================================================================
-``genotypes.json``  format, encoding, ploidy, number of variants and samples
-``calls.npy``       encoding two_bit: uint8 (variants, ceil(samples / 4)); int8: dosages, int8 (variants, samples)
-``variants.parquet``a row per variant: contig, position (1-based), id, reference, alternate, filter_pass, count_0 ...
-                    count_<ploidy>, count_missing
-``samples.parquet`` a row per sample: sample, label, count_missing
-=================== ===================================================================================================
+- ``genotypes.json``: format, encoding, ploidy, number of variants and samples
+- ``calls.npy``: if two_bit, uint8 (variants, ceil(samples / 4)); if int8, dosages, int8 (variants, samples)
+- ``variants.parquet``, a row per variant: contig, position (1-based), id, reference, alternate, filter_pass, count_0 to
+  count_<ploidy>, count_missing
+- ``samples.parquet``, a row per sample: sample, label, count_missing
 """
 
 from dataclasses import asdict, dataclass

@@ -1,13 +1,9 @@
 """Loadings of the components, in a Zarr group with all that projection needs.
 
-===================================================== =================================================================
-array                                                 contents
-===================================================== =================================================================
-``loadings``                                          float32 (variants, k), unit columns: score = x' w / sqrt(m)
-``mean``, ``scale``                                   float64 (variants,): x = (dosage - mean) * scale, 0 if missing
-``allele_frequency``                                  float64 (variants,) among the samples used, NaN without calls
-``variant_contig``, ``_position``, ``_id``, ``_allele`` the variant; alleles are (variants, 2): reference, alternate
-===================================================== =================================================================
+- ``loadings``: float32 (variants, k), unit columns: score = x' w / sqrt(m)
+- ``mean``, ``scale``: float64 (variants,): x = (dosage - mean) * scale, 0 if missing
+- ``allele_frequency``: float64 (variants,) among the samples used, NaN without calls
+- ``variant_contig``, ``variant_position``, ``variant_id``; ``variant_allele`` (variants, 2): reference, alternate
 """
 
 from dataclasses import dataclass

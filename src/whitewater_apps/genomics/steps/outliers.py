@@ -1,4 +1,4 @@
-"""Step `outliers`: samples far from all others are taken out, and the components computed again, as smartpca does."""
+"""Step `outliers`: remove samples far from all others and compute the components again, as smartpca does."""
 
 import logging
 from pathlib import Path
@@ -19,9 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Output) -> None:
-    """Take out, in rounds, the samples that lie too far out on any component (Patterson, Price and Reich 2006).
+    """Remove, in rounds, samples too far from the mean of any component (Patterson, Price and Reich 2006).
 
-    Raises InputError if the samples that are left have fewer components than are asked for.
+    Raises InputError if the remaining samples have fewer components than are asked for.
     """
     folder, settings = open_genotypes(packed), Pca(components=run.settings.components)
     table = read_samples(samples, folder)
@@ -31,7 +31,7 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
             components = principal_components(genotypes, table["used"].to_numpy(bool), settings=settings)
             component, distance = farthest(components.scores)
             used, far = np.flatnonzero(table["used"]), np.flatnonzero(distance > run.settings.standard_deviations)
-            reasons = [f"outlier on PC{component[at] + 1} ({distance[at]:.1f} sd, round {number})" for at in far]
+            reasons = [f"outlier on PC{component[row] + 1} ({distance[row]:.1f} sd, round {number})" for row in far]
             table.loc[used[far], "used"] = False
             table.loc[used[far], "reason"] = reasons
             logger.info("round %d: %d outliers among %d samples", number, len(far), len(used))
@@ -42,7 +42,7 @@ def outliers(run: Run[Outliers], *, packed: Path, samples: Path, selected: Outpu
 
 
 def farthest(scores: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]:
-    """Return the component on which each sample, a row, is farthest from the mean, and how many standard deviations."""
+    """Return the component on which each sample is farthest from the mean, and the distance in standard deviations."""
     distances = np.abs(scores - scores.mean(axis=0)) / scores.std(axis=0, ddof=1)
     return distances.argmax(axis=1), distances.max(axis=1)
 

@@ -1,4 +1,4 @@
-"""Step `pack`: the kept variants in a folder of their own, as the passes of the PCA read them."""
+"""Step `pack`: copy the kept variants to a folder of their own, for the passes of the PCA."""
 
 import logging
 from functools import partial
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 def pack(run: Run[Section], *, genotypes: Path, variants: Path, packed: Output) -> None:
-    """Copy the kept variants, in the order of the source and in its encoding."""
+    """Copy the kept variants in the order and encoding of the source."""
     source = open_genotypes(genotypes)
     _, rows = read_decisions(variants, source)
     target = create_genotypes(
@@ -28,16 +28,16 @@ def pack(run: Run[Section], *, genotypes: Path, variants: Path, packed: Output) 
         written = sum(workers.map(work, target.ranges(), label="pack", shared={"rows": rows}))
     target.finish(variants=source.variants_table().iloc[rows], samples=source.samples_table())
     size = sum(path.stat().st_size for path in target.path.rglob("*") if path.is_file())
-    share = size / (written * target.samples)
-    run.note(variants=written, bytes=size, bytes_per_genotype=share, encoding=target.encoding)
-    logger.info("%d variants packed as %s: %.3f bytes a genotype", written, target.encoding, share)
+    per_genotype = size / (written * target.samples)
+    run.note(variants=written, bytes=size, bytes_per_genotype=per_genotype, encoding=target.encoding)
+    logger.info("%d variants packed as %s: %.3f bytes per genotype", written, target.encoding, per_genotype)
 
 
 def copy(
-    between: tuple[int, int], *, source: GenotypeFolder, target: GenotypeFolder, rows: npt.NDArray[np.int64]
+    bounds: tuple[int, int], *, source: GenotypeFolder, target: GenotypeFolder, rows: npt.NDArray[np.int64]
 ) -> int:
-    """Copy the ``rows`` of the source that a range of the target is made of, a block at a time; return their number."""
-    start, stop = between
+    """Copy rows of the source to a range of the target, block by block; return their number."""
+    start, stop = bounds
     for first in range(start, stop, target.block_variants):
         target.write(first, source.read_rows(rows[first : min(first + target.block_variants, stop)]).codes)
     return stop - start

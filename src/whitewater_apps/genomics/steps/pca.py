@@ -1,4 +1,4 @@
-"""Step `pca`: the principal components of the samples, their eigenvalues and their loadings."""
+"""Step `pca`: compute the principal components of the samples, their eigenvalues and loadings."""
 
 import logging
 from pathlib import Path
@@ -21,10 +21,9 @@ logger = logging.getLogger(__name__)
 def pca(
     run: Run[Pca], *, packed: Path, samples: Path, pcs: Output, eigenvalues: Output, loadings: Output, selected: Output
 ) -> None:
-    """Compute principal components from the samples that are used, and which variants make them.
+    """Compute the principal components of the samples used, and their loadings.
 
-    Raises InputError if the data have fewer components than are asked for, and ResourceError if there is not enough
-    memory.
+    Raises InputError if the data have fewer components than are asked for, and ResourceError if memory is too small.
     """
     folder = open_genotypes(packed)
     table = read_samples(samples, folder)
@@ -32,18 +31,18 @@ def pca(
         genotypes = RawGenotypes(folder, run.device, run.local_device, workers)
         components = principal_components(genotypes, table["used"].to_numpy(bool), settings=run.settings)
         write_loadings(loadings, components, scaling=run.settings.scaling.model_dump())
-    described = _summary(components, run.settings)
+    summary = _summarize(components, run.settings)
     scores = {f"PC{number}": column for number, column in enumerate(components.scores.T, start=1)}
     used = table.loc[table["used"], ["sample", "label"]].reset_index(drop=True)
     used.assign(**scores).to_parquet(pcs, index=False)
     table.to_parquet(selected, index=False)
-    write_json(eigenvalues, described)
-    noted = ("samples", "variants", "solver", "passes", "significant_components")
-    run.note(**{name: described[name] for name in noted})
-    logger.info("%d of %d components are significant", described["significant_components"], run.settings.components)
+    write_json(eigenvalues, summary)
+    facts = ("samples", "variants", "solver", "passes", "significant_components")
+    run.note(**{name: summary[name] for name in facts})
+    logger.info("%d of %d components are significant", summary["significant_components"], run.settings.components)
 
 
-def _summary(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
+def _summarize(components: PrincipalComponents, settings: Pca) -> dict[str, Any]:
     spectrum, test, total = components.spectrum, components.significance, components.total
     thresholds = test.thresholds(spectrum.eigenvalues, settings.significance)
     tests = pd.DataFrame({"statistic": test.statistics, "p_value": test.p_values, "threshold": thresholds})

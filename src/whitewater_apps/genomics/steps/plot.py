@@ -1,4 +1,4 @@
-"""Step `plot`: the pictures, each drawn once and written in every format."""
+"""Step `plot`: draw each picture once and write it in every format."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def plot(
 ) -> None:  # fmt: skip
     """Draw pairs of components, scree, loadings, call rates, rejected variants, kinship and the map of the samples.
 
-    The name of a file says which picture it is, and in which format: ``pcs_1_2.png``.
+    The name of a file gives the picture and its format: ``pcs_1_2.png``.
     """
     from matplotlib.figure import Figure
 
@@ -33,8 +33,8 @@ def plot(
         return figures.component_pair(read(pcs), read(projected), eigenvalues=read_json(eigenvalues), pair=(x, y))
 
     def along_genome() -> Figure:
-        found = read_loadings(loadings)
-        return figures.loadings_by_position(found.weights, found.variants, components=run.settings.components)
+        table = read_loadings(loadings)
+        return figures.loadings_by_position(table.weights, table.variants, components=run.settings.components)
 
     draw: dict[str, Callable[[], Figure]] = {
         "pcs_1_2": partial(pair, 1, 2),
