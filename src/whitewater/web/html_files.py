@@ -1,6 +1,6 @@
-"""Source `html`: a folder of HTML files, each a page whose address is that of the folder and its path in it.
+"""Source `html`: a folder of HTML files, whose URLs are the base URL and the path in the folder.
 
-Symbolic links are not followed, so that nothing outside of the folder is read; they are counted.
+Symbolic links are counted but not followed, so that nothing outside the folder is read.
 """
 
 import os
@@ -20,24 +20,21 @@ ENDINGS = (".htm", ".html", ".xhtml")
 
 
 def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list[Input]]:
-    """Add the pages of a folder in the order of their addresses; return what was found and the files.
+    """Add the pages of a folder in the order of their URLs; return the number of files by kind, and the HTML files.
 
-    Counted are all ``files``, and of these pages, other_files (of other endings), symbolic_links and too_large. The
-    files are those with an ending of HTML, in the same order.
-
-    Raises ConfigError if ``base_url`` is not an http or https address; InputError if the folder does not exist, has no
-    HTML files, or holds something that cannot be read.
+    Raises ConfigError if ``base_url`` is not an http or https URL; InputError if the folder does not exist, has no HTML
+    files, or a file cannot be read.
     """
     folder, parts = Path(settings.folder).expanduser(), urlsplit(settings.base_url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise ConfigError(f"pagerank.fetch.html.base_url is {settings.base_url!r}: give an address such as "
+        raise ConfigError(f"pagerank.fetch.html.base_url is {settings.base_url!r}: give a URL such as "
                           "https://example.org/.")  # fmt: skip
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
     for path in sorted(html_files(folder, counts), key=lambda path: os.fsencode(path.relative_to(folder))):
-        # Names of files are bytes; those that are not Unicode are written down with escapes.
+        # File names are bytes; those that are not UTF-8 are recorded with escapes.
         name = os.fsencode(path).decode("utf-8", "backslashreplace")
         try:
-            if not path.is_file():  # a pipe would be waited for
+            if not path.is_file():  # reading a pipe would block
                 raise InputError(f"{name} is not a file. Check pagerank.fetch.html.folder.")
             files.append(Input(name, name, path.stat().st_size, sha256(path)))
             if files[-1].bytes > LARGEST_BODY:
@@ -52,19 +49,19 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
 
 
 def html_files(folder: Path, counts: Counter[str]) -> Iterator[Path]:
-    """Yield the HTML files, and count what else there is. Raises InputError if there are none."""
-    found = False
+    """Yield the HTML files, and count other files and links. Raises InputError if there are no HTML files."""
+    is_empty = True
     for directory, folders, names in os.walk(folder, onerror=_refuse):
         for name in (*folders, *names):
             path = Path(directory, name)
             if path.is_symlink():
                 counts["symbolic_links"] += 1
             elif name in names and path.suffix.lower() in ENDINGS:
-                found = True
+                is_empty = False
                 yield path
             elif name in names:
                 counts["other_files"] += 1
-    if not found:
+    if is_empty:
         raise InputError(f"{folder} has no HTML files ({', '.join(ENDINGS)}). Check pagerank.fetch.html.folder.")
 
 

@@ -1,7 +1,4 @@
-"""From an answer to what its page says (title, text and links), or why it says nothing that can be read.
-
-HTML is parsed as browsers parse it, however broken it is.
-"""
+"""Extract title, text and links from a page. HTML is parsed as in browsers, however broken it is."""
 
 import re
 from collections import Counter
@@ -15,24 +12,24 @@ from w3lib.encoding import html_to_unicode
 from whitewater.web.pages import Page
 from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
 
-Unread = Literal["too_large", "other_type", "binary", "too_complex"]
+SkipReason = Literal["too_large", "other_type", "binary", "too_complex"]
 
 MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
-# What pages without a declaration were written in before UTF-8; it has a character for nearly every byte.
+# The usual encoding before UTF-8; it has a character for nearly every byte.
 FALLBACK = "cp1252"
 
-# Looks at an open element or an attribute take about 3 ns each: 5 s at most.
-MAXIMUM_LOOKS = 1_500_000_000
-# Tags or attributes that are few enough whatever they are.
-HARMLESS = int(MAXIMUM_LOOKS**0.5)
+# Comparisons with an open element or an attribute, about 3 ns each: 5 s at most.
+MAXIMUM_COMPARISONS = 1_500_000_000
+# With no more tags or attributes than this, a page is never too complex.
+HARMLESS = int(MAXIMUM_COMPARISONS**0.5)
 
-# Elements that hold nothing, and those that the next of their kind ends, which nest no deeper than what holds them.
+# Elements without content, and those that the next one of their kind closes: they do not nest.
 _NEVER_DEEP = frozenset({
     "area", "base", "basefont", "bgsound", "br", "col", "colgroup", "dd", "dt", "embed", "frame", "hr", "img", "input",
     "keygen", "li", "link", "meta", "optgroup", "option", "p", "param", "rp", "rt", "source", "tbody", "td", "tfoot",
     "th", "thead", "tr", "track", "wbr",
 })  # fmt: skip
-# Nothing here goes back to try again, so that the time is in proportion to the text, whatever it is.
+# No backtracking, so that the time is linear in the text.
 _TAG = re.compile(
     r"<!--.*?(?:--!?>|\Z)"
     r"|<(script|style|textarea|title|xmp|iframe|noembed|noframes|noscript)(?=[\s/>]).*?(?:</\1|\Z)"
@@ -43,7 +40,7 @@ _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{2 * HARMLESS},}}")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
 
-# What separates words even without a blank, as ends of lines do.
+# Elements that separate words even without white space.
 BLOCKS: Final = frozenset({
     "address", "article", "aside", "blockquote", "body", "br", "button", "caption", "center", "dd", "details", "dialog",
     "dir", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "frame", "frameset", "h1", "h2",
@@ -51,7 +48,7 @@ BLOCKS: Final = frozenset({
     "option", "p", "pre", "search", "section", "select", "summary", "table", "tbody", "td", "textarea", "tfoot", "th",
     "thead", "tr", "ul",
 })  # fmt: skip
-# What is not shown by a browser that runs scripts.
+# Elements that a browser with scripts enabled does not show.
 HIDDEN: Final = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
 TEXT: Final = "-text"
 
@@ -60,9 +57,9 @@ _REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|
 
 @dataclass(frozen=True)
 class HtmlPage:
-    """What a page holds; addresses are as they are written, relative to the page's own or to ``base``.
+    """The content of a page. URLs are as written: relative to ``base``, or to the URL of the page.
 
-    ``hrefs`` are where links lead, each with whether it or the page is marked nofollow.
+    ``hrefs`` are the targets of links, each with whether the link or the page is marked nofollow.
     """
 
     title: str = ""
@@ -73,12 +70,11 @@ class HtmlPage:
     refresh: str | None = None
 
 
-def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
-    """Return what a page says, or why it cannot be read; nothing is raised.
+def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | SkipReason:
+    """Return the content of a page, or why it is skipped. Never raises.
 
-    A page without a type is taken to be HTML. Of plain text, the first line is the title. ``too_large``: more than
-    ``maximum_bytes``; ``other_type``: neither HTML nor plain text, by its header; ``binary``: it holds characters of
-    number 0; ``too_complex``: see `is_too_complex`.
+    A page without a content type is HTML. The title of plain text is its first line. ``other_type`` is a page that is
+    neither HTML nor plain text; ``binary`` one with null characters; for ``too_complex`` see `is_too_complex`.
     """
     kind = (page.content_type or "text/html").partition(";")[0].strip().lower()
     if kind not in MEDIA_TYPES:
@@ -89,28 +85,28 @@ def read_page(page: Page, *, maximum_bytes: int) -> HtmlPage | Unread:
     if "\0" in text:
         return "binary"
     if kind == "text/plain":
-        return HtmlPage(title=collapsed(text.lstrip().partition("\n")[0]), text=collapsed(text))
+        return HtmlPage(title=collapse_whitespace(text.lstrip().partition("\n")[0]), text=collapse_whitespace(text))
     return "too_complex" if is_too_complex(text) else read_html(text)
 
 
 def read_html(html: str) -> HtmlPage:
-    """Parse HTML. Any text is a page of HTML; nothing is raised.
+    """Parse HTML. Any text is valid HTML: never raises.
 
-    The title is that of the first ``title`` in the head; the text is what a browser that runs scripts shows of the
-    body, words of different blocks apart and white space collapsed. Links are those of ``a`` and ``area``.
+    The text is what a browser with scripts enabled shows, with blocks separated and white space collapsed. Links are
+    those of ``a`` and ``area``.
     """
     tree = LexborHTMLParser(html.encode("utf-8", "replace"), options=LexborDocumentOptions.WO_EVENTS, scripting=True)
-    titles = (collapsed(node.text()) for node in tree.css("head > title"))
+    titles = (collapse_whitespace(node.text()) for node in tree.css("head > title"))
     refreshes = map(_refresh_at_once, tree.css('meta[http-equiv="refresh" i]'))
     robots = {word for node in tree.css('meta[name="robots" i]') for word in _words(node, "content")}
     is_marked = not robots.isdisjoint({"nofollow", "none"})
     return HtmlPage(
         title=next(filter(None, titles), ""),
-        text=_shown_text(tree.root),
+        text=_visible_text(tree.root),
         hrefs=[(node.attributes["href"] or "", is_marked or "nofollow" in _words(node, "rel"))
                for node in tree.css("a[href], area[href]")],
         base=_first_href(tree, "base[href]"),
-        # In the body it may be what a visitor wrote.
+        # Only in the head: the body may hold what visitors wrote.
         canonical=_first_href(tree, 'head > link[rel~="canonical" i][href]'),
         refresh=next(filter(None, refreshes), None),
     )  # fmt: skip
@@ -119,61 +115,59 @@ def read_html(html: str) -> HtmlPage:
 def page_links(
     page: HtmlPage, url: str, *, nofollow: bool, drop_parameters: Collection[str] = ()
 ) -> tuple[list[str], Counter[str]]:
-    """Return where the links of a page lead, each target once and in normal form, and counts of those left out.
+    """Return the unique link targets of a page in normal form, and the number of skipped links by reason.
 
-    ``url`` is the page's own in normal form; parameters are dropped as `urls.normalize` does. Left out are those that
-    are ``repeated``, marked ``nofollow`` or on a page that is, if so wanted, of another ``scheme``, ``invalid`` or
-    ``too_long``.
+    ``url`` is that of the page, in normal form. With ``nofollow``, links that are marked so, or on a page that is, are
+    skipped. The other reasons are ``repeated`` and the `REFUSALS`.
     """
     base = base_of(page, url)
     targets: dict[str, None] = {}
-    left_out: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for href, is_marked in page.hrefs:
         if nofollow and is_marked:
-            left_out["nofollow"] += 1
+            skipped["nofollow"] += 1
         elif (target := normal_or_refusal(href, base, drop_parameters)) in REFUSALS:
-            left_out[target] += 1
+            skipped[target] += 1
         elif target in targets:
-            left_out["repeated"] += 1
+            skipped["repeated"] += 1
         else:
             targets[target] = None
-    return list(targets), left_out
+    return list(targets), skipped
 
 
 def base_of(page: HtmlPage, url: str) -> str:
-    """Return what the addresses on a page are relative to, in normal form."""
+    """Return the base URL of a page in normal form."""
     return url if page.base is None else normalize(page.base, url) or url
 
 
-def collapsed(text: str) -> str:
-    """Return a text with one blank for each run of white space, and none around it."""
+def collapse_whitespace(text: str) -> str:
+    """Strip a text, and replace each run of white space by one blank."""
     return " ".join(text.split())
 
 
 def decode(body: bytes, content_type: str | None) -> str:
-    """Decode a page by its byte order mark, its header, what it declares within, or else what its bytes look like.
+    """Decode a page by its byte order mark, its header, its meta tags, or else by its bytes. Never raises.
 
-    Without a declaration that is known it is UTF-8 where the bytes are valid UTF-8, else windows-1252. Bytes that the
-    encoding does not have become U+FFFD, also where a declaration is wrong, as in browsers. Nothing is raised.
+    Without a known declaration, valid UTF-8 is UTF-8 and anything else windows-1252. Invalid bytes become U+FFFD, as in
+    browsers.
 
-    Source: HTML Standard (WHATWG), section "Determining the character encoding"; labels mean what the Encoding Standard
-    says, so that ISO-8859-1 is windows-1252 and Shift_JIS is windows-31j.
+    Source: HTML Standard (WHATWG), section "Determining the character encoding"; labels are those of the Encoding
+    Standard, so ISO-8859-1 means windows-1252 and Shift_JIS means windows-31j.
     """
     try:
-        _, text = html_to_unicode(content_type, body, auto_detect_fun=_by_its_bytes)
+        _, text = html_to_unicode(content_type, body, auto_detect_fun=_guess_encoding)
     except (LookupError, ValueError):
-        # A declaration may name a codec that does not give text, such as base64.
-        text = body.decode(_by_its_bytes(body), "replace")
-    # Some codecs, such as raw-unicode-escape, give half characters, which no text may hold.
+        # A page may declare a codec that does not decode to text, such as base64.
+        text = body.decode(_guess_encoding(body), "replace")
+    # Some codecs, such as raw-unicode-escape, produce lone surrogates.
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def is_too_complex(html: str) -> bool:
-    """Return whether parsing could take longer than some seconds for the depth of tags or the number of attributes.
+    """Return whether the depth of tags or the number of attributes could make parsing take more than seconds.
 
-    A parser of HTML looks through the elements that are open at nearly every tag, and through the attributes of a tag
-    at each of them; so a page of a million tags that are never closed, or of attributes, would take days. Browsers stop
-    at a depth of 512 and put what is deeper beside it. Here such a page, which no one wrote, is refused.
+    At nearly every tag, an HTML parser looks through all open elements, and at every attribute through all attributes
+    of the tag. So a page with a million unclosed tags or attributes would take days. Browsers limit the depth to 512.
     """
     long_tags = _LONG_TAG.finditer(html) if len(html) > 2 * HARMLESS else ()
     if any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', tag[0]))) > HARMLESS for tag in long_tags):
@@ -185,22 +179,19 @@ def is_too_complex(html: str) -> bool:
     tags = _TAG.findall(html)
     for _, closing, tag in tags:
         name = tag.lower()
-        # A closing tag for which nothing is open changes nothing.
+        # A closing tag without an open one has no effect.
         if name and name not in _NEVER_DEEP and (not closing or unclosed[name]):
             change = -1 if closing else 1
             unclosed[name] += change
             depth += change
             deepest = max(deepest, depth)
-    return len(tags) * deepest > MAXIMUM_LOOKS
+    return len(tags) * deepest > MAXIMUM_COMPARISONS
 
 
-def _shown_text(root: LexborNode | None) -> str:
-    """Return the text that is shown, blanks where blocks begin and end.
-
-    Without recursion, since elements may be nested by the thousand.
-    """
+def _visible_text(root: LexborNode | None) -> str:
+    """Return the visible text, without recursion, since thousands of elements may be nested."""
     pieces: list[str] = []
-    open_tags: list[tuple[str | None, LexborNode | None]] = []  # and what follows each
+    open_tags: list[tuple[str | None, LexborNode | None]] = []  # each with its next sibling
     node = root
     while node is not None or open_tags:
         if node is None:
@@ -215,7 +206,7 @@ def _shown_text(root: LexborNode | None) -> str:
             open_tags.append((tag, following))
             following = node.first_child
         node = following
-    return collapsed("".join(pieces))
+    return collapse_whitespace("".join(pieces))
 
 
 def _first_href(tree: LexborHTMLParser, selector: str) -> str | None:
@@ -232,7 +223,7 @@ def _words(node: LexborNode, attribute: str) -> list[str]:
     return (node.attributes.get(attribute) or "").lower().replace(",", " ").split()
 
 
-def _by_its_bytes(body: bytes) -> str:
+def _guess_encoding(body: bytes) -> str:
     try:
         body.decode()
     except UnicodeDecodeError:

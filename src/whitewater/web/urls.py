@@ -1,12 +1,11 @@
-"""URLs in normal form: two addresses of one page are one text, so that a link finds its page.
+"""Normalize URLs, so that different spellings of one URL are equal and a link finds its page.
 
-`ada_url` reads an address as browsers do (the URL Standard of the WHATWG). These rules are added, which make more
-addresses equal and refuse others:
+`ada_url` parses a URL as browsers do (WHATWG URL Standard). In addition:
 
-- the fragment goes, and so do an empty query and the query parameters that are named;
-- a path and a query have as few escapes as there can be, those in upper case (RFC 3986, section 6.2.2);
-- other schemes than http and https are refused, and so are users and passwords, which lead where only their owner may
-  go, port 0, hosts that the domain name system cannot have, and what is longer than `MAXIMUM_LENGTH`.
+- the fragment, an empty query and selected query parameters are removed;
+- path and query have as few percent-escapes as possible, in upper case (RFC 3986, section 6.2.2);
+- schemes other than http and https, user names and passwords, port 0, invalid host names and URLs longer than
+  `MAXIMUM_LENGTH` are refused.
 """
 
 import re
@@ -16,24 +15,24 @@ from urllib.parse import quote, unquote_to_bytes
 
 from ada_url import join_url, normalize_url
 
-# What is longer is made by a mistake or a trap: the protocol of site maps, for one, has none of more than 2,048.
+# Longer URLs come from mistakes or crawler traps; sitemaps have the same limit.
 MAXIMUM_LENGTH = 2048
-# Of RFC 3986: what may stand in a path or a query without an escape; "?" in a query only, and paths have none here.
-KEPT = "/:@!$&'()*+,;=-._~?"
+# Punctuation that needs no escape in a path or query (RFC 3986); a path has no "?" here.
+UNESCAPED = "/:@!$&'()*+,;=-._~?"
 REFUSALS = frozenset({"scheme", "too_long", "invalid"})
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _DOMAIN = r"(?=[^/:]{1,253}[/:])(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?"
 _ADDRESS = re.compile(rf"(https?://(?:{_DOMAIN}|\[[0-9a-f:.]+\])(?::[1-9][0-9]*)?)(/[^?#]*)(?:\?([^#]*))?(?:#.*)?")
-# An escape, which may be one of a character that needs none, or a character that needs one.
-_ESCAPED = re.compile(rf"[^A-Za-z0-9{re.escape(KEPT)}](?:(?<=%)[0-9A-Fa-f]{{2}})?")
+# An escape, possibly an unnecessary one, or a character that needs one.
+_ESCAPED = re.compile(rf"[^A-Za-z0-9{re.escape(UNESCAPED)}](?:(?<=%)[0-9A-Fa-f]{{2}})?")
 
 
 def normalize(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str | None:
-    """Return a URL in normal form, or None where it is not the address of a page; `normal_or_refusal` tells why.
+    """Return a URL in normal form, or None if it is refused; `normal_or_refusal` tells why.
 
-    ``url`` is any text: an absolute URL, or a reference as in ``href`` of the page ``base``, a URL in normal form. The
-    query parameters named ``drop_parameters`` are removed. The normal form is ASCII only, and its own normal form.
+    ``url`` is any text: an absolute URL, or a reference relative to ``base``, a URL in normal form. The query
+    parameters ``drop_parameters`` are removed. The normal form is ASCII, and normalizing it again changes nothing.
 
     Examples
     --------
@@ -45,7 +44,7 @@ def normalize(url: str, base: str | None = None, drop_parameters: Collection[str
 
 
 def host(url: str) -> str:
-    """Return the host of a URL in normal form, with its port where it has one.
+    """Return the host of a URL in normal form, with its port if it has one.
 
     Examples
     --------
@@ -56,7 +55,7 @@ def host(url: str) -> str:
 
 
 def normal_or_refusal(url: str, base: str | None = None, drop_parameters: Collection[str] = ()) -> str:
-    """Return a URL in normal form, or which of the `REFUSALS` it has: another scheme, too long, or invalid."""
+    """Return a URL in normal form, or the one of the `REFUSALS` that applies."""
     if not url.isascii():
         url = _SURROGATE.sub("\ufffd", url)
     try:
@@ -67,15 +66,14 @@ def normal_or_refusal(url: str, base: str | None = None, drop_parameters: Collec
     if match is None:
         return "invalid" if address.startswith(("http:", "https:")) else "scheme"
     site, path, query = match.groups(default="")
-    path, query = _escaped(path), _escaped(query)
+    path, query = _normalize_escapes(path), _normalize_escapes(query)
     if drop_parameters and query:
         query = "&".join(pair for pair in query.split("&") if pair.partition("=")[0] not in drop_parameters)
     normal = f"{site}{path}?{query}" if query else f"{site}{path}"
     return normal if len(normal) <= MAXIMUM_LENGTH else "too_long"
 
 
-def _escaped(text: str) -> str:
-    """Return a path or query with as few escapes as there can be, those in upper case."""
+def _normalize_escapes(text: str) -> str:
     return _ESCAPED.sub(lambda match: _escape(match[0]), text)
 
 

@@ -1,4 +1,4 @@
-"""Configuration of the PageRank application: one section for each step, which gets exactly its section."""
+"""Configuration of the PageRank application: one section per step."""
 
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
@@ -15,33 +15,33 @@ Source = Literal["generated", "html", "crawl", "warc", "edges"]
 
 
 class Simulate(Section):
-    """A web of linked HTML pages by topic, with dirt: dangling and duplicate pages, redirects, broken links."""
+    """A simulated web of pages by topic, with dangling pages, duplicates, redirects and broken links."""
 
     pages: int = Field(1000, ge=10, description="HTML pages.")
     topics: int = Field(
         12,
         ge=1,
         le=1000,
-        description="Topics; pages of one link to each other more often, and share words. Fewer, where a topic would "
-        "have fewer than 5 pages.",
+        description="Topics. Pages of a topic share words and link to each other more often. A topic has at least 5 "
+        "pages, so a small web has fewer topics.",
     )
-    words: int = Field(120, ge=5, description="Mean number of words of a page.")
-    links: float = Field(8.0, ge=0, description="Mean number of links of a page that has any.")
-    dangling: Share = Field(0.2, description="Share of the pages without links.")
-    redirects: Share = Field(0.03, description="Addresses that redirect, as a share of the pages.")
-    duplicates: Share = Field(0.02, description="Addresses with the content of another page, as a share of the pages.")
-    broken: Share = Field(0.03, description="Share of the links that lead nowhere.")
-    seed: int = Field(1998, ge=0, lt=2**31, description="Seed; equal seeds give equal files.")
+    words: int = Field(120, ge=5, description="Mean number of words per page.")
+    links: float = Field(8.0, ge=0, description="Mean number of links per page, without dangling pages.")
+    dangling: Share = Field(0.2, description="Share of pages without links.")
+    redirects: Share = Field(0.03, description="URLs that redirect, as a share of the pages.")
+    duplicates: Share = Field(0.02, description="Second URLs of pages, as a share of the pages.")
+    broken: Share = Field(0.03, description="Share of links that lead nowhere.")
+    seed: int = Field(1998, ge=0, lt=2**31, description="Random seed; equal seeds give equal files.")
 
     @model_validator(mode="after")
-    def _pages_with_links_have_one(self) -> Self:
+    def _check_links(self) -> Self:
         if 0 < self.links < 1:
-            raise ValueError(f"links is {self.links}, but pages that have any have at least 1: set 0, or 1 or more")
+            raise ValueError(f"links is {self.links}, but a page with links has at least 1: set 0, or 1 or more")
         return self
 
 
 class Warc(Section):
-    """Files of web archives: WARC, or WET (text without links)."""
+    """Web archives: WARC, or WET (text without links)."""
 
     files: tuple[str, ...] = Field((), description="Paths, globs or URLs of .warc, .warc.gz, .wet, .wet.gz.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
@@ -50,7 +50,7 @@ class Warc(Section):
 class Fetch(Sourced):
     """Where the pages or the edges come from."""
 
-    source: Source = Field("generated", description="Which of the sources below is used.")
+    source: Source = Field("generated", description="Which of the sources below to use.")
     html: Html = Html()
     crawl: Crawl = Crawl()
     warc: Warc = Warc()
@@ -62,18 +62,17 @@ class Fetch(Sourced):
 
 
 class Renumber(Section):
-    """From edges to compressed sparse rows."""
+    """How edges become a graph in compressed sparse rows."""
 
     duplicates: Literal["drop", "sum", "maximum"] = Field(
         "drop",
-        description="Edges with the same ends. drop: one counts (only without weights); sum: their weights, each 1 "
-        "where there are none, are added; maximum: the largest weight counts.",
+        description="Edges with the same source and target. drop: keep one (only without weights); sum: add their "
+        "weights, or count them; maximum: keep the largest weight.",
     )
     memory_gb: float = Field(
         0.0,
         ge=0,
-        description="Memory for edges under way with engine local; what exceeds it goes to disk. 0: half of what is "
-        "available.",
+        description="Memory for buffered edges with engine local; more edges spill to disk. 0: half of the free memory.",
     )
 
 
@@ -82,14 +81,14 @@ class Communities(Section):
 
     method: Literal["leiden", "louvain", "none"] = Field("leiden", description="none: components only.")
     resolution: float = Field(1.0, gt=0, description="Higher values give more and smaller communities.")
-    seed: int = Field(0, ge=0, lt=2**31, description="Seed of the order in which vertices are moved.")
+    seed: int = Field(0, ge=0, lt=2**31, description="Random seed of the order in which vertices move.")
 
 
 class Plot(Section):
-    """How the pictures are drawn."""
+    """How the figures are drawn."""
 
     formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
-    top: int = Field(12, ge=2, le=40, description="Top pages in the drawn neighborhood.")
+    top: int = Field(12, ge=2, le=40, description="Number of top pages in the figure of their neighborhood.")
 
 
 class PageRank(Section):

@@ -13,7 +13,7 @@ from tests.helpers.web_server import Site, serving
 from tests.library.web.crawling import Crawled, Run, crawled
 from whitewater.web.config import Crawl
 from whitewater.web.crawl import client
-from whitewater.web.crawl.client import Answer
+from whitewater.web.crawl.client import Response
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def began(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """When each request began, in seconds by the crawler's clock."""
     times: list[float] = []
-    original = client.ask
+    original = client.send_request
 
-    async def ask(*arguments: Any, **wanted: Any) -> Answer:
+    async def send_request(*arguments: Any, **wanted: Any) -> Response:
         times.append(time.monotonic())
         return await original(*arguments, **wanted)
 
-    monkeypatch.setattr(client, "ask", ask)
+    monkeypatch.setattr(client, "send_request", send_request)
     return times

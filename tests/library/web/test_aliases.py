@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_id
 from whitewater.web import aliases as module
-from whitewater.web.aliases import RECORD, Address, Resolved, record_of, resolve
+from whitewater.web.aliases import RECORD, Address, Resolution, make_record, resolve
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Fetched:
     url: str
     to: str | None = None
     content: int = 0
-    asked: str = ""
+    requested: str = ""
     source: int = 0
     targets: str = ""
 
@@ -32,30 +32,30 @@ def redirect(url: str, to: str) -> Fetched:
     return Fetched(url, to)
 
 
-def page(url: str, content: int, *, canonical: str | None = None, asked: str = "") -> Fetched:
-    return Fetched(url, canonical, content, asked)
+def page(url: str, content: int, *, canonical: str | None = None, requested: str = "") -> Fetched:
+    return Fetched(url, canonical, content, requested)
 
 
-def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolved:
+def resolved(pages: list[Fetched], *, merge: bool = True) -> Resolution:
     digests = [{name: getattr(each, name).to_bytes(16, "little") for name in ("content", "source")} for each in pages]
     records = [
-        record_of(each.url, each.to or each.url, redirect=each.content == 0, **digests[place])
+        make_record(each.url, each.to or each.url, redirect=each.content == 0, **digests[place])
         for place, each in enumerate(pages)
     ]
 
-    def look_up(places: module.Indices) -> list[Address]:
-        return [Address(pages[place].asked or pages[place].url, pages[place].url) for place in places.tolist()]
+    def load_addresses(places: module.Indices) -> list[Address]:
+        return [Address(pages[place].requested or pages[place].url, pages[place].url) for place in places.tolist()]
 
-    def look_up_targets(places: module.Indices) -> list[module.Indices]:
+    def load_links(places: module.Indices) -> list[module.Indices]:
         return [np.array([vertex_id(target) for target in pages[place].targets], np.int64) for place in places.tolist()]
 
-    found = resolve(np.array(records, RECORD), merge=merge, look_up=look_up, look_up_targets=look_up_targets)
+    found = resolve(np.array(records, RECORD), merge=merge, load_addresses=load_addresses, load_links=load_links)
     assert sum(found.counts.values()) == len(pages)
     return found
 
 
 def documents(pages: list[Fetched], *, merge: bool = True) -> set[str]:
-    kept = resolved(pages, merge=merge).kept
+    kept = resolved(pages, merge=merge).is_document
     return {each.url for each, is_kept in zip(pages, kept, strict=True) if is_kept}
 
 
@@ -144,25 +144,25 @@ def test_a_page_that_says_it_is_another_one_does_not_stand_for_its_equals() -> N
 
 def test_of_one_address_fetched_twice_a_document_counts_before_a_redirect_and_the_first_asked_for() -> None:
     pages = [
-        page("a", 2, asked="a?utm=2"),
-        page("a", 1, asked="a?utm=1"),
+        page("a", 2, requested="a?utm=2"),
+        page("a", 1, requested="a?utm=1"),
         redirect("a", "b"),
         page("b", 3),
     ]
     found = resolved(pages)
-    assert found.kept.tolist() == [False, True, False, True]
+    assert found.is_document.tolist() == [False, True, False, True]
     assert found.counts["same_address"] == 2
 
 
 def test_two_urls_of_one_id_are_refused() -> None:
-    records = np.array([record_of(url, url, redirect=False) for url in "ab"], RECORD)
+    records = np.array([make_record(url, url, redirect=False) for url in "ab"], RECORD)
     records["vertex"][1] = records["vertex"][0]
     with pytest.raises(IntegrityError, match="same 64-bit id"):
         resolve(
             records,
             merge=True,
-            look_up=lambda places: [Address("", "")] * len(places),
-            look_up_targets=lambda places: [np.empty(0, np.int64)] * len(places),
+            load_addresses=lambda places: [Address("", "")] * len(places),
+            load_links=lambda places: [np.empty(0, np.int64)] * len(places),
         )
 
 

@@ -63,7 +63,7 @@ def test_a_crawl_tells_how_far_it_is_and_ends_in_time_with_the_pages_it_has(
     site.put("/", page("/hangs", "/never"))
     site.put("/hangs", [Act.HANG])
     found = run(site.url, maximum_seconds=0.3, maximum_pages=9)
-    assert "1 of at most 9 pages, 2 URLs of this round to go" in caplog.text
+    assert "1 of at most 9 pages, 2 URLs left in this round" in caplog.text
     assert found.paths() == ["/"]
     assert found.counts == {"fetched": 1, "beyond_limits": 2}
 

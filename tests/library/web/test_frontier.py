@@ -82,7 +82,7 @@ def test_after_a_stop_the_round_goes_on_and_pages_are_there(tmp_path: Path) -> N
     with stopped(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
         frontier.choose(most=3, deepest=9)
-        frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[visit("0")], links=[("scheme", 2)])
+        frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=[visit("0")], skipped=[("scheme", 2)])
         frontier.add(counts=[("seconds", 5.0)])
     with open_frontier(tmp_path, SETTINGS) as frontier:
         frontier.add([visit(name) for name in "abcd"])
@@ -101,7 +101,7 @@ def test_a_page_is_stored_with_all_that_it_brings_or_not_at_all(tmp_path: Path) 
         frontier.choose(most=1, deepest=9)
         visits = [Visit(None, 0, 0)]  # type: ignore[arg-type]
         with pytest.raises(sqlite3.IntegrityError):
-            frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=visits, links=[("x", 1)])
+            frontier.settle("http://a.example/a", "fetched", page=kept("a"), visits=visits, skipped=[("x", 1)])
         assert (frontier.pages, list(frontier.read()), frontier.counts(deepest=9)) == (0, [], {"beyond_limits": 1})
         assert frontier.next_of("a.example") == visit("a")
 
@@ -150,7 +150,7 @@ def test_a_full_disk_keeps_what_was_fetched(tmp_path: Path) -> None:
                 frontier.add([visit(name)])
                 frontier.settle(visit(name).url, "fetched", page=kept(name))
 
-    with pytest.raises(ResourceError, match="What was fetched is kept"):
+    with pytest.raises(ResourceError, match="The fetched pages are kept"):
         fill()
     with open_frontier(tmp_path, SETTINGS) as frontier:
         stored = [page.url for page in frontier.read()]

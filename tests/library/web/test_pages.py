@@ -77,7 +77,7 @@ def test_parts_are_taken_in_the_order_in_which_they_are_named(tmp_path: Path) ->
         for page in part:
             other.add(page)
         other.flush()
-        writer.take(tmp_path / "pages" / name, left_out=np.zeros(len(part), bool))
+        writer.append_folder(tmp_path / "pages" / name, excluded=np.zeros(len(part), bool))
     writer.add(pages[6])
     found = writer.finish(source="warc")
     assert everything(found) == pages
@@ -97,7 +97,7 @@ def test_pages_of_a_part_that_are_left_out_are_gone_and_the_others_are_not(
     for page in pages:
         part.add(page)
     part.flush()
-    writer.take(path / "part", left_out=np.array(left_out))
+    writer.append_folder(path / "part", excluded=np.array(left_out))
     found = writer.finish(source="warc")
     assert everything(found) == [page for page, gone in zip(pages, left_out, strict=True) if not gone]
     assert found.pages == len(pages) - sum(left_out)

@@ -23,9 +23,9 @@ from whitewater.engines import resolve
 from whitewater.errors import InputError
 from whitewater.step import Run
 from whitewater.web import http_body, warc
-from whitewater.web.http_body import UndecodableError, decoded
+from whitewater.web.http_body import UndecodableError, decode_body
 from whitewater.web.pages import Page, PagesWriter, open_pages
-from whitewater.web.warc import CAPTURE, microseconds, read_warcs, superseded, warc_records
+from whitewater.web.warc import CAPTURE, find_superseded, parse_date, read_warcs, warc_records
 from whitewater_apps.pagerank.config import Fetch
 
 HTML = b"<html><title>Whitewater</title><p>" + b"rapids " * 50 + b"</html>"
@@ -186,7 +186,7 @@ def test_one_capture_of_each_url_remains(captures: list[tuple[int, int, int]]) -
         if (high, low) not in latest or captures[latest[high, low]][2] <= date:
             latest[high, low] = place
     pages = [(bytes([high, *[0] * 14, low]), date) for high, low, date in captures]
-    found = superseded(np.array(pages, CAPTURE))
+    found = find_superseded(np.array(pages, CAPTURE))
     assert np.flatnonzero(~found).tolist() == sorted(latest.values())
 
 
@@ -231,7 +231,7 @@ def test_huge_pages_are_counted_whether_they_were_compressed_or_not(
 def test_a_bomb_takes_no_more_memory_than_the_largest_page() -> None:
     bomb = gzip.compress(bytes(200_000_000))
     tracemalloc.start()
-    body = decoded(bomb, transfer_encoding="", content_encoding="gzip", limit=1_000_000)
+    body = decode_body(bomb, transfer_encoding="", content_encoding="gzip", limit=1_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(body) == 1_000_001
@@ -258,7 +258,7 @@ def test_bodies_are_decoded_and_cut_ones_are_refused(encoding: str) -> None:
     body = ENCODERS[encoding](HTML)
 
     def plain(data: bytes, *, transfer: str = "", content: str = encoding) -> bytes:
-        return decoded(data, transfer_encoding=transfer, content_encoding=content, limit=len(HTML))
+        return decode_body(data, transfer_encoding=transfer, content_encoding=content, limit=len(HTML))
 
     assert plain(body) == HTML
     assert plain(chunked(body), transfer="Chunked") == HTML
@@ -273,18 +273,18 @@ def test_bodies_are_decoded_and_cut_ones_are_refused(encoding: str) -> None:
 @pytest.mark.parametrize("encoding", [*ENCODERS, "utf-8", "identity", "none"])
 def test_bodies_that_were_decoded_before_are_taken_as_they_are(encoding: str) -> None:
     for body in (HTML, b"\xef\xbb\xbf\r\n" + HTML, b""):
-        assert decoded(body, transfer_encoding="chunked", content_encoding=encoding, limit=9999) == body
+        assert decode_body(body, transfer_encoding="chunked", content_encoding=encoding, limit=9999) == body
 
 
 @given(body=st.binary(max_size=300), size=st.integers(1, 40))
 def test_chunks_of_any_size_are_joined(body: bytes, size: int) -> None:
-    assert http_body._without_chunks(chunked(body, size)) == body
+    assert http_body._join_chunks(chunked(body, size)) == body
 
 
 def test_a_chunk_that_lies_about_its_length_is_refused() -> None:
     for body in (b"5\r\nabc\r\n0\r\n\r\n", b"2\r\nabc\r\n0\r\n\r\n", b"ffffffffffff\r\nabc\r\n0\r\n\r\n"):
         with pytest.raises(UndecodableError):
-            decoded(body, transfer_encoding="chunked", content_encoding="", limit=100)
+            decode_body(body, transfer_encoding="chunked", content_encoding="", limit=100)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_a_chunk_that_lies_about_its_length_is_refused() -> None:
     ],
 )
 def test_dates_are_compared_in_microseconds(date: str | None, expected: int) -> None:
-    assert microseconds(date) == expected
+    assert parse_date(date) == expected
 
 
 def read_all(path: Path, contents: bytes) -> list[str]:
@@ -387,7 +387,7 @@ def test_a_length_that_is_not_a_number_is_an_error(tmp_path: Path, length: str) 
         (b"\x1f\x8b", "is a gzip file that is cut off"),
         (bytes(range(256)) * 10, "is not a WARC file"),
         (b"WARC/1.0\r\n", "is cut or damaged: the record near byte 0"),
-        (b"WARC/9.9\r\n\r\n", "is damaged: what follows its beginning is not a record"),
+        (b"WARC/9.9\r\n\r\n", "is damaged: there is no record after its beginning"),
     ],
 )
 def test_a_file_that_is_not_an_archive_is_an_error(tmp_path: Path, contents: bytes, message: str) -> None:
