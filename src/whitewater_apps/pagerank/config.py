@@ -72,7 +72,7 @@ class Renumber(Section):
     memory_gb: float = Field(
         0.0,
         ge=0,
-        description="Memory for buffered edges with engine local; more edges spill to disk. 0: half of the free memory.",
+        description="Memory for buffered edges with engine local; further edges go to disk. 0: half of what is free.",
     )
 
 

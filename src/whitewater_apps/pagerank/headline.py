@@ -1,4 +1,4 @@
-"""What a run of the PageRank application found, in sentences."""
+"""Summarize the results of a run in sentences."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-# Ranks that differ by less, relatively, are equal but for rounding.
+# A smaller relative difference between ranks is rounding.
 _EQUAL = 1e-9
 _LONGEST_NAME = 100
 _LEVEL = 0.05
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device, such as ``results/pagerank/cpu``, say, one sentence a line."""
+    """Return sentences about the results of one device, such as ``results/pagerank/cpu``."""
     sentences: list[str] = []
     for describe, names in (
         (_ranks, ("vertices.parquet", "convergence.json")),
@@ -38,20 +38,19 @@ def headline(results: Path) -> list[str]:
 
 
 def _ranks(vertices: Path, convergence: Path) -> list[str]:
-    ranks, found = read_column(vertices, "rank"), read_json(convergence)
+    ranks, summary = read_column(vertices, "rank"), read_json(convergence)
     (name,) = read_names(vertices, [int(ranks.argmax())])
     is_web = name.startswith(("http://", "https://"))
-    one, several, edge = ("page", "pages", "link") if is_web else ("vertex", "vertices", "edge")
-    called = f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=_LONGEST_NAME)
-    number = f"{count(len(ranks))} {one if len(ranks) == 1 else several}"
-    sentences = [f"Of {number} with {counted(found['edges'], edge)}, {_first(ranks, called, several)}."]
-    if dangling := found["dangling_vertices"]:
+    singular, plural, edge = ("page", "pages", "link") if is_web else ("vertex", "vertices", "edge")
+    label = f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=_LONGEST_NAME)
+    number = f"{count(len(ranks))} {singular if len(ranks) == 1 else plural}"
+    sentences = [f"Of {number} with {counted(summary['edges'], edge)}, {_describe_first(ranks, label, plural)}."]
+    if dangling := summary["dangling_vertices"]:
         sentences.append(f"{percent(dangling / len(ranks))} are dangling: they have no {edge}s that count.")
     return sentences
 
 
-def _first(ranks: npt.NDArray[np.float64], name: str, vertices: str) -> str:
-    """Say which vertex ranks first, with its share of the sum of all ranks."""
+def _describe_first(ranks: npt.NDArray[np.float64], name: str, vertices: str) -> str:
     highest = float(ranks.max())
     ties = int((ranks >= highest * (1 - _EQUAL)).sum())
     share = f"{percent(highest / float(ranks.sum()))} of all rank"
@@ -64,52 +63,53 @@ def _first(ranks: npt.NDArray[np.float64], name: str, vertices: str) -> str:
 
 
 def _convergence(path: Path) -> list[str]:
-    found = read_json(path)
-    if not found["log"]:
+    summary = read_json(path)
+    if not summary["log"]:
         return []
-    iterations = counted(found["iterations"], "iteration")
-    if found["definition"] == "graphalytics":
+    iterations = counted(summary["iterations"], "iteration")
+    if summary["definition"] == "graphalytics":
         return [f"The ranks are those after {iterations}, as the definition graphalytics requires."]
-    return [f"After {iterations} the ranks are within {found['error_bound']:.2g} (L1) of the exact ones "
-            f"(definition {found['definition']})."]  # fmt: skip
+    return [f"After {iterations} the ranks are within {summary['error_bound']:.2g} (L1) of the exact ones "
+            f"(definition {summary['definition']})."]  # fmt: skip
 
 
 def _groups(communities: Path, convergence: Path) -> list[str]:
-    found, vertices = read_json(communities), read_json(convergence)["vertices"]
-    components, groups = found["components"], found["communities"]
-    said = "One weakly connected component"
+    summary, vertices = read_json(communities), read_json(convergence)["vertices"]
+    components, groups = summary["components"], summary["communities"]
+    sentence = "One weakly connected component"
     if components["count"] != 1:
         share = percent(components["largest"] / vertices)
-        said = f"{count(components['count'])} weakly connected components; the largest has {share} of all vertices"
+        sentence = f"{count(components['count'])} weakly connected components; the largest has {share} of all vertices"
     if groups["method"] != "none":
-        how = f"{groups['method'].capitalize()}, modularity {groups['modularity']:.2f}"
-        said += f"; {counted(groups['count'], 'community')} ({how})"
-    return [f"{said}."]
+        method = f"{groups['method'].capitalize()}, modularity {groups['modularity']:.2f}"
+        sentence += f"; {counted(groups['count'], 'community')} ({method})"
+    return [f"{sentence}."]
 
 
 def _search(path: Path) -> list[str]:
-    found = read_json(path)["evaluation"]
-    if not found:
+    scores = read_json(path)["evaluation"]
+    if not scores:
         return []
-    right, without = (round(found["judged"] * found[f"success_1{suffix}"]) for suffix in ("", "_without_prior"))
-    lost = found["first_right_without_prior_only"]
+    right, without = (round(scores["judged"] * scores[f"success_1{suffix}"]) for suffix in ("", "_without_prior"))
+    lost = scores["first_right_without_prior_only"]
     p_value = sign_test(right - without + lost, lost)
     test = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > _LEVEL else "")
     return [
-        f"The right page is first for {right:,} of {counted(found['judged'], 'query')}, for {without:,} without "
-        f"PageRank ({test}); mean reciprocal rank {found['mrr']:.3f} with it, {found['mrr_without_prior']:.3f} without."
+        f"The right page is first for {right:,} of {counted(scores['judged'], 'query')}, for {without:,} without "
+        f"PageRank ({test}); mean reciprocal rank {scores['mrr']:.3f} with it, "
+        f"{scores['mrr_without_prior']:.3f} without."
     ]
 
 
 def sign_test(better: int, worse: int) -> float:
-    """Return the two-sided p-value of so many changes for the better and for the worse, if both were as likely."""
+    """Return the two-sided p-value of the sign test."""
     changes = better + worse
     tail: int = sum(comb(changes, number) for number in range(min(better, worse) + 1))
     return min(1.0, tail / 2 ** (changes - 1)) if changes else 1.0
 
 
 def read_column(vertices: Path, name: str) -> npt.NDArray[Any]:
-    """Return a column of numbers of `vertices.parquet`, a row a vertex, in the order of their numbers."""
+    """Return a numeric column of `vertices.parquet`, in the order of the vertices."""
     import pyarrow.parquet as pq
 
     column: npt.NDArray[Any] = pq.read_table(vertices, columns=[name])[name].to_numpy()
@@ -117,7 +117,7 @@ def read_column(vertices: Path, name: str) -> npt.NDArray[Any]:
 
 
 def read_names(vertices: Path, rows: Sequence[int]) -> list[str]:
-    """Return the names of some rows of `vertices.parquet`, or their ids where vertices have no names."""
+    """Return the names in rows of `vertices.parquet`, or the ids if vertices have no names."""
     from pyarrow.dataset import dataset
 
     table = dataset(vertices)

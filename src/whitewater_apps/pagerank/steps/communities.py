@@ -25,17 +25,17 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.pagerank.config import Communities
 
 logger = logging.getLogger(__name__)
-SIZES_LISTED = 1000
+LISTED_SIZES = 1000
 RANKS = Files(remedy="Run the step rank again.")
-# Vectors in memory at once, of 8 bytes per vertex: columns of the table, and temporary ones of their numbering by size.
+# Vectors in memory at once, 8 bytes per vertex: the columns of the table, and temporary ones.
 VECTORS = 12
 
 
 def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Output, summary: Output) -> None:
-    """Find components and communities; write a row for each vertex, and the sizes of the groups.
+    """Find components and communities; write a row per vertex, and the sizes of the groups.
 
-    Raises InputError if the graph or the ranks cannot be read; IntegrityError if the ranks are not those of the graph;
-    and ResourceError if there is not enough memory.
+    Raises InputError if the graph or the ranks cannot be read; IntegrityError if the ranks are of another graph; and
+    ResourceError if there is not enough memory.
     """
     folder = open_graph(graph)
     rank = _read_ranks(ranks, folder)
@@ -61,9 +61,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     }
     pq.write_table(pa.table(columns), vertices, compression="zstd")
     sizes = _sizes(groups.communities if run.settings.method != "none" else groups.communities[:0])
-    # Communities depend on the device; compare runs by the field that quality names.
-    how = {**run.settings.model_dump(), "modularity": groups.modularity, "quality": "modularity"}
-    content = {"components": _sizes(groups.components), "communities": {**sizes, **how}}
+    # Communities depend on the device: tools compare runs by the field that `quality` names.
+    method = {**run.settings.model_dump(), "modularity": groups.modularity, "quality": "modularity"}
+    content = {"components": _sizes(groups.components), "communities": {**sizes, **method}}
     write_json(summary, content)
     counts = {name: content[name]["count"] for name in ("components", "communities")}
     run.note(vertices=folder.vertices, edges=folder.edges, **counts, forecast_memory_bytes=needed)
@@ -71,10 +71,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
 
 
 def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -> Groups:
-    """Find the components and communities of a graph on a device; only communities depend on the device.
-
-    Raises ResourceError if cuGraph cannot hold the graph in the memory of the GPU.
-    """
+    """Find the components and communities of a graph. Raises ResourceError if GPU memory is too small."""
     edges = folder.in_edges()
     if settings.method == "none":
         return Groups(on_cpu.components(edges), np.full(folder.vertices, -1), None)
@@ -93,7 +90,7 @@ def find_groups(folder: GraphFolder, *, settings: Communities, device: Device) -
 
 
 def forecast(folder: GraphFolder, settings: Communities, device: Device, workers: Workers) -> int:
-    """Refuse what will not fit into host memory; return about how many bytes it takes. GPU memory is checked later."""
+    """Return the bytes of host memory needed. Raises ResourceError if they are not available."""
     needed = VECTORS * 8 * folder.vertices
     groups, remedy = "components", "Use a machine with more memory."
     if settings.method != "none":
@@ -116,7 +113,7 @@ def _sizes(labels: Labels) -> dict[str, Any]:
     return {
         "count": len(sizes),
         "largest": int(sizes.max(initial=0)),
-        "sizes": sizes[:SIZES_LISTED].tolist(),
+        "sizes": sizes[:LISTED_SIZES].tolist(),
         "size_counts": np.stack(np.unique(sizes, return_counts=True), axis=1).tolist(),
     }
 

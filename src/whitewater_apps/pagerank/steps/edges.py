@@ -1,4 +1,4 @@
-"""Step `edges`: the links between pages, or the edges of files, as one folder of edges."""
+"""Step `edges`: write the links between pages, or the edges in files, as one folder of edges."""
 
 import logging
 from collections import Counter
@@ -22,18 +22,16 @@ from whitewater.text.documents import DOCUMENTS, LINKS, read_aliases
 from whitewater.web.pages import open_pages
 
 logger = logging.getLogger(__name__)
-# Row groups of links per task: a file of links may be small.
+# Row groups of links per task, since files of links may be small.
 _GROUPS_PER_PART = 16
 _REMEDY = "Run the step parse again."
 
 
 def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Inputs, inputs: Path, edges: Output) -> None:
-    """Write the edges of the source, without those that the rules of section ``pagerank.edges`` leave out.
+    """Write the edges that the rules of section ``pagerank.edges`` keep.
 
-    ``documents`` and ``links`` hold the folders that `parse` wrote; both are empty if the source is files of edges.
-    ``inputs`` is the list of files that `fetch` wrote.
-
-    Raises IntegrityError if a file of edges has changed since `fetch` recorded it.
+    ``documents`` and ``links`` are the folders that `parse` wrote, or empty if the source is files of edges; ``inputs``
+    is the list of files that `fetch` wrote. Raises IntegrityError if a file of edges has changed since `fetch`.
     """
     if links:
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
@@ -47,43 +45,44 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
 
 
 def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Path) -> EdgesFolder:
-    """Write the links between documents as edges, and the documents as vertices with their URLs as names.
+    """Write the links between documents as edges, and the documents as vertices named by their URLs.
 
-    At both ends, an alias is replaced by its document. An alias that leads to no document stays, so a link to it is
-    broken; if broken links are kept, the vertex is the alias itself.
+    Aliases are replaced by their documents. A link to an alias without a document is broken; if broken links are kept,
+    the alias itself is the vertex.
 
-    Raises InputError if a folder cannot be read, or there is no document, and IntegrityError if two documents have the
-    same id, or the source of a link is not a document.
+    Raises InputError if a folder cannot be read or has no document, and IntegrityError if two documents have the same
+    id, or the source of a link is not a document.
     """
     parts = [part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in DOCUMENTS.tables(documents, ["vertex", "url"])]
     vertices = pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("vertex")
     if not vertices.num_rows:
-        raise InputError(f"{documents} holds no document: every page that was fetched is left out. parse.json and the "
-                         "log of the step parse tell why; check pagerank.fetch and pagerank.parse.")  # fmt: skip
+        raise InputError(f"{documents} holds no document: all fetched pages are left out. See parse.json and the log "
+                         "of the step parse for the reasons; check pagerank.fetch and pagerank.parse.")  # fmt: skip
     ids = vertices["vertex"].to_numpy()
-    again = np.flatnonzero(ids[1:] == ids[:-1])
-    if len(again):
-        urls = " and ".join(vertices["name"][again[0] : again[0] + 2].to_pylist())
-        raise IntegrityError(f"{documents}: the documents {urls} have the same id, {ids[again[0]]}. If the addresses "
+    repeated = np.flatnonzero(ids[1:] == ids[:-1])
+    if len(repeated):
+        urls = " and ".join(vertices["name"][repeated[0] : repeated[0] + 2].to_pylist())
+        raise IntegrityError(f"{documents}: the documents {urls} have the same id, {ids[repeated[0]]}. If the URLs "
                              "differ, leave one of them out; else run the step parse again.")  # fmt: skip
     table = read_aliases(documents)
-    alias, of_alias = table["alias"].to_numpy(), table["vertex"].to_numpy()
-    leads_to_document = places_of(of_alias, ids) >= 0
-    aliases = alias[leads_to_document], of_alias[leads_to_document]
+    alias, target = table["alias"].to_numpy(), table["vertex"].to_numpy()
+    is_document = places_of(target, ids) >= 0
+    aliases = alias[is_document], target[is_document]
     shared = {"documents": ids, "aliases": aliases, "rules": run.settings, "folder": folder}
     groups = LINKS.parts(links)
     tasks = list(enumerate(groups[at : at + _GROUPS_PER_PART] for at in range(0, len(groups), _GROUPS_PER_PART)))
     counts = Counter[str]()
     with run.workers() as workers:
 
-        def named() -> Iterator[pa.Table]:
+        def vertex_tables() -> Iterator[pa.Table]:
             yield vertices
-            for of_part, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
-                counts.update(of_part)
-                yield from [] if targets is None else [targets]
+            for part_counts, targets in workers.map(read_links, tasks, label="edges", ordered=True, shared=shared):
+                counts.update(part_counts)
+                if targets is not None:
+                    yield targets
 
-        every_vertex = merged(named())
-    return finish_edges(folder, weighted=False, directed=True, vertices=every_vertex,
+        all_vertices = merged(vertex_tables())
+    return finish_edges(folder, weighted=False, directed=True, vertices=all_vertices,
                         counts={**dict.fromkeys((*COUNTS, "redirected"), 0), **counts})  # fmt: skip
 
 
@@ -92,7 +91,7 @@ def read_links(
 ) -> tuple[Counter[str], pa.Table | None]:
     """Write the edges of row groups of links; return the counts, and id and URL of broken targets that are kept.
 
-    The ids of ``documents``, and of ``aliases``, with the document of each, ascend.
+    ``aliases`` are pairs of alias and document; ``documents`` and aliases ascend.
     """
 
     def resolve(ids: Ids) -> Ids:

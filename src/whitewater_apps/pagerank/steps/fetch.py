@@ -1,7 +1,7 @@
-"""Step `fetch`: pages from a simulated web, a folder, a crawl or web archives; or files of edges, found or downloaded.
+"""Step `fetch`: get pages from a simulated web, a folder, a crawl or web archives; or find files of edges.
 
-All pages go into one folder in one layout, whatever their source; what is not a page is counted. Files of edges
-are read by the step `edges` where they are: here they are found, downloaded if need be, and written down.
+Pages of all sources are written to one folder in one layout. Files of edges are downloaded if necessary and listed; the
+step `edges` reads them where they are.
 """
 
 import logging
@@ -29,39 +29,38 @@ from whitewater_apps.pagerank.config import Fetch
 logger = logging.getLogger(__name__)
 SIMULATED_WEB = "simulated.warc.gz"
 LISTS = (".paths", ".paths.gz")
-# What was read; counts of what was there, by kind; and files by role for the step `edges`.
-Found = tuple[Sequence[Input], Mapping[str, int], Mapping[str, Sequence[str]]]
+# The files that were read, counts by kind, and files by role for the step `edges`.
+Result = tuple[Sequence[Input], Mapping[str, int], Mapping[str, Sequence[str]]]
 
 
 def fetch(run: Run[Fetch], *, simulated: Inputs, frontier: Path, fetched: Output, inputs: Output) -> None:
-    """Write a folder of pages, or one that names files of edges, and the list of all files that were read.
+    """Write a folder of pages (see `whitewater.web.pages`) or of file names, and the list of all files that were read.
 
-    Downloads, and the state of a crawl in ``frontier``, are kept, so that a run that was broken off goes on where it
-    stopped; runs of all names share them. ``simulated`` are ``simulated.warc.gz`` and
-    ``simulated_queries.csv``, for the source ``generated``. The folder ``fetched`` is that of
-    `whitewater.web.pages`; ``inputs`` is JSON: the source, the number of pages, and ``files`` with path, origin,
-    bytes and SHA-256 of each, or of a crawl the start URLs.
+    Downloads and the state of a crawl in ``frontier`` are kept, so that a stopped run resumes; all runs share them.
+    ``simulated`` are ``simulated.warc.gz`` and ``simulated_queries.csv``, for the source ``generated``. ``inputs`` is
+    JSON: the source, the number of pages, and ``files`` with path, origin, bytes and SHA-256, or the start URLs of a
+    crawl.
 
-    Raises InputError if an input is missing, cannot be read or is cut, a download fails, or there are no pages.
+    Raises InputError if an input is missing, unreadable or cut off, a download fails, or there are no pages.
     """
     source, start_urls = run.settings.source, run.settings.crawl.start_urls
     writer = PagesWriter(fetched)
-    found, counts, roles = _read(run, writer, simulated=simulated, frontier=frontier)
+    read, counts, roles = _read_source(run, writer, simulated=simulated, frontier=frontier)
     if not (writer.pages or roles):
-        told = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
-        raise InputError(f"There are no pages: {told or 'nothing was there'}. Check pagerank.fetch.{source}.")
-    # A simulation has a section of its own, of the step simulate.
+        kinds = ", ".join(f"{kind} {number:,}" for kind, number in counts.items() if number)
+        raise InputError(f"There are no pages: {kinds or 'nothing was there'}. Check pagerank.fetch.{source}.")
+    # The settings of the source `generated` are in the section of the step simulate.
     settings = run.settings.model_dump(mode="json").get(source, {})
     writer.finish(source=source, counts=counts, files=roles, settings=without_secrets(settings))
-    files = [{"url": redact(url)} for url in start_urls] if source == "crawl" else list(map(asdict, found))
+    files = [{"url": redact(url)} for url in start_urls] if source == "crawl" else list(map(asdict, read))
     write_json(inputs, {"source": source, "pages": writer.pages, "files": files})
     run.note(source=source, pages=writer.pages, counts=dict(counts), files=len(files))
 
 
 def check(settings: Any, downloads: Downloads) -> str:
-    """Say which files there are, for ``whitewater doctor``, or nothing of what is simulated.
+    """Describe the files of the source for ``whitewater doctor``, without reading lists or crawling.
 
-    The lists that name others are not followed, and no site is asked for pages. Raises InputError if there are none.
+    Raises InputError if there are no files.
     """
     fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
     match fetch.source:
@@ -69,7 +68,7 @@ def check(settings: Any, downloads: Downloads) -> str:
             return ""
         case "html":
             folder = Path(fetch.html.folder).expanduser()
-            next(html_files(folder, Counter()))  # or it is refused
+            next(html_files(folder, Counter()))  # raises if there are none
             return f"a folder of HTML files, {folder}"
         case "crawl":
             return f"addresses to start from, which only the crawl asks for: {len(fetch.crawl.start_urls)}"
@@ -81,14 +80,13 @@ def check(settings: Any, downloads: Downloads) -> str:
             return f"files of the source {fetch.source}: {len(places)}"
 
 
-def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path], frontier: Path) -> Found:
-    """Write the pages of the source; return what was found, and what was read."""
+def _read_source(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path], frontier: Path) -> Result:
     settings = run.settings
     match settings.source:
         case "generated":
             if SIMULATED_WEB not in simulated:
                 raise InputError(f"{SIMULATED_WEB} is missing: the source is generated. Run the step simulate before.")
-            files, _ = _find(run, sorted(map(str, simulated.values())), key="pagerank.simulate")
+            files, _ = _find_files(run, sorted(map(str, simulated.values())), key="pagerank.simulate")
             return files, read_warcs([simulated[SIMULATED_WEB]], writer, run=run), {}
         case "html":
             counts, pages = read_html(settings.html, writer)
@@ -101,26 +99,27 @@ def _read(run: Run[Fetch], writer: PagesWriter, *, simulated: Mapping[str, Path]
                                "(+mailto:you@example.org)", settings.crawl.user_agent)  # fmt: skip
             return [], crawl(settings.crawl, frontier=frontier, writer=writer), {}
         case "warc":
-            archives, lists = _find(run, settings.warc.files, anonymous=settings.warc.anonymous, example="*.warc.gz")
+            archives, lists = _find_files(
+                run, settings.warc.files, anonymous=settings.warc.anonymous, example="*.warc.gz"
+            )
             with refuse_changes([file.path for file in archives]):
                 counts = read_warcs([Path(file.path) for file in archives], writer, run=run)
             return [*archives, *lists], counts, {}
         case "edges":
             section = settings.edges
-            search = partial(_find, run, anonymous=section.anonymous, example="*.txt.gz", base=section.paths_base)
+            search = partial(_find_files, run, anonymous=section.anonymous, example="*.txt.gz", base=section.paths_base)
             (edges, edge_lists), (vertices, vertex_lists) = search(section.files), search(section.vertices)
             roles = {"edges": [file.path for file in edges], "vertices": [file.path for file in vertices]}
             return [*edges, *vertices, *edge_lists, *vertex_lists], {}, roles
 
 
-def _find(
+def _find_files(
     run: Run[Fetch], names: Sequence[str], *, key: str = "", anonymous: bool = True, example: str = "*", base: str = ""
 ) -> tuple[list[Input], list[Input]]:
-    """Return the files that paths, globs and URLs stand for, each once, by name, and the lists that name some.
+    """Return the unique files that paths, globs and URLs name, sorted by name, and the lists of files among them.
 
-    The lines of lists are relative to the folder ``base``, or where that is empty to the place of the list.
-
-    Raises InputError if there is no such file, a download fails, or a list cannot be read or is empty.
+    The lines of a list are relative to the folder ``base``, or to the list if that is empty. Raises InputError if a
+    file is missing, a download fails, or a list cannot be read or is empty.
     """
     key = key or f"pagerank.fetch.{run.settings.source}"
     downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=anonymous)
@@ -128,16 +127,16 @@ def _find(
     files = get(names)
     lists = {place: files.pop(place) for place in sorted(files) if urlsplit(place).path.endswith(LISTS)}
     listed = [
-        _resolved(base or place, line, is_folder=bool(base))
+        _resolve_line(base or place, line, is_folder=bool(base))
         for place, listing in lists.items()
-        for line in _lines(listing, key=key)
+        for line in _read_list(listing, key=key)
     ]
     if listed:
         files = get([*files, *listed])
     return [files[place] for place in sorted(files)], list(lists.values())
 
 
-def _lines(listing: Input, *, key: str) -> list[str]:
+def _read_list(listing: Input, *, key: str) -> list[str]:
     name = f"{listing.path} ({listing.origin})"
     try:
         with open_text(listing.path, name) as stream:
@@ -149,8 +148,8 @@ def _lines(listing: Input, *, key: str) -> list[str]:
     return lines
 
 
-def _resolved(base: str, line: str, *, is_folder: bool) -> str:
-    """Return the place of a line: itself if it is absolute, else in the folder ``base`` or beside the file ``base``."""
+def _resolve_line(base: str, line: str, *, is_folder: bool) -> str:
+    """Return a line that is a URL as it is, else the path in the folder ``base`` or beside the file ``base``."""
     if "://" in line:
         return line
     scheme, is_url, rest = base.partition("://")
@@ -158,7 +157,7 @@ def _resolved(base: str, line: str, *, is_folder: bool) -> str:
         return str((Path(base).expanduser() if is_folder else Path(base).parent) / line)
     if is_folder:
         return f"{scheme}://{rest.rstrip('/')}/{line.lstrip('/')}"
-    # urljoin knows no schemes of buckets.
+    # urljoin does not support the schemes of buckets.
     return scheme + urljoin(f"http://{rest.partition('?')[0]}", line).removeprefix("http")
 
 

@@ -1,4 +1,4 @@
-"""Step `index`: the text of the documents as an inverted index, with their ranks beside it."""
+"""Step `index`: build an inverted index of the documents, with their ranks."""
 
 import logging
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ from whitewater.text.index_folder import finish_index, write_documents, write_po
 from whitewater.text.postings import BLOCK_BYTES, Block, cut, merge, tokenize_block
 
 logger = logging.getLogger(__name__)
-# Bytes of memory for a byte of text: words of six bytes are 4 bytes in a block, 4 among all, and 16 as postings.
-MEMORY_A_BYTE = 4
+# Bytes of memory per byte of text: a word of six bytes takes 4 bytes in a block, 4 in the merge, and 16 as postings.
+MEMORY_PER_BYTE = 4
 VERTICES = Files(remedy="Run the step communities again.")
 
 
 def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) -> None:
-    """Make an index of the documents.
+    """Index the documents.
 
-    Raises InputError if there are none, or they cannot be read, and IntegrityError if a document has no rank.
+    Raises InputError if there are none or they cannot be read, and IntegrityError if a document has no rank.
     """
     groups, ranks = _read_ranks(documents, vertices)
     sizes = DOCUMENTS.stored_bytes(groups)
-    size = MEMORY_A_BYTE * sum(sizes)
+    size = MEMORY_PER_BYTE * sum(sizes)
     memory.forecast(size, what=f"the index of {sum(sizes) / 1e9:.2f} GB of documents",
                     remedy="Index fewer documents, or free memory.")  # fmt: skip
     tasks = [groups[start:stop] for start, stop in cut(sizes, BLOCK_BYTES)]
@@ -41,28 +41,27 @@ def index(run: Run[Index], *, documents: Path, vertices: Path, index: Output) ->
     postings = merge(blocks, settings=run.settings, threads=run.threads)
     write_postings(index, postings)
     write_documents(index, groups, lengths=postings.lengths, ranks=ranks)
-    described = finish_index(index, postings, run.settings, vertices=VERTICES.footer(vertices).num_rows)
-    run.note(**described.model_dump(include={"documents", "terms", "postings", "too_long"}))
-    logger.info("%d documents have %d terms in %d postings", described.documents, described.terms, described.postings)
+    summary = finish_index(index, postings, run.settings, vertices=VERTICES.footer(vertices).num_rows)
+    run.note(**summary.model_dump(include={"documents", "terms", "postings", "too_long"}))
+    logger.info("%d documents have %d terms in %d postings", summary.documents, summary.terms, summary.postings)
 
 
 def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.NDArray[np.float64]]:
-    """Return the row groups of the documents, and the ranks of these; see `index`."""
     groups = [group for group in DOCUMENTS.parts(documents) if group.rows]
     if not groups:
         raise InputError(f"{documents} holds no documents. See parse.json for what became of the pages.")
     ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
     table = VERTICES.table(vertices, ["vertex", "rank"])
     places = places_of(ids, table["vertex"].to_numpy())
-    without = ids[places < 0]
-    if len(without):
-        raise IntegrityError(f"{vertices}: {len(without)} documents have no rank, the first is vertex {without[0]}. "
+    unranked = ids[places < 0]
+    if len(unranked):
+        raise IntegrityError(f"{vertices}: {len(unranked)} documents have no rank, the first is vertex {unranked[0]}. "
                              "Run the steps from edges on again, on the same documents.")  # fmt: skip
     return groups, table["rank"].to_numpy()[places]
 
 
 def tokenize_groups(groups: Sequence[RowGroup]) -> Block:
-    """Cut the documents of row groups into words. Raises InputError if a text is not UTF-8."""
+    """Tokenize the documents of row groups. Raises InputError if a text is not UTF-8."""
     table = pa.concat_tables([DOCUMENTS.read_group(group, ["title", "text"]) for group in groups])
     try:
         return tokenize_block(table["title"], table["text"])

@@ -1,4 +1,4 @@
-"""Step `plot`: the pictures, each drawn once and written in every format."""
+"""Step `plot`: draw the figures and write each in every format."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +14,9 @@ from whitewater_apps.pagerank.headline import read_column, read_names
 def plot(
     run: Run[Plot], *, graph: Path, vertices: Path, convergence: Path, communities: Path, edges: Path, plots: Outputs
 ) -> None:
-    """Draw the ranks, the degrees, the convergence, the sizes of communities, and the top vertices with links to them.
+    """Draw the ranks, the degrees, the convergence, the sizes of communities, and the neighborhood of the top vertices.
 
-    The name of a file says which picture it is, and in which format: ``ranks.png``.
+    The file name gives figure and format: ``ranks.png``.
     """
     from matplotlib.figure import Figure
 
@@ -25,9 +25,9 @@ def plot(
 
     def neighborhood() -> Figure:
         ranks = read_column(vertices, "rank")
-        found = figures.find_neighborhood(open_graph(graph), ranks, top=run.settings.top)
-        names = read_names(vertices, found.vertices[: found.top].tolist())
-        return figures.neighborhood(found, names=names, ranks=ranks, community=read_column(vertices, "community"))
+        subgraph = figures.find_neighborhood(open_graph(graph), ranks, top=run.settings.top)
+        names = read_names(vertices, subgraph.vertices[: subgraph.top].tolist())
+        return figures.neighborhood(subgraph, names=names, ranks=ranks, community=read_column(vertices, "community"))
 
     draw: dict[str, Callable[[], Figure]] = {
         "ranks": lambda: figures.ranks(read_column(vertices, "rank"), convergence=read_json(convergence)),

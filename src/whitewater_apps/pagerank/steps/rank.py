@@ -1,4 +1,4 @@
-"""Step `rank`: the rank of each vertex, by one of three definitions, in float64."""
+"""Step `rank`: compute PageRank in float64, by one of three definitions."""
 
 import logging
 from pathlib import Path
@@ -21,25 +21,23 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 
 logger = logging.getLogger(__name__)
-# How far the sum of ranks may be from 1.
 SUM_TOLERANCE = 1e-9
 
 
 def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
-    """Compute PageRank; write the rank of each vertex, ascending by id, and how the ranks converged.
+    """Compute PageRank; write the rank of each vertex, ascending by id, and the convergence.
 
-    Raises InputError if the graph or the personalization cannot be used; IntegrityError if the iterations did not
-    reach the tolerance, or the ranks are negative, are not finite or do not add up to 1; and ResourceError if there is
-    not enough memory.
+    Raises InputError if the graph or the personalization is invalid; IntegrityError if the iterations did not reach the
+    tolerance, or the ranks are negative, not finite or do not add up to 1; and ResourceError if memory is too small.
     """
     folder = open_graph(graph)
-    # Edges do not count: they are mapped.
+    # Edges are memory-mapped and take no memory.
     needed = 8 * folder.vertices * (VECTORS + 2 * bool(run.settings.personalization))
     memory.forecast(needed, what=f"PageRank of {folder.vertices:,} vertices and {folder.edges:,} edges",
                     remedy="Use a machine with more memory.")  # fmt: skip
     path = run.settings.personalization
-    chosen = read_personalization(Path(path).expanduser(), folder) if path and folder.vertices else None
-    solution = solve(run, folder, chosen)
+    personalization = read_personalization(Path(path).expanduser(), folder) if path and folder.vertices else None
+    solution = solve(run, folder, personalization)
     bound = solution.log[-1]["error_bound"] if solution.log else None
     summary = {
         **run.settings.model_dump(include={"definition", "damping", "tolerance"}),

@@ -1,7 +1,6 @@
-"""Step `renumber`: from edges to compressed sparse rows, whatever the ids, in memory or through files.
+"""Step `renumber`: build a graph in compressed sparse rows from edges, in memory or on disk.
 
-The vertices are numbered in ascending order of their ids. Nothing in the folder depends on the order of the edges, on
-how files and row groups cut them, or on workers.
+Vertices are numbered by ascending id. The result does not depend on the order of edges and files, or on the workers.
 """
 
 import logging
@@ -23,44 +22,49 @@ from whitewater.step import Output, Run
 from whitewater_apps.pagerank.config import Renumber
 
 logger = logging.getLogger(__name__)
-# Edges below which processes take longer to start than the work.
+# With fewer edges, processes take longer to start than to do the work.
 SMALL = 2 << 20
 
 
 def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output) -> None:
-    """Write the graph of a folder of edges, and count what each rule did, as section ``pagerank.renumber`` says.
+    """Write the graph of a folder of edges, and a summary.
 
     ``summary`` holds the counts of the folder of edges, and: ``rows`` of edges; ``reversed``, edges added for the other
-    direction; ``duplicates``, edges that were merged with others; ``edges``, which are rows and reversed less
-    duplicates; ``self_loops`` among these; ``vertices``; ``dangling`` ones, without out-edges; ``isolated`` ones,
-    without any; ``minimum_id`` and ``maximum_id``.
+    direction; ``duplicates``, edges merged into others; ``edges`` = rows + reversed - duplicates; ``self_loops`` among
+    these; ``vertices``; ``dangling`` (no out-edges); ``isolated`` (no edges); ``minimum_id`` and ``maximum_id``.
 
-    Raises ConfigError if edges with weights have the same ends, and `renumber.duplicates` is drop; InputError if there
-    are neither edges nor vertices; and ResourceError if there is not enough memory for the vertices, or for the edges
-    of a few targets, or the vertices are more than 2**32.
+    Raises ConfigError if weighted edges are repeated and `renumber.duplicates` is drop; InputError if there are neither
+    edges nor vertices; and ResourceError if memory is too small for the vertices or the edges of a few targets, or
+    there are more than 2**32 vertices.
     """
     folder = open_edges(edges)
     table = folder.vertices()
-    known = np.empty(0, np.int64) if table is None else table["vertex"].to_numpy()
-    if not folder.edges and not len(known):
+    vertex_ids = np.empty(0, np.int64) if table is None else table["vertex"].to_numpy()
+    if not folder.edges and not len(vertex_ids):
         raise InputError(f"{edges}: no vertices: there are no edges and no table of vertices. Check the source.")
     graph.mkdir(parents=True, exist_ok=True)
     rule = run.settings.duplicates
-    # The forecast is of what comes on top of the libraries and the workers.
+    # The forecast does not include the libraries and the workers.
     run.note(memory_before_bytes=memory.peak())
     with (
-        TemporaryDirectory(prefix="under-way-", dir=graph) as spool,
+        TemporaryDirectory(prefix="under-way-", dir=graph) as buffer,
         run.workers(small=folder.edges << (not folder.directed) < SMALL) as workers,
     ):
         if run.engine == "dask":
             from whitewater.graphs.build import with_dask
 
-            numbered = with_dask.number_edges(folder, known, rule=rule, run=run, workers=workers)
+            numbered = with_dask.number_edges(folder, vertex_ids, rule=rule, run=run, workers=workers)
         else:
             from whitewater.graphs.build import with_kernels
 
             numbered = with_kernels.number_edges(
-                folder, known, rule=rule, memory_gb=run.settings.memory_gb, run=run, workers=workers, spool=Path(spool)
+                folder,
+                vertex_ids,
+                rule=rule,
+                memory_gb=run.settings.memory_gb,
+                run=run,
+                workers=workers,
+                spool=Path(buffer),
             )
         loops = 0
 
@@ -79,15 +83,15 @@ def renumber(run: Run[Renumber], *, edges: Path, graph: Output, summary: Output)
             graph, ids=numbered.ids, rows=rows(), weighted=folder.weighted or rule == "sum", names=names
         )
     dangling = written.out_degree == 0
-    counted = {
+    counts = {
         **folder.counts, "rows": folder.edges, "reversed": numbered.entries - folder.edges,
         "duplicates": numbered.entries - written.edges, "edges": written.edges, "vertices": written.vertices,
         "dangling": int(dangling.sum()), "isolated": int((dangling & (np.diff(written.indptr) == 0)).sum()),
         "minimum_id": int(numbered.ids[0]), "maximum_id": int(numbered.ids[-1]), "self_loops": loops,
     }  # fmt: skip
-    write_json(summary, counted)
-    run.note(**counted)
-    logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counted["duplicates"])
+    write_json(summary, counts)
+    run.note(**counts)
+    logger.info("%d vertices, %d edges; %d duplicates", written.vertices, written.edges, counts["duplicates"])
 
 
 def _names(table: pa.Table | None, ids: Ids) -> pa.Array | pa.ChunkedArray | None:

@@ -1,4 +1,4 @@
-"""Step `search`: queries are answered from the index, and measured where right answers are known.
+"""Step `search`: answer queries from the index, and evaluate those with known answers.
 
 Sources: E. M. Voorhees, "The TREC-8 Question Answering Track Report" (1999): reciprocal rank. K. Järvelin,
 J. Kekäläinen, "Cumulated gain-based evaluation of IR techniques" (2002): discounted cumulated gain.
@@ -24,33 +24,33 @@ from whitewater.text.tokens import Terms, words
 from whitewater.web.urls import normalize
 
 logger = logging.getLogger(__name__)
-# Answers that count for the cumulated gain.
+# Results that count for the discounted cumulated gain.
 CUTOFF = 10
-# Words of a snippet, and those before the first that was asked for, where there is room.
+# Words of a snippet, and of these at most before the first term of the query.
 WINDOW, LEAD = 30, 5
-# A snippet is looked for in so many characters from the beginning, so that a long text does not hold up the answer.
+# Characters searched for a snippet, so that long texts do not slow the answer.
 SCANNED = 20_000
 MARK = "**"
 
 
 def search(run: Run[Search], *, index: Path, judgments: Inputs, queries: Output) -> None:
-    """Answer the queries of the settings and of the judgments, which are measured with and without the prior.
+    """Answer the queries of the settings and the judgments, and evaluate the latter with and without the prior.
 
-    Raises InputError if there is no index, a query asks for nothing, or the table of judgments cannot be read.
+    Raises InputError if there is no index, a query is empty, or the judgments cannot be read.
     """
     folder = open_index(index)
     judged = {query: urls for path in judgments.values() for query, urls in read_judgments(path).items()}
-    asked = list(dict.fromkeys([*run.settings.queries, *judged]))
-    answers = [answer(folder, query, run.settings) for query in asked]
+    unique_queries = list(dict.fromkeys([*run.settings.queries, *judged]))
+    answers = [answer(folder, query, run.settings) for query in unique_queries]
     evaluation = evaluate(folder, judged, run.settings) if judged else None
     write_json(queries, {"queries": answers, "evaluation": evaluation})
-    run.note(queries=len(asked), judged=len(judged))
+    run.note(queries=len(unique_queries), judged=len(judged))
     if evaluation:
         logger.info("mean reciprocal rank %(mrr).3f, %(mrr_without_prior).3f without PageRank", evaluation)
 
 
 def answer(index: IndexFolder, query: str, settings: Search) -> dict[str, Any]:
-    """Return a query, its words that no document has, the number of documents found and the best of them."""
+    """Return the query, its unknown words, the number of matching documents, and the best of them."""
     ranking = rank(index, query, settings)
     best = ranking.best(settings.limit)
     rows = index.read(ranking.numbers[best].tolist(), ["url", "title", "text"])
@@ -70,47 +70,46 @@ def answer(index: IndexFolder, query: str, settings: Search) -> dict[str, Any]:
     return {"query": query, "unknown": list(ranking.unknown), "found": len(ranking.numbers), "results": results}
 
 
-def snippet(text: str, asked: Collection[str], terms: Terms) -> str:
-    """Return the `WINDOW` words, the first of equals, with the most different terms that were asked for, marked."""
-    scanned = text[:SCANNED]
-    found = list(words(scanned))
-    if not found:
+def snippet(text: str, query_terms: Collection[str], terms: Terms) -> str:
+    """Return the first `WINDOW` words with the most different query terms, which are marked."""
+    tokens = list(words(text[:SCANNED]))
+    if not tokens:
         return ""
-    # The last word may be cut off: it is not shown.
-    found = found[:-1] if len(text) > SCANNED and len(found) > 1 else found
-    hits = [term if (term := terms.of(word.text)) in asked else None for word in found]
+    # The last word may be cut off.
+    tokens = tokens[:-1] if len(text) > SCANNED and len(tokens) > 1 else tokens
+    hits = [term if (term := terms.of(token.text)) in query_terms else None for token in tokens]
     start = _best_window(hits)
-    stop = min(start + WINDOW, len(found))
-    shown, place = "", found[start].start
-    for word, hit in zip(found[start:stop], hits[start:stop], strict=True):
+    stop = min(start + WINDOW, len(tokens))
+    marked, offset = "", tokens[start].start
+    for token, hit in zip(tokens[start:stop], hits[start:stop], strict=True):
         mark = MARK if hit else ""
-        shown += f"{text[place : word.start]}{mark}{text[word.start : word.stop]}{mark}"
-        place = word.stop
+        marked += f"{text[offset : token.start]}{mark}{text[token.start : token.stop]}{mark}"
+        offset = token.stop
     before = f"{CUT} " if start else ""
-    after = f" {CUT}" if stop < len(found) or len(text) > SCANNED else ""
-    return before + printable(shown) + after
+    after = f" {CUT}" if stop < len(tokens) or len(text) > SCANNED else ""
+    return before + printable(marked) + after
 
 
 def _best_window(hits: Sequence[str | None]) -> int:
-    """Return the first word of the best window: the earliest with the most different hits, after some lead."""
-    starts = [place for place, hit in enumerate(hits) if hit] or [0]
+    """Return the start of the first window with the most different hits, with up to `LEAD` words before them."""
+    starts = [index for index, hit in enumerate(hits) if hit] or [0]
     best_start = max(starts, key=lambda start: len({hit for hit in hits[start : start + WINDOW] if hit}))
-    last = max((place for place in range(best_start, min(best_start + WINDOW, len(hits))) if hits[place]), default=0)
+    last = max((index for index in range(best_start, min(best_start + WINDOW, len(hits))) if hits[index]), default=0)
     room = WINDOW - 1 - (last - best_start)
     return max(0, min(best_start - min(LEAD, room), len(hits) - WINDOW))
 
 
 def evaluate(index: IndexFolder, judged: Mapping[str, Sequence[str]], settings: Search) -> dict[str, Any]:
-    """Measure the answers to judged queries; a right URL that the index has not counts as not found."""
+    """Evaluate the answers to judged queries; a right URL that is not in the index counts as not found."""
     right = [url for urls in judged.values() for url in urls]
     numbers = index.numbers(right)
     positions = {
         suffix: [
             [ranking.position(numbers[url]) if url in numbers else None for url in urls]
             for query, urls in judged.items()
-            for ranking in [rank(index, query, chosen)]
+            for ranking in [rank(index, query, options)]
         ]
-        for suffix, chosen in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0})))
+        for suffix, options in (("", settings), ("_without_prior", settings.model_copy(update={"prior": 0.0})))
     }
     pairs = zip(*positions.values(), strict=True)
     return {
@@ -123,9 +122,9 @@ def evaluate(index: IndexFolder, judged: Mapping[str, Sequence[str]], settings: 
 
 
 def read_judgments(path: Path) -> dict[str, list[str]]:
-    """Read a table (CSV) of query and url: the right URLs of each query, in normal form, each once.
+    """Read a CSV table of query and url: the unique right URLs of each query, in normal form.
 
-    Raises InputError if it cannot be read, has not these columns or no rows, or a row lacks one.
+    Raises InputError if the table cannot be read, lacks a column, has no rows, or a row is incomplete.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -140,7 +139,7 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
     for line, row in enumerate(rows, start=2):
         if not row["query"] or not row["url"]:
             raise InputError(f"{path}: row {line} has no query or no url. Complete it, or leave it out.")
-        # What is not a URL, such as the title of a page of a wiki, is compared as it is.
+        # Other names, such as titles of wiki pages, are compared as they are.
         judged.setdefault(row["query"], {})[normalize(row["url"]) or row["url"]] = None
     if not judged:
         raise InputError(f"{path} has no rows. Add some, or leave pagerank.search.judgments empty.")
@@ -148,18 +147,17 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
 
 
 def measures(positions: Sequence[Sequence[int | None]]) -> dict[str, float]:
-    """Return the means over queries of their measures.
+    """Return the means over queries of reciprocal rank, nDCG at 10, and success at 1.
 
-    ``positions`` are for each query those of its right answers, counted from 1; None for one that was not found.
-    ``mrr``: 1 / position of the first right answer; ``ndcg_10``: discounted cumulated gain of the first ten, each right
-    one gains 1, as a share of the most possible; ``success_1``: whether the first one is right.
+    ``positions`` are those of the right answers to each query, counted from 1; None if not found. Each right answer has
+    gain 1.
     """
-    firsts = [min(filter(None, each), default=None) for each in positions]
+    firsts = [min(filter(None, query), default=None) for query in positions]
     return {
         "mrr": fmean([1 / first if first else 0.0 for first in firsts]),
         "ndcg_10": fmean([
-            _gain(place for place in each if place and place <= CUTOFF) / _gain(range(1, min(len(each), CUTOFF) + 1))
-            for each in positions
+            _gain(place for place in query if place and place <= CUTOFF) / _gain(range(1, min(len(query), CUTOFF) + 1))
+            for query in positions
         ]),
         "success_1": fmean([float(first == 1) for first in firsts]),
     }  # fmt: skip
