@@ -1,4 +1,4 @@
-"""The pictures of the PageRank application: functions of arrays and summaries that return Matplotlib figures."""
+"""Figures of the PageRank application, drawn from arrays and summaries with Matplotlib."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,37 +21,36 @@ from whitewater.graphs.graph_folder import GraphFolder
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# How many positions of ranks are drawn: more would not be visible.
+# Points of a curve of ranks: more would not be visible.
 _POINTS = 600
-# Ranks with a smaller relative difference count as equal: it is rounding.
+# A smaller relative difference between ranks is rounding.
 _EQUAL = 1e-9
-# A smaller sum of ranks means that rank was lost, more than by rounding.
+# With a smaller sum of ranks, rank was lost, not only rounded.
 _LOSSLESS_SUM = 1 - 1e-6
-# The rank of the first 1 % and 10 % of vertices is marked, unless there is no room for text to the left of the mark.
+# The shares of the first 1 % and 10 % of vertices are labeled, if there is room to the left.
 _MARKED_SHARES, _FIRST_MARKED_POSITION = (0.01, 0.1), 10
-# Bins of the histogram per doubling of the degree.
 _BINS_PER_DOUBLING = 2
-# Up to this many components or communities have a bar each; with more, the distribution of sizes is drawn.
+# With more components or communities, the distribution of sizes is drawn instead of bars.
 _MAXIMUM_BARS = 24
 _COLORS = (style.SKY_BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW, style.VERMILION)
 _OTHER = style.LIGHT_GRAY
-# Radii in points: the largest, the smallest of top vertices, into which their numbers fit, and the smallest of others.
+# Radii of vertices in points. A top vertex has room for its number.
 _LARGEST, _SMALLEST_TOP, _SMALLEST = 19.0, 8.0, 3.0
-# In inches: the widths of the map and the list, the maximum height of the map, and the height of a line of the list.
+# In inches: width of map and list, maximum height of the map, and height of a line of the list.
 _MAP, _LIST, _TALLEST_MAP, _LINE = 5.2, 5.0, 6.4, 0.27
-# Where the columns of the list are, in inches, and its font size in points.
+# Positions of the columns of the list in inches, and its font size in points.
 _NUMBER, _SHARE, _NAME, _NAME_SIZE = 0.22, 0.98, 1.12, 8.5
-# Links drawn to each top vertex, where there are at most so many of these: a picture, not a tangle.
+# Links drawn to each top vertex, for up to 16 and up to 24 top vertices: more would be a tangle.
 _LINKS = {16: 3, 24: 2}
-# Size of the ring of the top vertices, as a share of that of the others, and how much of a ring circles may take.
+# Size of the inner ring relative to the outer one, and the share of a ring that circles may fill.
 _INNER, _FILLED = 0.6, 0.9
 
 
 @style.styled
 def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
-    """Draw the ranks by position on logarithmic axes, and the share of all rank that the first positions have.
+    """Draw the ranks by position on logarithmic axes, and the cumulative share of all rank.
 
-    ``values`` are the ranks, float64 (vertices,), in any order; ``convergence`` is the content of `convergence.json`.
+    ``values`` are the ranks, float64 (vertices,); ``convergence`` is the content of `convergence.json`.
     """
     title = "PageRank by position"
     if len(values) == 1:
@@ -108,10 +107,10 @@ def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
 
 @style.styled
 def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, Any]) -> Figure:
-    """Draw the distributions of the degrees: in logarithmic bins, and the share of vertices with at least that degree.
+    """Draw the distributions of the degrees: in logarithmic bins, and cumulative from the highest degree.
 
-    Vertices of degree 0 have no place on a logarithmic axis; the legend says how many there are. The degrees are int64
-    (vertices,); ``counts`` is the content of `edges.json`: ``duplicates``, ``self_loops``.
+    The degrees are int64 (vertices,); ``counts`` is the content of `edges.json`. The legend counts vertices of degree
+    0, which a logarithmic axis cannot show.
     """
     title, vertices, edges = "In- and out-degrees", len(in_degree), int(in_degree.sum())
     if not edges:
@@ -141,10 +140,10 @@ def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, A
 
 
 def binned(values: Integers) -> tuple[Floats, Floats]:
-    """Return the middle of each logarithmic bin that has vertices, and its share per degree; degree 0 is in no bin.
+    """Return the middle of each nonempty logarithmic bin, and its share of vertices per degree, without degree 0.
 
-    A bin holds whole degrees, from one edge to before the next. Its share is divided by their number, so that a power
-    law is a straight line (M. Newman 2005, "Power laws, Pareto distributions and Zipf's law", section II.A).
+    Shares are divided by the number of degrees in the bin, so that a power law is a straight line (M. Newman 2005,
+    "Power laws, Pareto distributions and Zipf's law", section II.A).
     """
     highest = int(values.max(initial=1))
     doublings = np.arange(0, _BINS_PER_DOUBLING * (np.log2(highest) + 1) + 1) / _BINS_PER_DOUBLING
@@ -156,7 +155,7 @@ def binned(values: Integers) -> tuple[Floats, Floats]:
 
 
 def at_least(values: Integers) -> tuple[Integers, Floats]:
-    """Return each degree above 0 that occurs, and the share of the vertices with that degree or more."""
+    """Return the distinct degrees above 0, and the share of vertices with at least that degree."""
     counts = np.bincount(values)[1:]
     distinct = np.flatnonzero(counts) + 1
     return distinct, np.cumsum(counts[::-1])[::-1][distinct - 1] / len(values)
@@ -164,10 +163,7 @@ def at_least(values: Integers) -> tuple[Integers, Floats]:
 
 @style.styled
 def convergence(summary: Mapping[str, Any]) -> Figure:
-    """Draw the change of the ranks in each iteration, and the bound on their distance to the exact ones.
-
-    ``summary`` is the content of `convergence.json`.
-    """
+    """Draw the change of the ranks per iteration, and their error bound, from `convergence.json`."""
     title, log = "How the ranks converged", summary["log"]
     if not log:
         return style.explained(title, "There was no iteration: none was asked for.")
@@ -207,10 +203,7 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
 
 @style.styled
 def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
-    """Draw the sizes of the weakly connected components and of the communities: bars, or points if there are many.
-
-    ``summary`` is the content of `communities.json`.
-    """
+    """Draw the sizes of components and communities from `communities.json`: bars, or points if there are many."""
     title, components, groups = "Components and communities", summary["components"], summary["communities"]
     subtitle = (
         f"{words.count(vertices)} vertices; the largest weakly connected component has "
@@ -250,91 +243,87 @@ def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: s
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """The top vertices, then the others that link to them; links by their places among these."""
+    """The top vertices, and others that link to them."""
 
-    vertices: Integers  # numbers; the first ``top`` by descending rank
+    vertices: Integers  # the first ``top`` by descending rank
     top: int
-    source: Integers  # (links,), places in ``vertices``, as of ``target``
+    source: Integers  # (links,), indices into ``vertices``
     target: Integers
-    among: int  # links among the top vertices in all, drawn or not
-    links: int  # that are drawn to each at most
+    among: int  # links among the top vertices, drawn or not
+    links: int  # maximum number of links drawn to each
 
 
 def top_vertices(ranks: Floats, count: int) -> Integers:
-    """Return the numbers of the vertices of the highest ranks, the highest first; of equal ranks the lowest numbers."""
+    """Return the vertices of the highest ranks, the highest first; ties by number."""
     return pd.Series(ranks).nlargest(count).index.to_numpy(np.int64)
 
 
 def find_neighborhood(graph: GraphFolder, ranks: Floats, *, top: int) -> Neighborhood:
-    """Return the top vertices, and the links to each from the vertices of the highest rank that link to it.
+    """Return the top vertices, and the links to each from the highest-ranked vertices that link to it.
 
-    Of the graph the in-edges of the top vertices only are read. ``ranks`` are float64 (vertices,), by number.
+    Only the in-edges of the top vertices are read. ``ranks`` are float64 (vertices,).
     """
-    shown = top_vertices(ranks, top)
-    links = next((number for most, number in _LINKS.items() if len(shown) <= most), 1)
+    best = top_vertices(ranks, top)
+    links = next((number for maximum, number in _LINKS.items() if len(best) <= maximum), 1)
     sources, targets, among = list[Integers](), list[Integers](), 0
-    for vertex in shown.tolist():
+    for vertex in best.tolist():
         linking = np.asarray(graph.sources[graph.indptr[vertex] : graph.indptr[vertex + 1]], np.int64)
         linking = linking[linking != vertex]
-        among += int(np.isin(shown, linking).sum())
+        among += int(np.isin(best, linking).sum())
         sources.append(linking[top_vertices(ranks[linking], links)])
         targets.append(np.full(len(sources[-1]), vertex))
     source, target = np.concatenate(sources), np.concatenate(targets)
-    vertices = pd.Index(np.concatenate([shown, np.setdiff1d(source, shown)]))
+    vertices = pd.Index(np.concatenate([best, np.setdiff1d(source, best)]))
     source, target = vertices.get_indexer(source), vertices.get_indexer(target)
-    return Neighborhood(vertices.to_numpy(), len(shown), source, target, among, links)
+    return Neighborhood(vertices.to_numpy(), len(best), source, target, among, links)
 
 
 def without_hosts(names: Sequence[str]) -> list[str]:
-    """Return URLs without their scheme, and without the host where it is the same for all; letters not %-encoded.
-
-    Names that are not all URLs are returned as they are.
-    """
+    """Shorten URLs: no scheme, no host if all share one, no percent-escapes. Other names are returned as they are."""
     if not all(re.match("https?://", name, re.IGNORECASE) for name in names):
         return list(names)
     parts = [urlsplit(name) for name in names]
-    one_host = len({each.netloc for each in parts}) == 1 and len(parts) > 1
+    one_host = len({url.netloc for url in parts}) == 1 and len(parts) > 1
     return [
-        unquote(f"{'' if one_host else each.netloc}{each.path}{f'?{each.query}' if each.query else ''}")
-        for each in parts
+        unquote(f"{'' if one_host else url.netloc}{url.path}{f'?{url.query}' if url.query else ''}") for url in parts
     ]
 
 
-def place_vertices(found: Neighborhood, *, width: float, height: float) -> tuple[Floats, Floats]:
-    """Return places (vertices, 2) in a rectangle around (0, 0), and the largest radius that a circle may have at each.
+def place_vertices(subgraph: Neighborhood, *, width: float, height: float) -> tuple[Floats, Floats]:
+    """Return positions (vertices, 2) in a rectangle around (0, 0), and the maximum radius of each circle.
 
-    The top vertices are on a ring by their rank, clockwise from its top; around it are the others, in the order of the
-    directions in which the vertices are that they link to. Equal neighborhoods give equal places.
+    The top vertices form a ring by rank, clockwise from the top. The others form a ring around it, in the direction of
+    the vertices that they link to.
     """
-    others = len(found.vertices) - found.top
-    turns = np.concatenate([np.arange(found.top) / found.top, np.zeros(others)])
-    toward = np.zeros(len(turns), complex)
-    np.add.at(toward, found.source, np.exp(2j * np.pi * turns[found.target]))
-    # Rounded, so that directions that are equal but for the last bit keep the order of the ranks.
-    order = np.argsort(np.angle(toward[found.top :]).round(9) % (2 * np.pi), kind="stable")
-    turns[found.top + order] = np.arange(others) / max(others, 1)
-    inner = np.arange(len(turns)) < found.top
-    within = _INNER if others else 1.0
-    ring = np.where(inner, within if found.top > 1 else 0.0, 1.0)
+    top, others = subgraph.top, len(subgraph.vertices) - subgraph.top
+    turns = np.concatenate([np.arange(top) / top, np.zeros(others)])
+    direction = np.zeros(len(turns), complex)
+    np.add.at(direction, subgraph.source, np.exp(2j * np.pi * turns[subgraph.target]))
+    # Rounded, so that nearly equal directions keep the order of the ranks.
+    order = np.argsort(np.angle(direction[top:]).round(9) % (2 * np.pi), kind="stable")
+    turns[top + order] = np.arange(others) / max(others, 1)
+    inner = np.arange(len(turns)) < top
+    inner_size = _INNER if others else 1.0
+    ring = np.where(inner, inner_size if top > 1 else 0.0, 1.0)
     angle = 2 * np.pi * turns
     places = np.stack([np.sin(angle) * width, np.cos(angle) * height], axis=1) * ring[:, np.newaxis] / 2
-    count = np.where(inner, found.top, others)
-    # Neighbors on a ring of few are far apart, but the other ring is near.
-    apart = np.minimum(np.sin(np.pi / np.maximum(count, 2)) * np.maximum(ring, _INNER), 1 - _INNER)
-    return places, _FILLED * apart * min(width, height) / 2
+    count = np.where(inner, top, others)
+    # On a ring of few vertices, the other ring is nearer than the next vertex.
+    distance = np.minimum(np.sin(np.pi / np.maximum(count, 2)) * np.maximum(ring, _INNER), 1 - _INNER)
+    return places, _FILLED * distance * min(width, height) / 2
 
 
 @style.styled
 def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats, community: Integers) -> Figure:
-    """Draw the neighborhood: sizes by rank, colors by community, the top vertices numbered and listed by name.
+    """Draw the neighborhood: sizes by rank, colors by community, top vertices numbered and listed by name.
 
-    ``names`` are those of the top vertices. ``ranks`` and ``community`` (-1 for no communities) are float64 and int64
-    (vertices,), of the whole graph.
+    ``names`` are those of the top vertices; ``ranks`` and ``community`` (-1 without communities) those of the whole
+    graph, float64 and int64 (vertices,).
     """
     title, top, total = "The top of the ranking and links to it", subgraph.top, float(ranks.sum())
     ranks, community = ranks[subgraph.vertices], community[subgraph.vertices]
     labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
-    # The communities of the first vertices have colors of their own; if all are -1, there are none.
+    # The communities of the first vertices have their own colors.
     numbers = list(dict.fromkeys(community.tolist()))
     palette = dict(zip(numbers, _COLORS, strict=False))
     colors = [palette.get(number, _OTHER) for number in community.tolist()]
@@ -350,7 +339,7 @@ def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats,
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
     left.set(xlim=(-width / 2, width / 2), ylim=(-depth / 2, depth / 2), aspect="equal", anchor="N")
     places, room = place_vertices(subgraph, width=width - 2 * _LARGEST, height=depth - 2 * _LARGEST)
-    # Areas grow with ranks, but all are visible and none overlap.
+    # Areas are proportional to ranks, within limits: circles are visible and do not overlap.
     smallest = np.where(np.arange(len(ranks)) < top, _SMALLEST_TOP, _SMALLEST)
     radius = np.minimum(np.maximum(_LARGEST * np.sqrt(ranks / ranks.max()), smallest), room)
     _draw_graph(left, subgraph, places, radius, colors)
@@ -388,7 +377,7 @@ def _draw_graph(axes: Axes, subgraph: Neighborhood, places: Floats, radius: Floa
 
 
 def _draw_circles(axes: Axes, places: Floats, radius: Floats, colors: Sequence[str], *, numbered: int) -> None:
-    """Draw circles at places (n, 2) with a radius in points each, and number the first."""
+    """Draw circles at places (n, 2) with radii in points; number the first ones."""
     axes.scatter(
         places[:, 0], places[:, 1], s=(2 * radius) ** 2, c=colors, edgecolors=style.TEXT_GRAY, linewidths=0.6,
         zorder=2, clip_on=False,
@@ -400,7 +389,7 @@ def _draw_circles(axes: Axes, places: Floats, radius: Floats, colors: Sequence[s
 def _write_list(
     axes: Axes, names: Sequence[str], shares: Sequence[str], colors: Sequence[str], legend: Mapping[str, str]
 ) -> None:
-    """Write the number, share and name of each top vertex, and below them what the colors are."""
+    """Write number, share and name of each top vertex, and below them the legend of colors."""
     top, gray = len(names), style.TEXT_GRAY
     rows = np.append(np.arange(top) + 0.4, np.arange(len(legend)) + top + 1)
     radius = np.repeat([_SMALLEST_TOP, 5.0], [top, len(legend)])

@@ -1,11 +1,7 @@
-"""The source `generated`: a seeded web of HTML pages as WARC, and queries whose right answers are known.
+"""Step `simulate`: write a random web of HTML pages as WARC, and queries with known answers.
 
-The model is documented in `whitewater_apps.pagerank.synthetic`: `sites` (topics, addresses and queries), `words`
-(texts), `linking` (who links to whom) and `html` (how pages and links are written). Its dirt: pages without links,
-redirects (one of five leads to another, two to each other), second addresses of pages, links that lead nowhere, links
-marked nofollow, pages in several encodings, declared in several places or in none, and malformed ones.
-
-Blocks of pages have random numbers of their own, so texts do not depend on how they are written.
+The modules of `whitewater_apps.pagerank.synthetic` document the model: `sites` (topics, URLs, redirects and queries),
+`words` (texts), `linking` (links) and `html` (encodings, spellings of links, malformed pages).
 """
 
 import csv
@@ -35,18 +31,18 @@ logger = logging.getLogger(__name__)
 Flags = npt.NDArray[np.bool_]
 
 BLOCK_PAGES = 1000
-# Times the mean that a page is long: one page that no query is about, and those that a query by subject is about.
+# Lengths of pages, times the mean: of one large page without a query, and of the pages of a query by subject.
 LARGE, EVEN = 50.0, 1.0
-# Shares that are believable sizes, not counts of a data set; of the pages, where nothing else is said.
+# Plausible shares, not measured ones; of the pages unless noted.
 DIRT = {
     "nofollow": 0.03,  # of the links
-    "by_alias": 0.35,  # of the links to a page that has other addresses, those that lead to one of them
+    "by_alias": 0.35,  # of the links to a page with several URLs
     "nofollow_pages": 0.01,
     "self_links": 0.05,
     "repeated_links": 0.05,
     "mailto": 0.1,
     "base_pages": 0.05,
-    "trap_pages": 0.05,  # links in a comment and in a script, which are none
+    "trap_pages": 0.05,  # with false links in a comment and a script
     "malformed_pages": 0.08,
 }
 # A response in WARC 1.0.
@@ -65,27 +61,24 @@ Content-Length: {length}
 
 
 def simulate(run: Run[Simulate], *, web: Output, queries: Output) -> None:
-    """Write a simulated web as WARC, a response for each address, and queries with their answers: query, url.
-
-    Equal settings give equal bytes.
-    """
-    made = Web(run.settings)
+    """Write a random web as WARC, a response per URL, and a table of query and url. Equal settings give equal bytes."""
+    simulated = Web(run.settings)
     with web.open("wb") as file:
-        records = sum(bool(file.write(record)) for record in made.records())
+        records = sum(bool(file.write(record)) for record in simulated.records())
     with queries.open("w", encoding="utf-8", newline="") as file:
-        rows = [(" ".join(each.words), made.pages[each.answer].url) for each in made.questions]
+        rows = [(" ".join(query.words), simulated.pages[query.answer].url) for query in simulated.questions]
         csv.writer(file, lineterminator="\n").writerows([("query", "url"), *rows])
-    run.note(**made.counts(), records=records, dirt=DIRT)
-    logger.info("simulated %d pages with %d links", len(made.pages), len(made.source))
+    run.note(**simulated.counts(), records=records, dirt=DIRT)
+    logger.info("simulated %d pages with %d links", len(simulated.pages), len(simulated.source))
 
 
 class Web:
-    """Everything but the texts, which are made as records are.
+    """The whole web except its texts, which `records` writes.
 
-    ``topic``, ``pages`` (addresses), ``titles``, ``lengths`` (see `draw_lengths`) and ``features`` are of each page;
-    ``features`` has flags, and ``encoding`` by place in `ENCODINGS`, ``fault`` by place in `FAULTS` or -1. A link by
-    ``source`` leads to the page ``target``, -1 where there is none, through the address ``destination``, counted in
-    ``places``: pages, redirects, duplicates, missing ones (the archive has their 404), others, and the picture.
+    ``topic``, ``pages`` (addresses), ``titles``, ``lengths`` (see `draw_lengths`) and ``features`` have a value per
+    page; ``features`` are flags, ``encoding`` (index into `ENCODINGS`) and ``fault`` (index into `FAULTS`, or -1). A
+    link leads from page ``source`` to page ``target``, or -1, by the address ``destination``, an index into ``places``:
+    pages, redirects, duplicates, missing pages (with a 404), other missing pages, and the picture.
     """
 
     def __init__(self, settings: Simulate) -> None:
@@ -103,7 +96,7 @@ class Web:
         self.nofollow = sites.choose(len(target), share=DIRT["nofollow"], random=random) & ~broken
         followed = ~broken & ~self.nofollow & ~self.features["nofollow_pages"][self.source]
         in_degrees = np.bincount(target[followed], minlength=settings.pages)
-        self.questions = sites.ask(self.topic, in_degrees, self.vocabulary, random=random)
+        self.questions = sites.make_questions(self.topic, in_degrees, self.vocabulary, random=random)
         self.missing, absent = sites.lose_pages(self.pages[: len(self.topics)], links=int(broken.sum()))
         self.redirects = sites.move_pages(self.pages, share=settings.redirects, random=random)
         answers = [each.answer for each in self.questions]
@@ -117,22 +110,18 @@ class Web:
         lost = len(self.missing + absent)
         self.destination = _destinations(target, broken, ends, pages=settings.pages, lost=lost, random=random)
         self.target = np.where(broken, -1, target)
-        self.said = defaultdict[int, list[str]](list)
+        self.sentences = defaultdict[int, list[str]](list)
         self.lengths = np.zeros(settings.pages)
         for each in self.questions:
             for page in each.pages:
-                self.said[page].append(each.sentence)
+                self.sentences[page].append(each.sentence)
                 if len(each.words) > 1:
                     self.lengths[page], self.titles[page] = EVEN, [self.titles[page][0], *each.words]
-        unasked = (page for page in range(len(self.topics), settings.pages) if page not in self.said)
+        unasked = (page for page in range(len(self.topics), settings.pages) if page not in self.sentences)
         self.lengths[next(unasked, 0)] = LARGE
 
     def counts(self) -> dict[str, int]:
-        """Return what there is of each kind; ``links`` + ``broken_links`` + ... + ``repeated_links`` are all anchors.
-
-        ``links`` lead to a page, ``dangling_pages`` have none of any kind, and ``mailto`` counts no anchor to an
-        address.
-        """
+        """Return the number of each kind. ``links`` lead to a page; ``dangling_pages`` have no links of any kind."""
         linked = int((self.target >= 0).sum())
         return {
             "topics": len(self.topics),
@@ -151,20 +140,20 @@ class Web:
         }
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records of all addresses: of pages, redirects, the answers that there is none, and the image."""
+        """Yield the records of pages, redirects, missing pages and the picture."""
         pages = len(self.pages)
         for first in range(0, pages, BLOCK_PAGES):
-            yield from self._of_block(range(first, min(first + BLOCK_PAGES, pages)))
+            yield from self._page_records(range(first, min(first + BLOCK_PAGES, pages)))
         for each in self.redirects:
-            yield record_of(each.address.url, b"", status=each.status, location=each.location)
+            yield make_record(each.address.url, b"", status=each.status, location=each.location)
         for address in self.missing:
-            # Such answers have links, which lead from no page.
+            # The link is not counted, since the response is not a page.
             body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'
-            yield record_of(address.url, body, status=404)
-        yield record_of(self.places[-1].url, html.PICTURE, content_type="image/png")
+            yield make_record(address.url, body, status=404)
+        yield make_record(self.places[-1].url, html.PICTURE, content_type="image/png")
 
-    def _of_block(self, block: range) -> Iterator[bytes]:
-        """Yield the records of some pages."""
+    def _page_records(self, block: range) -> Iterator[bytes]:
+        # Each block has its own random numbers, so texts do not depend on the order of writing.
         random = np.random.default_rng((self.settings.seed, 1 + block.start // BLOCK_PAGES))
         lengths = draw_lengths(self.lengths[block], mean=self.settings.words, random=random)
         texts = write_paragraphs(self.topic[block], lengths, self.vocabulary, random=random)
@@ -172,8 +161,8 @@ class Web:
             address, features = self.pages[page], {name: values[page] for name, values in self.features.items()}
             body = html.write_html(
                 f"{' '.join(self.titles[page]).capitalize()} | {self.topics[self.topic[page]].capitalize()}",
-                # What a page says because of the queries stands before its last paragraph.
-                [*paragraphs[:-1], *self.said.get(page, ()), paragraphs[-1]],
+                # The sentences about queries stand before the last paragraph.
+                [*paragraphs[:-1], *self.sentences.get(page, ()), paragraphs[-1]],
                 links,
                 features,
                 base=self._base(page).url if features["base_pages"] else "",
@@ -181,10 +170,9 @@ class Web:
                 picture=len(self.source) > 0 and page == self.source[0],
             )
             for url in dict.fromkeys((address.url, self.duplicates.get(page, address).url)):
-                yield record_of(url, body, content_type=f"text/html{html.ENCODINGS[features['encoding']].header}")
+                yield make_record(url, body, content_type=f"text/html{html.ENCODINGS[features['encoding']].header}")
 
     def _links(self, block: range, *, random: np.random.Generator) -> Iterator[list[html.Link]]:
-        """Yield the links of each page of a block."""
         bounds = np.searchsorted(self.source, np.arange(block.start, block.stop + 1)).tolist()
         spellings = html.draw_spellings(bounds[-1] - bounds[0], random=random)
         for page, (first, stop) in zip(block, pairwise(bounds), strict=True):
@@ -209,9 +197,9 @@ class Web:
 def _destinations(
     target: Numbers, broken: Flags, ends: Numbers, *, pages: int, lost: int, random: np.random.Generator
 ) -> Numbers:
-    """Give each link an address: that of its page or another one of it, or one where nothing is if it is ``broken``.
+    """Return the address of each link: that of its page, an alias of it, or a missing one if the link is ``broken``.
 
-    ``ends`` are the pages of the addresses that follow those of the pages, -1 in a loop; ``lost`` more lead nowhere.
+    ``ends`` are the pages of the aliases, -1 in a loop; aliases follow the pages, then come ``lost`` missing addresses.
     """
     alias = np.full(pages, -1)
     alias[ends[ends >= 0]] = pages + np.flatnonzero(ends >= 0)
@@ -224,28 +212,28 @@ def _destinations(
 
 
 def draw_features(linking: Flags, *, random: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
-    """Choose what is special about each page; only pages with links have more of them."""
+    """Draw the features of each page; only pages in ``linking`` get more links or a nofollow."""
     pages = len(linking)
 
-    def chosen(*names: str) -> dict[str, npt.NDArray[Any]]:
+    def draw(*names: str) -> dict[str, npt.NDArray[Any]]:
         return {name: sites.choose(pages, share=DIRT[name], random=random) for name in names}
 
-    shares = np.array([each.share for each in html.ENCODINGS])
-    features = chosen("base_pages", "malformed_pages")
+    shares = np.array([encoding.share for encoding in html.ENCODINGS])
+    features = draw("base_pages", "malformed_pages")
     features["encoding"] = random.choice(len(html.ENCODINGS), pages, p=shares / shares.sum())
     features["fault"] = np.where(features["malformed_pages"], random.integers(len(html.FAULTS), size=pages), -1)
-    features |= chosen("trap_pages", "mailto", "nofollow_pages", "self_links", "repeated_links")
+    features |= draw("trap_pages", "mailto", "nofollow_pages", "self_links", "repeated_links")
     for name in ("nofollow_pages", "self_links", "repeated_links"):
         features[name] &= linking
-    # On a page with a base URL #top leads elsewhere.
+    # With a base URL, #top leads to another page.
     features["self_links"] &= ~features["base_pages"]
     return features
 
 
-def record_of(
+def make_record(
     url: str, body: bytes, *, status: int = 200, content_type: str = "text/html; charset=utf-8", location: str = ""
 ) -> bytes:
-    """Return the record of a response: a member of gzip, which does not differ from run to run."""
+    """Return the record of a response as a gzip member, with the same bytes in every run."""
     moved = f"Location: {location}\r\n" if location else ""
     block = (
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"

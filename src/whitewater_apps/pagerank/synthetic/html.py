@@ -1,4 +1,4 @@
-"""A page as HTML: its encoding, links as people write them, and the faults that browsers forgive."""
+"""Write a page as HTML: encodings, spellings of links, and errors that browsers accept."""
 
 from base64 import b64decode
 from collections.abc import Collection, Mapping, Sequence
@@ -23,7 +23,7 @@ FAULTS = ("unclosed", "unquoted", "cut off")
 
 
 class Encoding(NamedTuple):
-    """How a page is encoded, what its header Content-Type and itself declare, and how often it is so."""
+    """The encoding of a page, what its header and its meta tag declare, and the share of such pages."""
 
     codec: str
     header: str
@@ -44,22 +44,22 @@ ENCODINGS = (
 )
 
 
-# How a link is written, and in which share of the links, where it can.
+# The share of links that are written this way, if possible.
 SPELLINGS = {
-    "relative": 0.45,  # to the folder; else to the host
-    "absolute": 0.25,  # within a host, too
+    "relative": 0.45,  # to the folder, not to the host
+    "absolute": 0.25,  # even within a host
     "protocol-relative": 0.08,
     "upper case": 0.04,  # scheme and host
-    "dotted": 0.04,  # a segment that .. takes back
-    "port": 0.02,  # the default one, spelled out
+    "dotted": 0.04,  # /archive/.. in front
+    "port": 0.02,  # the default port
     "fragment": 0.05,
     "tracking": 0.05,
-    "raw": 0.3,  # letters beyond ASCII as they are
+    "raw": 0.3,  # non-ASCII letters not escaped
 }
 
 
 class Link(NamedTuple):
-    """An element a."""
+    """An ``a`` element."""
 
     href: str
     text: str
@@ -73,7 +73,7 @@ def draw_spellings(links: int, *, random: np.random.Generator) -> list[set[str]]
 
 
 def write_href(address: Address, base: Address, spelling: Collection[str]) -> str:
-    """Return a reference that leads from a page of base URL ``base`` to ``address``; not yet escaped for HTML."""
+    """Return a reference from base URL ``base`` to ``address``, not yet escaped for HTML."""
     path = address.path if "raw" in spelling else Address("", address.path).target
     path = f"/archive/..{path}" if "dotted" in spelling else path
     query = "&".join(part for part in (address.query, TRACKING if "tracking" in spelling else "") if part)
@@ -84,17 +84,16 @@ def write_href(address: Address, base: Address, spelling: Collection[str]) -> st
         origin = f"{scheme}//{address.host}"
         return (origin.upper() if "upper case" in spelling and scheme else origin) + port + path + end
     if "relative" in spelling:
-        # Out of all folders of the base, then into its own.
+        # Up to the root, then down to the target.
         path = "../" * (base.path.count("/") - 1) + path[1:] or "./"
     return path + end
 
 
 def write_html(title: str, paragraphs: Sequence[str], links: Sequence[Link], features: Mapping[str, Any], *, base: str,
                canonical: str, picture: bool) -> bytes:  # fmt: skip
-    """Return the bytes of a page; what its encoding lacks is written as character references.
+    """Return the bytes of a page; letters that its encoding lacks are character references.
 
-    ``features`` are those of `Web` that the page has; ``base`` and ``canonical`` are URLs, empty where the page says
-    nothing of them.
+    ``features`` are the page's own of `Web.features`; ``base`` and ``canonical`` are URLs or empty.
     """
     encoding, fault = ENCODINGS[features["encoding"]], FAULTS[features["fault"]] if features["fault"] >= 0 else ""
     unclosed = fault == "unclosed"
@@ -114,7 +113,7 @@ def write_html(title: str, paragraphs: Sequence[str], links: Sequence[Link], fea
         f"</head>\n<body>\n<h1>{escape(title)}</h1>\n",
         TRAPS if features["trap_pages"] else "",
         "<b>" if unclosed else "",
-        *(f"<p>{escape(each)}{'' if unclosed else '</p>'}\n" for each in paragraphs),
+        *(f"<p>{escape(text)}{'' if unclosed else '</p>'}\n" for text in paragraphs),
         f'<img src="{PICTURE_PATH}" alt="">\n' if picture else "",
         f"<ul>\n{items}</ul>\n" if items else "",
         "<p><b>5 < 6 & so on <" if fault == "cut off" else "</body>\n</html>\n",
