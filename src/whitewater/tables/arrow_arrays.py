@@ -1,7 +1,7 @@
-"""Numbers as arrays of NumPy and of Arrow without a copy, and without pandas; arrays in memory of Arrow's pool.
+"""Arrays of numbers between NumPy and Arrow, without a copy and without pandas.
 
-Arrow's own ways, ``pyarrow.array`` and ``to_numpy``, import pandas to see whether they were given any of it: a quarter
-of a second in each process.
+Arrow's own functions, ``pyarrow.array`` and ``to_numpy``, import pandas to check their argument: a quarter of a second
+in each process.
 """
 
 from typing import Any
@@ -12,18 +12,18 @@ import pyarrow as pa
 
 
 def to_arrow(numbers: npt.NDArray[Any]) -> pa.Array:
-    """Return a one-dimensional array of numbers as Arrow's, without nulls."""
+    """Convert a one-dimensional NumPy array of numbers to an Arrow array without nulls."""
     contiguous = np.ascontiguousarray(numbers)
     return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, pa.py_buffer(contiguous)])
 
 
 def to_numpy(numbers: pa.ChunkedArray | pa.Array) -> npt.NDArray[Any]:
-    """Return numbers without nulls as NumPy's."""
+    """Convert an Arrow column of numbers without nulls to a NumPy array."""
     return np.from_dlpack(one_array(numbers))
 
 
 def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece, with one dictionary."""
+    """Combine the chunks of a column into one array with one dictionary."""
     if isinstance(column, pa.Array):
         return column
     if column.num_chunks == 1:
@@ -36,9 +36,8 @@ def one_array(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def empty(length: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array whose content is arbitrary, in memory of Arrow's pool.
+    """Allocate an array with arbitrary content in Arrow's memory pool.
 
-    The pool keeps what is freed for the next block; malloc returns it to the system, and its page faults would take a
-    third of the time of reading Parquet.
+    The pool reuses freed memory. With malloc, page faults would take a third of the time of reading Parquet.
     """
     return np.frombuffer(pa.allocate_buffer(length * dtype.itemsize), dtype)

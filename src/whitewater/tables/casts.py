@@ -1,7 +1,7 @@
-"""Columns of Arrow, and lines of comma-separated text, as one of three kinds: numbers, points in time, text.
+"""Casts of Arrow columns, and of lines of CSV, to one of three kinds: numbers, timestamps or text.
 
-Text becomes a number only where every character of it belongs to one number, so a torn field is never half read. Lines
-that cannot be parsed are handed back as they stood.
+Text becomes a number only if all of it is one number, so a cut-off field is never half read. Lines that cannot be
+parsed are returned unchanged.
 """
 
 import math
@@ -18,11 +18,12 @@ from whitewater import lazy_pandas as pd
 from whitewater.io.text_files import filled_lines, parse_sound
 
 Kind = Literal["number", "timestamp", "text"]
+Column = pa.ChunkedArray | pa.Array
 MICROSECONDS = pa.timestamp("us")
 TEXT = pa.dictionary(pa.int32(), pa.string())
-# The type of a column that a file of text has, or one without values.
+# The type of a column that was read from text, or that has no values.
 TYPES: dict[Kind, pa.DataType] = {"number": pa.float64(), "timestamp": MICROSECONDS, "text": TEXT}
-# Longest date with a fraction that fits microseconds: what follows in a nanosecond text is cut off, as flooring does.
+# Longest time with a fraction that fits microseconds. Cutting off the rest floors nanoseconds.
 _TIMESTAMP_CHARACTERS = 26
 _LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 _DAY_OF_YEAR = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
@@ -35,8 +36,8 @@ _NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 class Clock:
     """How times are read.
 
-    Those with a zone become what a clock in ``zone`` read at that instant. Text is of ``form``, in the notation of
-    C's ``strptime``, or where that is empty as ISO 8601 has it, without a zone.
+    Times with a zone are converted to local time in ``zone``. Text has the format ``form``, as C's ``strptime`` writes
+    it; if that is empty, ISO 8601 without a zone.
     """
 
     zone: str
@@ -44,21 +45,21 @@ class Clock:
 
 
 class Lines(NamedTuple):
-    """The columns of the lines that could be parsed, in order, and the other lines, in order and without their ends."""
+    """The columns of the lines that could be parsed, and the malformed lines without line ends, both in file order."""
 
     table: pa.Table
     malformed: tuple[str, ...]
 
 
 def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock) -> Lines:
-    r"""Parse whole lines of comma-separated text without a header.
+    r"""Parse whole lines of CSV without a header.
 
-    Lines end with ``\n`` or ``\r\n``; each is a record: a quoted field does not go on in the next line. Empty lines are
-    not rows. ``names`` are all fields of a line, in order. ``kinds`` are those that are wanted, and what each becomes:
-    float64, ``timestamp[us]``, or text in a dictionary. An empty field is null; blanks around numbers are ignored.
+    Lines end with ``\n`` or ``\r\n``; a quoted field does not continue in the next line. Empty lines are skipped.
+    ``names`` are all fields of a line, in order. ``kinds`` selects the fields to read, as float64, ``timestamp[us]`` or
+    dictionary-encoded text. An empty field is null. Blanks around numbers are ignored. Bytes that are not UTF-8 are
+    replaced.
 
-    Malformed are lines with another number of fields, with unsound quotes, or with a field that is not of its kind.
-    Bytes that are not UTF-8 are replaced.
+    A line is malformed if it has another number of fields, an unbalanced quote, or a field that is not of its kind.
     """
     text = data if data.isascii() else data.decode("utf-8", "replace").encode()
     text = text if text.endswith(b"\n") else text + b"\n"
@@ -67,10 +68,10 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
     columns = {name: table[name] for name in kinds}
     for name, kind in kinds.items():
         if kind != "text" and columns[name].type == pa.string():
-            columns[name], is_readable = _read(columns[name], kind, clock)
+            columns[name], is_readable = _read_text(columns[name], kind, clock)
             readable &= is_readable.to_numpy()
-    numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
-    malformed = sorted([*faults, *numbers[~readable]])
+    line_numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
+    malformed = sorted([*faults, *line_numbers[~readable]])
     lines = filled_lines(text) if malformed else []
     rows = pa.table(columns) if readable.all() else pa.table(columns).filter(pa.array(readable))
     return Lines(rows, tuple(lines[number].decode() for number in malformed))
@@ -79,25 +80,26 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
 def _parse(
     text: bytes, names: Sequence[str], kinds: Mapping[str, Kind], clock: Clock
 ) -> tuple[pa.Table, dict[int, str]]:
-    """Return the sound lines and the others; numbers and times as text where one of them may not be of its kind."""
+    """Return the sound lines and the faults of the others; numbers and times stay text if one may be unreadable."""
     types = {name: TYPES[kind] for name, kind in kinds.items()}
     if not clock.form:
         with suppress(ValueError):
             table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
             sums = [pc.sum(table[name], min_count=0).as_py() for name, kind in kinds.items() if kind == "number"]
-            # Else there is "nan" or "inf", or a number beyond the doubles, or a sum that is.
+            # If not, there is a "nan" or "inf", or a number or a sum overflows.
             if all(map(math.isfinite, sums)):
                 return table, faults
     as_text = {name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()}
     return parse_sound(text, names, as_text, delimiter=",", quoted=True)
 
 
-def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock) -> pa.ChunkedArray | pa.Array:
-    """Return a column as one of a kind, nulls as nulls.
+def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:
+    """Cast a column to a kind; nulls stay null.
 
-    A column holds numbers, decimals, booleans, timestamps, dates, text (plain or in a dictionary), or Arrow's nulls.
-    ``number`` gives integers or floats, as they are stored, and float64 of all else; NaN stays. ``timestamp`` gives
-    ``timestamp[us]``, nanoseconds floored. ``text`` gives text in a dictionary, numbers as pyarrow writes them.
+    ``column`` holds numbers, decimals, booleans, timestamps, dates, text (plain or in a dictionary), or only nulls.
+    Integers and floats keep their type as a ``number``, everything else becomes float64; NaN stays. ``timestamp`` gives
+    ``timestamp[us]``, with nanoseconds floored. ``text`` gives dictionary-encoded text, with numbers as pyarrow writes
+    them.
 
     Raises ValueError or pyarrow.ArrowException if a value, or the type, cannot become the kind.
     """
@@ -108,18 +110,18 @@ def cast_column(column: pa.ChunkedArray | pa.Array, kind: Kind, *, clock: Clock)
     if pa.types.is_null(column.type):
         return column.cast(TYPES[kind])
     if _is_text(column.type):
-        values, is_readable = _read(column, kind, clock)
-        refused = column.filter(pc.invert(is_readable))
-        if len(refused):
+        values, is_readable = _read_text(column, kind, clock)
+        unreadable = column.filter(pc.invert(is_readable))
+        if len(unreadable):
             form = f"of the form {clock.form}" if clock.form else "such as 2019-03-01 08:00:00, without zone"
             expected = "a number" if kind == "number" else f"a time {form}"
-            raise ValueError(f"{refused[0].as_py().strip()!r} is not {expected}")
+            raise ValueError(f"{unreadable[0].as_py().strip()!r} is not {expected}")
         return values
-    return _times(column, clock) if kind == "timestamp" else _numbers(column)
+    return _cast_times(column, clock) if kind == "timestamp" else _cast_numbers(column)
 
 
 def is_plain(type_: pa.DataType, kind: Kind) -> bool:
-    """Tell whether every library of data frames reads columns of a type as the kind, without a cast."""
+    """Return whether data frame libraries read a type as the kind without a cast."""
     if kind == "timestamp":
         return bool(type_ == MICROSECONDS)
     if kind == "text":
@@ -131,30 +133,29 @@ def _is_text(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
-def _read(
-    texts: pa.ChunkedArray | pa.Array, kind: Kind, clock: Clock
-) -> tuple[pa.ChunkedArray | pa.Array, pa.ChunkedArray | pa.Array]:
-    """Return texts as numbers or times, and which of them could be read, of a blank one its null: bool (rows,)."""
+def _read_text(texts: Column, kind: Kind, clock: Clock) -> tuple[Column, Column]:
+    """Return the numbers or times in texts, and whether each could be read, bool (rows,). Blank text is null."""
     trimmed = pc.utf8_trim_whitespace(texts.cast(pa.string()))
     texts = pc.if_else(pc.equal(pc.utf8_length(trimmed), 0), None, trimmed)
     if kind == "number":
-        values = _matching(texts, _NUMBER_TEXT).cast(pa.float64())
-        # Numbers of any size but those beyond the doubles.
+        values = _keep_matches(texts, _NUMBER_TEXT).cast(pa.float64())
+        # A number that overflows is not readable.
         values = pc.if_else(pc.is_finite(values), values, None)
     elif clock.form:
-        # Arrow's own parser takes February 31 for March 3.
+        # Arrow's own parser reads February 31 as March 3.
         times = pd.to_datetime(texts.to_pandas(), format=clock.form, errors="coerce", utc="%z" in clock.form)
-        values = _times(pa.Array.from_pandas(times), clock)
+        values = _cast_times(pa.Array.from_pandas(times), clock)
     else:
-        values = pc.utf8_slice_codeunits(_matching(texts, _TIMESTAMP_TEXT), 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+        iso = _keep_matches(texts, _TIMESTAMP_TEXT)
+        values = pc.utf8_slice_codeunits(iso, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
     return values, pc.equal(values.is_valid(), texts.is_valid())
 
 
-def _matching(texts: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+def _keep_matches(texts: Column, pattern: str) -> Column:
     return pc.if_else(pc.match_substring_regex(texts, pattern), texts, None)
 
 
-def _times(values: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray | pa.Array:
+def _cast_times(values: Column, clock: Clock) -> Column:
     if pa.types.is_date(values.type):
         return values.cast(MICROSECONDS)
     if not pa.types.is_timestamp(values.type):
@@ -169,9 +170,9 @@ def _times(values: pa.ChunkedArray | pa.Array, clock: Clock) -> pa.ChunkedArray 
         raise ValueError("has a time beyond the year 290,000") from error
 
 
-def _numbers(values: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+def _cast_numbers(values: Column) -> Column:
     if is_plain(values.type, "number"):
         return values
     if pa.types.is_temporal(values.type):
         raise ValueError(f"{values.type} is not a number")
-    return (values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values).cast(pa.float64(), safe=False)
+    return values.cast(pa.float64(), safe=False)

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 
 from whitewater.config.base import Section
 
-# Bounds of a `Range`: on each side there is one at most.
+# The strict and the inclusive bound of each side of a `Range`.
 LOWER, UPPER = ("above", "at_least"), ("below", "at_most")
 SAME_SIDE = {"above": "at_least", "at_least": "above", "below": "at_most", "at_most": "below"}
 
@@ -15,16 +15,14 @@ SAME_SIDE = {"above": "at_least", "at_least": "above", "below": "at_most", "at_m
 class RawFiles(Section):
     """How raw files are read."""
 
-    block_rows: int = Field(
-        500_000, ge=1_000, description="Rows read at once; memory grows with it, results do not change."
-    )
+    block_rows: int = Field(500_000, ge=1_000, description="Rows read at once. Affects memory, not results.")
     max_malformed_fraction: float = Field(
-        0.01, ge=0, le=1, description="Share of rows that cannot be parsed above which a file is refused."
+        0.01, ge=0, le=1, description="Refuse files with a larger share of malformed rows."
     )
 
 
 class Range(Section):
-    """Bounds of a quantity, one on each side at most; a null passes."""
+    """Bounds of a quantity, at most one on each side. A null value passes."""
 
     above: float | None = Field(None, description="Values must be greater.")
     at_least: float | None = Field(None, description="Values must be greater or equal.")
@@ -33,7 +31,7 @@ class Range(Section):
 
     @classmethod
     def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave out a default bound, which config/taxi.yaml also states, whose side has another one."""
+        """Replace a default bound, which config/taxi.yaml repeats, by the other bound of its side if that is set."""
         return {
             bound: value
             for bound, value in {**default, **given}.items()
@@ -41,16 +39,16 @@ class Range(Section):
         }
 
     @model_validator(mode="after")
-    def _some_value_is_within(self) -> Self:
+    def _is_satisfiable(self) -> Self:
         bounds = self.model_dump(exclude_none=True)
-        for bound, other in SAME_SIDE.items():
-            if bound in bounds and other in bounds:
-                raise ValueError(f"{bound} and {other} are both given: set one of them to null")
-        low, high = (next((key for key in keys if key in bounds), "") for keys in (LOWER, UPPER))
-        strict = low == "above" or high == "below"
-        if low and high and (bounds[low] > bounds[high] or (strict and bounds[low] == bounds[high])):
+        for strict, inclusive in (LOWER, UPPER):
+            if strict in bounds and inclusive in bounds:
+                raise ValueError(f"{strict} and {inclusive} are both given: set one of them to null")
+        low, high = (next((key for key in side if key in bounds), "") for side in (LOWER, UPPER))
+        is_strict = low == "above" or high == "below"
+        if low and high and (bounds[low] > bounds[high] or (is_strict and bounds[low] == bounds[high])):
             raise ValueError(
                 f"no value is {low.replace('_', ' ')} {bounds[low]:g} and {high.replace('_', ' ')} {bounds[high]:g}: "
-                "change one of them, or remove it with null (a bound that is not given keeps its default)"
+                "change one of them, or remove it with null (a bound that is not set keeps its default)"
             )
         return self

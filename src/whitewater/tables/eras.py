@@ -1,4 +1,4 @@
-"""A table as data, for every engine: the names that its columns had over the years, the codes of values, its rules."""
+"""What every engine must know of a table: its columns and what raw files call them, codes of values, and rules."""
 
 import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from whitewater.tables.casts import Clock, Kind
 
 @dataclass(frozen=True)
 class RawColumn:
-    """How a column of the table is read from a raw file."""
+    """The name of a column in a raw file, and the kind it is read as."""
 
     raw_name: str
     kind: Kind
@@ -19,19 +19,19 @@ class RawColumn:
 
 @dataclass(frozen=True)
 class Era:
-    """A form of raw file.
+    """A layout of raw files.
 
-    ``columns`` says where each column of the table comes from, ``not_carried`` which raw columns are left out, and
-    ``constants`` holds columns that have one value in the whole file, which the names of the others tell.
+    ``columns`` maps the columns of the table to raw columns, ``ignored_columns`` are the other raw columns, and
+    ``constants`` are columns of the table whose one value follows from the names of the raw columns.
     """
 
     columns: Mapping[str, RawColumn]
-    not_carried: tuple[str, ...]
+    ignored_columns: tuple[str, ...]
     constants: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def raw_kinds(self) -> dict[str, Kind]:
-        """The raw columns that are read, and the kind of each."""
+        """The kind of each raw column that is read."""
         return {column.raw_name: column.kind for column in self.columns.values()}
 
 
@@ -39,8 +39,8 @@ class Era:
 class Codes:
     """The fixed vocabulary of a column of codes or counts: integers from ``least`` to ``largest``.
 
-    ``spellings`` are the codes of texts, in lower case. Code ``null`` stands for null. Where ``nullable`` is false,
-    null is not understood either.
+    ``spellings`` maps texts in lower case to codes. Code ``null`` stands for null. If ``nullable`` is false, null is
+    not a valid value.
     """
 
     largest: int
@@ -50,12 +50,12 @@ class Codes:
     nullable: bool = True
 
     def code_of(self, text: str | None) -> int | None:
-        """Return the code of a text: None for null or blank, -1 for one that is not understood."""
+        """Return the code of a text: None for null or blank, -1 if it is not in the vocabulary."""
         key = (text or "").strip().lower()
         if not key:
             return None
         digits = key.removesuffix(".0")
-        # No code has more digits than nine, and Python reads no number that is very long.
+        # No code has more than nine digits, and Python refuses to parse very long integers.
         code = int(digits) if digits.isdecimal() and len(digits) <= 9 else -1
         return self.spellings.get(key, code if code <= self.largest else -1)
 
@@ -64,8 +64,8 @@ class Codes:
 class Rule:
     """Reject the rows whose ``quantity``, a column or a value computed from columns, meets a test.
 
-    ``test`` is a comparison from Python's module `operator`, with the number ``operand``; or ``in`` or ``not in``, with
-    a tuple of integers as ``operand``; or ``missing``, which nulls meet. A null meets no other test.
+    ``test`` is a comparison from Python's module `operator`, with a number as ``operand``; ``in`` or ``not in``, with a
+    tuple of integers as ``operand``; or ``missing``, which is met by nulls. A null meets no other test.
     """
 
     reason: str
@@ -74,7 +74,7 @@ class Rule:
     operand: Any = None
 
     def is_broken_by(self, value: Any, *, is_null: str, is_in: str) -> Any:
-        """Return whether each value of a column breaks the rule, or null; an engine's columns have two such methods."""
+        """Return whether each value breaks the rule, or null; an engine names two methods of its columns."""
         if self.test == "missing":
             return getattr(value, is_null)()
         if self.test == "in":
@@ -86,14 +86,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class Source:
-    """Where the raw files of a table come from, and what they may call its columns.
+    """The raw files of a table, and the names that its columns may have in them.
 
-    ``aliases`` lead from a raw name, stripped and in lower case, to the column of the table, or to None for what the
-    table leaves out. ``kinds`` tell what each column is read as: a ``code`` is a number where the file stores it as
-    one, and else text. ``required`` columns are in every file.
+    ``aliases`` maps a raw name, stripped and in lower case, to a column of the table, or to None for a raw column to
+    ignore. ``kinds`` is what each column is read as; a ``code`` is read as a number if the file stores numbers, else as
+    text. ``required`` columns are in every file. ``clock`` says how times are read.
 
-    Errors say ``of`` what such a file is, and whose: ``("a file of taxi trips with fares", "TLC")``; what its ``rows``
-    are called, such as trips; and which ``setting`` names the files. ``clock`` tells how times are read.
+    Error messages use the rest: ``of``, what such a file is and who publishes it, such as ``("a file of taxi trips with
+    fares", "TLC")``; what its ``rows`` are called; and the ``setting`` that names the files.
     """
 
     aliases: Mapping[str, str | None]
@@ -105,33 +105,33 @@ class Source:
     clock: Clock
 
     def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
-        """Return the era that has columns of such names; ``numeric`` are those that the file stores as numbers.
+        """Return the era of a file with such columns, of which it stores those in ``numeric`` as numbers.
 
-        Raises InputError if a column is not understood, two mean the same, or one that is required is missing.
+        Raises InputError if a column is unknown, two columns have the same meaning, or a required one is missing.
         """
-        what, whose = self.of
+        what, publisher = self.of
         unknown = [name for name in raw_names if name.strip().lower() not in self.aliases]
         if unknown:
             raise InputError(f"{path}: columns not understood: {', '.join(map(self._with_hint, unknown))}. "
-                             f"Rename them to those of a {whose} file, or remove them.")  # fmt: skip
+                             f"Rename them to those of a {publisher} file, or remove them.")  # fmt: skip
         columns: dict[str, RawColumn] = {}
-        not_carried = []
+        ignored = []
         for name in raw_names:
             column = self.aliases[name.strip().lower()]
             if column is None:
-                not_carried.append(name)
+                ignored.append(name)
                 continue
             if column in columns:
                 first = columns[column].raw_name
                 both = f"columns {first!r} and {name!r} both mean {column}"
-                raise InputError(f"{path}: {f'column {name!r} is there twice' if first == name else both}. Remove one.")
+                raise InputError(f"{path}: {f'column {name!r} appears twice' if first == name else both}. Remove one.")
             kind = self.kinds[column]
             columns[column] = RawColumn(name, kind if kind != "code" else "number" if name in numeric else "text")
         missing = [name for name in self.required if name not in columns]
         if missing:
             raise InputError(f"{path}: not {what}: no column for {', '.join(missing)} "
                              f"among {', '.join(map(repr, raw_names))}.")  # fmt: skip
-        return Era(columns, tuple(not_carried))
+        return Era(columns, tuple(ignored))
 
     def _with_hint(self, name: str) -> str:
         near = difflib.get_close_matches(name.strip().lower(), filter(self.aliases.get, self.aliases), 1)

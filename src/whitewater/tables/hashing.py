@@ -1,7 +1,7 @@
-"""Hashes with the same 64 bits on every device, version and byte order: XXH64 of rows of integers.
+"""XXH64 of rows of integers: the same 64 bits on every device, version and byte order.
 
-They choose samples and folds, which so depend on the content of a row alone: not on its place in a file, on the
-partition, or on a seed of NumPy's or CuPy's, whose random streams differ.
+Samples and folds are chosen by these hashes, so they depend only on the content of a row: not on its position in a
+file, the partition, or a random seed, for which NumPy and CuPy give different numbers.
 
 Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
 """
@@ -19,10 +19,9 @@ _ROTATIONS = (1, 7, 12, 18)
 
 
 def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
-    """Return XXH64 of the little-endian bytes of each row of integers.
+    """Return the XXH64 of each row as uint64 (rows,).
 
-    The columns are int64 arrays of one length (rows,); a row's bytes are its values in this order, 8 bytes each. The
-    result is uint64 (rows,).
+    The columns are int64 (rows,). The bytes of a row are its values in this order, 8 bytes each, little-endian.
 
     Examples
     --------
@@ -34,7 +33,7 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
     start: Array = xp.full(len(lanes[0]), seed % 2**64, xp.uint64)
     state = start + _PRIME_5
     if striped:
-        # By fours: 32 bytes at a time, one lane to each of four accumulators.
+        # 32 bytes at a time, one lane to each of four accumulators.
         accumulators = [start + _PRIME_1 + _PRIME_2, start + _PRIME_2, start, start - _PRIME_1]
         for position, lane in enumerate(lanes[:striped]):
             accumulators[position % _LANES] = _round(accumulators[position % _LANES] + lane * _PRIME_2)

@@ -1,4 +1,4 @@
-"""Parts of a data set, grouped into partitions of a size that suits the device; Arrow tables written as files."""
+"""Parquet parts of a data set, grouped into partitions that fit the device; Arrow tables written as Parquet."""
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.io.store import write_whole
 
-# Snappy compresses 1M trips of 20 columns to 15 MB, Zstandard at level 1 to 12.5 MB. Both take equally long to write;
-# Zstandard takes a third longer to read back.
+# Snappy compresses 1M trips of 20 columns to 15 MB, Zstandard at level 1 to 12.5 MB. Writing takes the same time;
+# reading Zstandard takes a third longer.
 COMPRESSION = "snappy"
 
 
 @dataclass(frozen=True)
 class Part:
-    """A Parquet file of ``rows`` rows, all of which came from input file number ``file``."""
+    """A Parquet file of ``rows`` rows, all from input file number ``file``."""
 
     path: Path
     file: int
@@ -29,18 +29,18 @@ class Part:
 
 @dataclass(frozen=True)
 class Partition:
-    """Parts that are read together, in their order.
+    """Parts that are read together, in order.
 
-    ``repeats`` is a NumPy file with the positions of the rows that repeat an earlier one, see
-    `whitewater.tables.with_polars.mark_duplicates`; None if duplicates were not searched for.
+    ``duplicate_rows`` is a NumPy file with the positions of duplicates, see
+    `whitewater.tables.with_polars.mark_duplicates`; None if they were not searched for.
     """
 
     parts: tuple[Part, ...]
-    repeats: Path | None = None
+    duplicate_rows: Path | None = None
 
     @property
     def name(self) -> str:
-        """The file name of the first part, which names the files that the partition becomes."""
+        """The file name of the first part, used for the files written from the partition."""
         return self.parts[0].path.name
 
     @property
@@ -49,20 +49,20 @@ class Partition:
         return sum(part.rows for part in self.parts)
 
     def duplicates(self) -> Array:
-        """Return whether each row repeats an earlier one, bool (rows,)."""
-        repeats = np.zeros(self.rows, bool)
-        if self.repeats:
-            repeats[np.load(self.repeats)] = True
-        return repeats
+        """Return whether each row is a duplicate, bool (rows,)."""
+        is_duplicate = np.zeros(self.rows, bool)
+        if self.duplicate_rows:
+            is_duplicate[np.load(self.duplicate_rows)] = True
+        return is_duplicate
 
 
 def group_parts(parts: Sequence[Part], *, rows: int) -> list[Partition]:
-    """Group parts, in their order, into partitions of at most ``rows`` rows; a larger part stands alone."""
+    """Group consecutive parts into partitions of at most ``rows`` rows; a larger part is one partition."""
     return [Partition(tuple(parts[start:stop])) for start, stop in ranges_of([part.rows for part in parts], rows)]
 
 
 def ranges_of(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """Cut sizes, in their order, into ranges that each add up to at most ``limit``; a larger size stands alone."""
+    """Split sizes into consecutive ranges with a sum of at most ``limit`` each; a larger size is one range."""
     starts, total = [0] if sizes else [], 0
     for index, size in enumerate(sizes):
         if total and total + size > limit:
@@ -72,20 +72,20 @@ def ranges_of(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
     return list(pairwise([*starts, len(sizes)]))
 
 
-def columns_present(partitions: Iterable[Partition], schema: pa.Schema, *, needed: Container[str]) -> pa.Schema:
-    """Return the columns of a schema that at least one part has, and those that are ``needed`` even if no part has."""
-    parts = [part for partition in partitions for part in partition.parts]
-    present = {name for part in parts for name in pq.read_schema(part.path).names}
+def trim_schema(partitions: Iterable[Partition], schema: pa.Schema, *, needed: Container[str]) -> pa.Schema:
+    """Return the columns of a schema that at least one part has, or that are ``needed``."""
+    paths = [part.path for partition in partitions for part in partition.parts]
+    present = {name for path in paths for name in pq.read_schema(path).names}
     return pa.schema([field for field in schema if field.name in present or field.name in needed])
 
 
 def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) -> None:
-    """Write a table as a Parquet file of one row group; equal tables give equal bytes, whichever engine made them."""
-    # Metadata would depend on the library that made the table, and the ends of pages on its chunks.
+    """Write a table as a Parquet file of one row group. Equal tables of different engines give equal bytes."""
+    # Metadata would depend on the library that made the table, and page boundaries on its chunks.
     table = table.replace_schema_metadata()
     if any(column.num_chunks != 1 for column in table.columns):
         table = table.combine_chunks()
-    # As differences, times take half the space and half the time. Other columns repeat values: dictionaries suit them.
+    # Delta encoding of times halves space and time. The values of other columns repeat: dictionaries suit them.
     times = [field.name for field in table.schema if pa.types.is_timestamp(field.type)]
     write = partial(
         pq.write_table,
@@ -94,7 +94,7 @@ def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) 
         compression=compression,
         use_dictionary=[name for name in table.column_names if name not in times],
         column_encoding=dict.fromkeys(times, "DELTA_BINARY_PACKED"),
-        # Readers skip files by these. Other columns are not sorted, so their statistics would say little.
+        # Readers skip files by these. Other columns are not sorted, so their statistics would not help.
         write_statistics=times,
     )
     write_whole(path, write)

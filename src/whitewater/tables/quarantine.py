@@ -1,4 +1,4 @@
-"""Quarantine: rejected rows, unchanged, with all their reasons, so that rows in = rows kept + rows quarantined."""
+"""Quarantine of rejected rows, unchanged, with all reasons, so that rows in = rows kept + rows quarantined."""
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -27,44 +27,44 @@ def split_files(
     run: Run[RawFiles], inputs: Path, source: Source, *, kept: Path, quarantine: Path, schema: pa.Schema,
     rules: Sequence[Rule],
 ) -> dict[str, Any]:  # fmt: skip
-    """Keep the rows of an application's raw files that break no rule, and quarantine the others with all their reasons.
+    """Keep the rows of an application's raw files that break no rule, and quarantine the others with all reasons.
 
-    The rows of a unit, in the columns of the schema, are in ``part-FILE-UNIT-PIECE.parquet`` of both folders, which
-    are made; lines that cannot be parsed are in ``malformed-FILE-UNIT-PIECE.parquet`` of ``quarantine``. Returns what
-    became of the rows of each file, and of all.
+    Rows, in the columns of the schema, go to ``part-FILE-UNIT-PIECE.parquet`` in one of the two folders, which are
+    created; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet`` in ``quarantine``. Returns the
+    numbers of rows of each file, and in total.
 
     Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
     if run.engine == "local":
-        from whitewater.tables.with_polars import checked_blocks
+        from whitewater.tables.with_polars import check_blocks
     else:
-        from whitewater.tables.with_dask import checked_blocks
-    # Bit 0 of a mask: a line of text that could not be parsed, which no rule sees.
+        from whitewater.tables.with_dask import check_blocks
+    # Bit 0 of a mask marks a malformed line, which no rule sees.
     reasons = (MALFORMED, *(rule.reason for rule in rules))
-    blocks = partial(checked_blocks, schema=schema, rules=rules, run=run)
+    blocks = partial(check_blocks, schema=schema, rules=rules, run=run)
     split = partial(_split_unit, blocks=blocks, kept=kept, quarantine=quarantine, reasons=reasons)
     kept.mkdir()
     quarantine.mkdir()
-    described = []
+    files = []
     for file, counts in read_files(run, inputs, source, split):
         masks = Counter({1 if mask == MALFORMED else mask: rows for mask, rows in counts.items()})
         summary = count_reasons(masks, reasons)
         rejected = summary["rows_in"] - summary["rows_out"]
-        described.append({"path": file.name, **summary, "quarantined": rejected})
-    totals = total_rows(described)
+        files.append({"path": file.name, **summary, "quarantined": rejected})
+    totals = total_rows(files)
     finish_data_sets(kept, quarantine, schema, totals)
-    return {"totals": totals, "files": described}
+    return {"totals": totals, "files": files}
 
 
 def _split_unit(
     unit: Unit, *, blocks: Callable[[Unit], CheckedBlocks], kept: Path, quarantine: Path, reasons: Sequence[str]
 ) -> Counts:
-    """Write the rows of a unit; count them by the mask of their reasons."""
+    """Write the rows of a unit; count them by mask of reasons."""
     counts, origin = Counts(), unit.file.name
     for piece, (rows, rule_mask, malformed) in enumerate(blocks(unit)):
         name, mask = f"{unit.stem(piece)}.parquet", rule_mask << 1  # bit 0 is for malformed lines
-        if len(sound := rows.filter(pa.array(mask == 0))):
-            write_table(sound, kept / f"part-{name}")
+        if len(accepted := rows.filter(pa.array(mask == 0))):
+            write_table(accepted, kept / f"part-{name}")
         if len(rejected := rows.filter(pa.array(mask > 0))):
             path, origins = quarantine / f"part-{name}", [origin] * len(rejected)
             write_rejected(rejected, mask[mask > 0], origins, path, reasons=reasons)
@@ -76,16 +76,16 @@ def _split_unit(
 
 
 def total_rows(files: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Return how many rows of all files together were read, kept and quarantined."""
+    """Return the numbers of rows read, kept and quarantined in all files together."""
     return {key: sum(file[key] for file in files) for key in ("rows_in", "rows_out", "quarantined")}
 
 
 def finish_data_sets(
     kept: Path, quarantine: Path, schema: pa.Schema, totals: Mapping[str, int], *, directory: str = ""
 ) -> None:
-    """Give a data set without rows one empty file, so that readers find the columns; check the number of rows on disk.
+    """Write one empty file to a data set without rows, so that readers see its columns; check the rows on disk.
 
-    Raises IntegrityError if more or fewer rows are on disk than ``totals`` says.
+    Raises IntegrityError if the number of rows on disk is not that in ``totals``.
     """
     remove_unfinished(kept)
     remove_unfinished(quarantine)
@@ -104,10 +104,10 @@ def write_rejected(
     rows: pa.Table, mask: Array, origins: Sequence[str], path: Path, *, reasons: Sequence[str],
     lines: pa.Array | pa.ChunkedArray | None = None,
 ) -> None:  # fmt: skip
-    """Write rejected rows: their columns, ``reasons``, ``source_file``, and ``raw_line``, null but for ``lines``.
+    """Write rejected rows with the columns ``reasons``, ``source_file`` and ``raw_line``, null without ``lines``.
 
-    ``mask``, int64 (rows,), has bit *i* set where a row has ``reasons[i]``. ``origins``, of each row, are what the user
-    named its file by.
+    ``mask``, int64 (rows,), has bit *i* set if a row has ``reasons[i]``. ``origins`` names the file of each row as the
+    user did.
     """
     values = np.unique(mask).tolist()
     names = {value: [reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in values}
@@ -121,16 +121,16 @@ def write_rejected(
 
 
 def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa.Schema, origin: str) -> None:
-    """Write lines of text that could not be parsed: all columns of the schema null, the line in ``raw_line``."""
+    """Write lines that could not be parsed: the line in ``raw_line``, all columns of the schema null."""
     rows = pa.table([pa.nulls(len(lines), field.type) for field in schema], schema)
     mask, origins = np.ones(len(lines), np.int64), [origin] * len(lines)
     write_rejected(rows, mask, origins, path, reasons=[MALFORMED], lines=lines)
 
 
 def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
-    """Count the rows read and kept, and the rejected ones by reason: a row counts once under each of its reasons.
+    """Count the rows read and kept, and the rejected ones by reason. A row counts once under each of its reasons.
 
-    ``masks`` counts rows by mask; bit *i* of a mask is set where ``reasons[i]`` holds, and 0 means kept.
+    ``masks`` counts rows by mask: bit *i* is set for ``reasons[i]``, and 0 is a row that is kept.
     """
     counts = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
     by_reason = {reason: rows for reason, rows in counts.items() if rows}
@@ -138,17 +138,17 @@ def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]
 
 
 def funnel(masks: Counter[int], reasons: Sequence[str], *, rare: Container[str] = ()) -> list[dict[str, Any]]:
-    """Count the rows left after each rule in turn: a row leaves at its first reason.
+    """Count the rows that remain after each rule in turn; a row leaves at its first reason.
 
-    A ``rare`` reason is listed only if it is the first one of some row.
+    A ``rare`` reason is listed only if it is the first one of a row.
     """
-    rows_leaving: Counter[int] = Counter()
+    rejected: Counter[int] = Counter()
     for mask, rows in masks.items():
-        rows_leaving[(mask & -mask).bit_length() - 1] += rows  # by the lowest bit; kept rows at -1
-    rows_left = masks.total()
-    stages: list[dict[str, Any]] = [{"rule": "read", "rows": rows_left}]
+        rejected[(mask & -mask).bit_length() - 1] += rows  # by the lowest bit; kept rows at -1
+    remaining = masks.total()
+    stages: list[dict[str, Any]] = [{"rule": "read", "rows": remaining}]
     for bit, reason in enumerate(reasons):
-        rows_left -= rows_leaving[bit]
-        if rows_leaving[bit] or reason not in rare:
-            stages.append({"rule": reason, "rows": rows_left})
+        remaining -= rejected[bit]
+        if rejected[bit] or reason not in rare:
+            stages.append({"rule": reason, "rows": remaining})
     return stages

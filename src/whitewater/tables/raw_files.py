@@ -1,4 +1,4 @@
-"""Raw files of a table, Parquet or text, plain, gzip or zip: told by content, cut into units, read on the workers."""
+"""Raw files of a table, Parquet or CSV, plain, gzip or zip: recognized by content, split into units, read in tasks."""
 
 import codecs
 import csv
@@ -25,20 +25,20 @@ from whitewater.tables.partitions import ranges_of, write_table
 
 Form = Literal["parquet", "text", "gzip", "zip"]
 PARQUET = b"PAR1"
-# Of a zip file, and of one without files.
+# Of a zip file, and of an empty one.
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# Lines looked at to learn how many fields the rows have, where the header has fewer.
+# Lines read to learn how many fields the rows have, in case the header has fewer.
 SAMPLE_LINES = 200
 BYTES_A_ROW = 100
-# More than any header has.
+# Longer than any header.
 HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 SHOWN = 80
 _BUFFER_BYTES = 1 << 20
-# How many rows there are of each kind, such as a service and month, and of `MALFORMED` lines, which cannot be parsed.
+# Numbers of rows by a key, such as service and month, and of `MALFORMED` lines, which cannot be parsed.
 Counts = Counter[Any]
 MALFORMED = "malformed_line"
-# Rows, an int64 mask of the rules that each of them breaks (rows,), and lines that cannot be parsed.
+# Rows, an int64 mask of the rules that each row breaks (rows,), and the malformed lines.
 CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 
 
@@ -46,9 +46,8 @@ CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 class RawFile:
     """A file of one era, or a ``member`` of a zip file.
 
-    Of text, ``fields`` are all fields of a line, in order, pads of the header included, and ``body`` is the byte where
-    the lines after the header begin. Of Parquet, ``group_rows`` are the rows of each row group, and ``plain`` tells
-    whether libraries of data frames read all its columns as they should be.
+    Text has ``fields``, the names of all fields of a line with padding, and ``body``, the byte after the header.
+    Parquet has ``group_rows``, the rows of each row group, and ``plain``: whether every column `is_plain`.
     """
 
     path: Path
@@ -69,7 +68,7 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a file that one task reads: row groups ``start`` to before ``stop``, or lines by where they begin.
+    """A part of a file that one task reads: row groups, or the lines that begin at these bytes, from start to stop.
 
     ``place`` is the number of the file and that of the unit in it.
     """
@@ -80,53 +79,59 @@ class Unit:
     place: tuple[int, int] = (0, 0)
 
     @property
+    def row_groups(self) -> range:
+        """The row groups of a Parquet file that are in the unit."""
+        return range(self.start, self.stop or len(self.file.group_rows))
+
+    @property
     def rows(self) -> range:
         """The rows of a Parquet file that are in the unit; empty for text."""
         first, end = (sum(self.file.group_rows[:group]) for group in (self.start, self.stop))
         return range(first, end)
 
     def stem(self, piece: int) -> str:
-        """Return ``FILE-UNIT-PIECE``, by which the files that a unit becomes are named."""
+        """Return ``FILE-UNIT-PIECE``, the name of the files written from a unit."""
         return "-".join(f"{number:04d}" for number in (*self.place, piece))
 
 
 def read_files(
     run: Run[RawFiles], inputs: Path, source: Source, read: Callable[[Unit], Counts]
 ) -> list[tuple[RawFile, Counts]]:
-    """Let ``read`` do what it does with each unit of an application's raw files; return the files and their counts.
+    """Call ``read`` with each unit of an application's raw files; return the files and their counts.
 
     ``inputs`` is the list of files that step `fetch` wrote.
 
-    Raises InputError if a file is not understood, or has more lines that cannot be parsed than the settings allow, and
-    IntegrityError if one is not what `fetch` wrote down. An error tells of every such file.
+    Raises InputError, which names every such file, if files are not understood or have more malformed lines than the
+    settings allow, and IntegrityError if files changed since `fetch`.
     """
     from whitewater.io.places import check_fetched
 
-    listed, settings = read_json(inputs)["files"], run.settings
-    with check_fetched(listed, rule=f"{run.application}_fetch", threads=run.threads):
-        files = open_all([Path(each["path"]) for each in listed], source)
-        every, counted = units(files, rows=settings.block_rows), [(file, Counts()) for file in files]
+    entries, settings = read_json(inputs)["files"], run.settings
+    with check_fetched(entries, rule=f"{run.application}_fetch", threads=run.threads):
+        files = open_all([Path(entry["path"]) for entry in entries], source)
+        all_units, counts_of_files = units(files, rows=settings.block_rows), [Counts() for _ in files]
         with run.workers() as workers:
-            for unit, counts in zip(every, workers.map(read, every, label=run.step, ordered=True), strict=True):
-                counted[unit.place[0]][1].update(counts)
+            for unit, counts in zip(all_units, workers.map(read, all_units, label=run.step, ordered=True), strict=True):
+                counts_of_files[unit.place[0]].update(counts)
+    results = list(zip(files, counts_of_files, strict=True))
     limit, key = settings.max_malformed_fraction, f"{run.application}.{run.step}.max_malformed_fraction"
     _refuse(
         [
             f"{file.name}: {counts[MALFORMED]} of {counts.total()} lines cannot be parsed, more than {key} ({limit:g}) "
             f"allows. The first: {_first_fault(file, settings.block_rows)}. Correct the file, or raise the limit to "
             "send such lines to quarantine."
-            for file, counts in counted
+            for file, counts in results
             if counts[MALFORMED] > limit * counts.total()
         ]
     )
-    return counted
+    return results
 
 
 def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
-    """Recognize files by their content, each member of a zip file as a file of its own.
+    """Recognize files by their content; each member of a zip file is a file.
 
-    Raises InputError if a file cannot be read, is empty, is damaged, holds no rows, or has columns that are not
-    understood. The error tells of every file that is refused.
+    Raises InputError, which names every such file, if files are unreadable, empty, damaged, without rows, or have
+    columns that are not understood.
     """
     files: list[RawFile] = []
     faults: list[str] = []
@@ -140,7 +145,7 @@ def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
 
 
 def _refuse(faults: Sequence[str]) -> None:
-    """Raise InputError with the faults of files, if there are any."""
+    """Raise InputError if files have faults."""
     if faults:
         raise InputError("\n- ".join([f"{len(faults)} files are refused.", *faults] if len(faults) > 1 else faults))
 
@@ -155,36 +160,35 @@ def open_raw(path: Path, source: Source) -> list[RawFile]:
     if magic == PARQUET:
         return [_open_parquet(path, source)]
     if path.suffix == ".parquet":
-        raise InputError(f"{path} is damaged, or not Parquet: its first bytes are others. Get it again, or rename it.")
+        raise InputError(f"{path} is damaged, or not Parquet: it does not begin with PAR1. Get it again, or rename it.")
     if magic in ZIP:
-        return [_open_text(path, "zip", source, member) for member in _members(path)]
+        return [_open_text(path, "zip", source, member) for member in _list_members(path)]
     return [_open_text(path, "gzip" if magic.startswith(GZIP) else "text", source)]
 
 
 def units(files: Iterable[RawFile], *, rows: int) -> list[Unit]:
-    """Cut files into units of about ``rows`` rows: row groups together, or one that has more, or ranges of lines."""
-    made: list[Unit] = []
+    """Split files into units of about ``rows`` rows: whole row groups, or ranges of lines."""
+    result: list[Unit] = []
     for number, file in enumerate(files):
         bounds: Sequence[tuple[int, int | None]] = [(file.body, None)]
         if file.form == "parquet":
             bounds = ranges_of(file.group_rows, rows)
         elif not file.member:
             bounds = ranges(file.path, file.body, rows * BYTES_A_ROW)
-        made += [Unit(file, *each, (number, place)) for place, each in enumerate(bounds)]
-    return made
+        result += [Unit(file, start, stop, (number, place)) for place, (start, stop) in enumerate(bounds)]
+    return result
 
 
 def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
-    """Read the raw columns of a unit's era as numbers, times and text in a dictionary.
+    """Read the raw columns of a unit's era, about ``rows`` rows at a time, and the malformed lines.
 
-    Of Parquet ``rows`` rows at a time, the last block having the rest: memory grows with the block, not with the row
-    group. Of text about so many rows, in order, with the lines that cannot be parsed.
+    Memory grows with the block, not with the row group of a Parquet file.
 
-    Raises InputError where the file is damaged, or a value cannot be of its column's kind.
+    Raises InputError if the file is damaged, or a value of a Parquet file is not of its column's kind.
     """
     file = unit.file
     if file.form == "parquet":
-        yield from (Lines(table, ()) for table in _tables(unit, rows))
+        yield from (Lines(table, ()) for table in _parquet_blocks(unit, rows))
         return
     size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
@@ -195,9 +199,10 @@ def write_unit(
     unit: Unit, frames: Iterable[tuple[Any, tuple[str, ...]]], *, folder: Path, schema: pa.Schema,
     write: Callable[[Any, Path, pa.Schema], None], count: Callable[[Any], Counts],
 ) -> Counts:  # fmt: skip
-    """Write a unit of a raw file, which an engine read as ``frames``, as parts with those columns that it has.
+    """Write a unit, read as ``frames`` and malformed lines, to a folder; return its counts.
 
-    Parts are ``part-FILE-UNIT-PIECE.parquet``; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet``.
+    Frames become ``part-FILE-UNIT-PIECE.parquet``, with the columns of the schema that they have; malformed lines
+    ``malformed-FILE-UNIT-PIECE.parquet``.
     """
     counts = Counts()
     for piece, (frame, malformed) in enumerate(frames):
@@ -213,35 +218,34 @@ def write_unit(
 
 
 def _first_fault(file: RawFile, rows: int) -> str:
-    """Say why a line could not be parsed: by its number of fields, or by the first field that is not of its kind."""
+    """Say why the first malformed line could not be parsed."""
     blocks = (block for unit in units([file], rows=rows) for block in arrow_blocks(unit, rows=rows))
     line = next(line for block in blocks for line in block.malformed)
-    shown = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
+    quoted = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
     try:
         fields = next(csv.reader([line], strict=True))
     except csv.Error as error:
-        return f"{shown} is not a line of CSV ({error})"
+        return f"{quoted} is not a line of CSV ({error})"
     if len(fields) != len(file.fields):
-        return f"{shown} has {len(fields)} fields, not {len(file.fields)}"
+        return f"{quoted} has {len(fields)} fields, not {len(file.fields)}"
     text = dict(zip(file.fields, fields, strict=True))
     for name, kind in file.era.raw_kinds.items():
         try:
             cast_column(pa.array([text[name]]), kind, clock=file.clock)
         except ValueError as error:
             return f"column {name!r}: {error}"
-    return f"{shown} has unsound quotes"
+    return f"{quoted} has unbalanced quotes"
 
 
-def _tables(unit: Unit, rows: int) -> Iterator[pa.Table]:
+def _parquet_blocks(unit: Unit, rows: int) -> Iterator[pa.Table]:
     file, kinds = unit.file, unit.file.era.raw_kinds
-    groups = range(unit.start, unit.stop or len(file.group_rows))
     where = ""
     try:
-        # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+        # Buffered, without reading ahead: memory grows with the block, not with the row group.
         with pq.ParquetFile(
             file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
         ) as parquet:
-            for batch in parquet.iter_batches(rows, groups, list(kinds), use_threads=False):
+            for batch in parquet.iter_batches(rows, unit.row_groups, list(kinds), use_threads=False):
                 columns = {}
                 for name, kind in kinds.items():
                     where = f": column {name!r}"
@@ -267,26 +271,26 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
     types = {name: schema.field(name).type for name in era.raw_kinds}
     for name, kind in era.raw_kinds.items():
         try:
-            # No values: what is wrong is the type.
+            # Without values, only the type can be wrong.
             cast_column(pa.nulls(0, types[name]), kind, clock=source.clock)
         except (ValueError, pa.ArrowException) as error:
             raise InputError(f"{path}: column {name!r}: {error}. Write it as {source.of[1]} does.") from error
-    # cuDF takes the columns that pandas wrote as its index out of the others.
+    # cuDF moves a column that pandas wrote as its index out of the columns.
     plain = all(is_plain(types[name], kind) and name not in index for name, kind in era.raw_kinds.items())
     if not footer.num_rows:
         raise _without_rows(str(path), source)
-    group_rows = tuple(footer.row_group(each).num_rows for each in range(footer.num_row_groups))
+    group_rows = tuple(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
     return RawFile(path, "parquet", era, source.clock, group_rows=group_rows, plain=plain)
 
 
-def _members(path: Path) -> list[str]:
-    """Return the files in a zip file, in order; not what the Finder adds."""
+def _list_members(path: Path) -> list[str]:
+    """Return the files in a zip file, in order, without those that macOS adds."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = [each for each in archive.infolist() if not each.is_dir()]
+            files = [member.filename for member in archive.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, OSError) as error:
         raise InputError(f"{path} is a damaged or truncated zip file ({error}). Download or write it again.") from error
-    names = [each.filename for each in members if not each.filename.startswith("__MACOSX/")]
+    names = [name for name in files if not name.startswith("__MACOSX/")]
     if not names:
         raise InputError(f"{path} is a zip file without files. Remove it, or pack it again.")
     return names
@@ -297,7 +301,7 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     try:
         with open_text(path, member=member) as stream:
             header = stream.readline(HEADER_BYTES)
-            if fault := _fault_of_header(header, source):
+            if fault := _check_header(header, source):
                 raise InputError(f"{where} {fault}")
             sample = [line.rstrip(b"\r\n") for line in islice(stream, SAMPLE_LINES) if line.strip()]
         names = [name.strip().strip('"') for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
@@ -309,12 +313,12 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     era = source.recognize(names, path=where)
     if not sample:
         raise _without_rows(where, source)
-    # In some eras rows end with more commas than the header has.
-    [(usual, _)] = Counter(sorted(line.count(b",") + 1 for line in sample)).most_common(1)
-    pads = range(usual - len(names))
-    ends = [line.split(b",", len(names))[-1] for line in sample if line.count(b",") + 1 == usual]
+    # In some eras, rows end with more commas than the header.
+    [(width, _)] = Counter(sorted(line.count(b",") + 1 for line in sample)).most_common(1)
+    pads = range(width - len(names))
+    ends = [line.split(b",", len(names))[-1] for line in sample if line.count(b",") + 1 == width]
     if pads and any(end.strip(b", ") for end in ends):
-        raise InputError(f"{where}: rows have {usual} fields, but the header names {len(names)}, so it is not clear "
+        raise InputError(f"{where}: rows have {width} fields, but the header names {len(names)}, so it is not clear "
                          "which column is which. Correct the header.")  # fmt: skip
     fields = (*names, *(f"pad {number}" for number in pads))
     return RawFile(path, form, era, source.clock, fields=fields, body=len(header), member=member)
@@ -325,8 +329,8 @@ def _without_rows(where: str, source: Source) -> InputError:
                       "again.")  # fmt: skip
 
 
-def _fault_of_header(header: bytes, source: Source) -> str | None:
-    """Say why the first line of a file cannot be a header of comma-separated text."""
+def _check_header(header: bytes, source: Source) -> str | None:
+    """Say why the first line of a file cannot be a header of CSV, or return None."""
     faults = {
         f"is empty. Remove it from {source.setting} or download it again.": not header.strip(),
         "is text in UTF-16. Save it as UTF-8.": header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
@@ -336,4 +340,4 @@ def _fault_of_header(header: bytes, source: Source) -> str | None:
     }
     for mark, name in SEPARATORS.items():
         faults[f"separates its fields by {name}. Separate them by commas."] = mark in header and b"," not in header
-    return next((fault for fault, is_there in faults.items() if is_there), None)
+    return next((fault for fault, has_fault in faults.items() if has_fault), None)

@@ -1,4 +1,4 @@
-"""Operations on tables that applications share, in Dask, using only what frames of pandas and cuDF have in common."""
+"""Operations on tables in Dask, with only those methods that pandas and cuDF share."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,22 +21,22 @@ from whitewater.io.store import write_whole
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, Rule
-from whitewater.tables.group_statistics import ADDED, BINS, LIMIT, TOO_LARGE, as_sums, integers, merge
+from whitewater.tables.group_statistics import BINS, LIMIT, SUMMED, TOO_LARGE, as_sums, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
 from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
-# How many tables of sums one task merges.
+# Number of tables of sums that one task merges.
 MERGE_WIDTH = 8
-# The rows or bytes after which cuDF starts another row group: so many that it never does.
+# Rows or bytes of a row group in cuDF; never reached, so that a file has one row group.
 _UNLIMITED = 2**31 - 1
 
 
 def backend_module(backend: str) -> ModuleType:
-    """Return the library that Dask's option ``dataframe.backend`` names, pandas or cuDF.
+    """Return the module of a value of Dask's option ``dataframe.backend``: pandas or cuDF.
 
-    Dask does not pass the option on to other processes, so functions that run there take it as an argument.
+    Dask does not pass the option to other processes, so functions that run there take it as an argument.
     """
     if backend == "cudf":
         import cudf
@@ -45,38 +45,37 @@ def backend_module(backend: str) -> ModuleType:
     return pd
 
 
-def frames(
+def read_frames(
     unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: str
 ) -> Iterator[tuple[Frame, tuple[str, ...]]]:
-    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the lines that cannot be parsed.
+    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the malformed lines.
 
-    A GPU takes all row groups of a unit at once.
+    A GPU reads all row groups of a unit at once.
     """
     era, kinds = unit.file.era, unit.file.era.raw_kinds
     if backend != "cudf" or not unit.file.plain:
         for table, malformed in arrow_blocks(unit, rows=rows):
             yield in_schema(from_arrow(table, backend), era, codes), malformed
         return
-    groups = range(unit.start, unit.stop or len(unit.file.group_rows))
     try:
-        raw = read_parquet(unit.file.path, list(kinds), row_groups=groups, backend=backend)
-    except RuntimeError as error:  # libcudf has one error for everything
+        raw = read_parquet(unit.file.path, list(kinds), row_groups=unit.row_groups, backend=backend)
+    except RuntimeError as error:  # libcudf's error for everything
         raise InputError(f"{unit.file.name} cannot be read: {error}. Get it again, or leave it out.") from error
     texts = {name: "category" for name, kind in kinds.items() if kind == "text"}
     yield in_schema(raw.astype(texts), era, codes), ()
 
 
-def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
-    """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for frame, malformed in frames(unit, rows=run.settings.block_rows, codes={}, backend=run.device.frames):
+def check_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
+    """Yield the rows of a unit in a schema, their `rule_mask`, and the malformed lines."""
+    for frame, malformed in read_frames(unit, rows=run.settings.block_rows, codes={}, backend=run.device.frames):
         yield to_arrow(frame, schema), to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy(), malformed
 
 
 def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
-    """Translate the raw columns of an era into those of a table, and ``issues``.
+    """Convert the raw columns of an era to the columns of the table, and add ``issues``.
 
-    A code or count that is not understood becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of
-    ``codes``. Numbers have any type that holds them.
+    An invalid code or count becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of ``codes``.
+    Numbers may have any type that can hold them.
     """
     frame = raw[list(era.raw_kinds)]
     frame.columns = list(era.columns)
@@ -94,34 +93,33 @@ def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
 
 
 def _is_code(values: Series, codes: Codes) -> Series:
-    # A comparison with null is False in pandas and null in cuDF.
+    # Comparing with null gives False in pandas and null in cuDF.
     is_code = ((values >= codes.least) & (values <= codes.largest) & (values // 1 == values)).fillna(False)
     return is_code | values.isna() if codes.nullable else is_code
 
 
 def _recode(texts: Series, codes: Codes) -> Series:
-    """Return the code of each category, or null; each category is looked up once."""
+    """Return the codes of texts, null for null; each category is looked up once."""
     words = to_pandas(texts.cat.categories).to_numpy().tolist()
     code_of = {category: codes.code_of(word) for category, word in enumerate(words)}
-    # With a category that no text has, because cuDF refuses an empty dictionary.
+    # The extra category, which no text has, is there because cuDF refuses an empty dictionary.
     not_null = {category: code for category, code in code_of.items() if code is not None} | {len(words): 0}
     return texts.cat.codes.map(not_null)
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
-    """Return the rows of partitions with the columns of a schema, which are null where a part lacks them.
+    """Return the rows of partitions in a schema, with columns ``file``, int64, and ``duplicate``, bool.
 
-    Columns ``file``, int64, and ``duplicate``, bool, are added.
+    A column that a part lacks is null.
     """
     backend = dask.config.get("dataframe.backend")
-    meta = read_partition(Partition(()), schema=schema, backend=backend)
-    # Dask knows no frame without partitions.
-    some = partitions or [Partition(())]
-    return dd.from_map(read_partition, some, schema=schema, backend=backend, meta=meta)
+    no_rows = Partition(())
+    meta = _read_partition(no_rows, schema=schema, backend=backend)
+    # A Dask data frame has at least one partition.
+    return dd.from_map(_read_partition, partitions or [no_rows], schema=schema, backend=backend, meta=meta)
 
 
-def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
-    """Return the rows of a partition; see `read`."""
+def _read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> Frame:
     frames = backend_module(backend)
     parts = [frames.DataFrame(schema.empty_table().to_pandas()).assign(file=0)] if not partition.parts else []
     for part in partition.parts:
@@ -132,7 +130,7 @@ def read_partition(partition: Partition, *, schema: pa.Schema, backend: str) -> 
 
 
 def _complete(frame: Frame, schema: pa.Schema) -> Frame:
-    """Return the columns of a schema. One that the frame lacks is null, and has its type if that type has nulls."""
+    """Select the columns of a schema, and add those that are missing as nulls."""
     empty = type(frame)(schema.empty_table().to_pandas())
     nulls = {name: empty[name].reindex(frame.index) for name in schema.names if name not in frame.columns}
     return frame.assign(**nulls)[schema.names]
@@ -140,7 +138,7 @@ def _complete(frame: Frame, schema: pa.Schema) -> Frame:
 
 def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
     """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
-    # A comparison with a null is False in pandas and null in cuDF. Filled, it is False in both: a null breaks no rule.
+    # Comparing with null gives False in pandas and null in cuDF. Filled, it is False in both: null breaks no rule.
     broken = (rule.is_broken_by(quantity(rule.quantity), is_null="isna", is_in="isin") for rule in rules)
     return sum(each.fillna(False).astype("int64") * (1 << bit) for bit, each in enumerate(broken))
 
@@ -154,19 +152,19 @@ def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
 
 
 def to_pandas(frame: Frame) -> Frame:
-    """Return a frame of pandas, copied from the GPU if it is there."""
+    """Return a frame as one of pandas."""
     return frame.to_pandas() if hasattr(frame, "to_pandas") else frame
 
 
 def from_arrow(table: pa.Table, backend: str) -> Frame:
-    """Return a table of Arrow as a frame of the backend, dictionaries as categories."""
+    """Convert an Arrow table to a frame of the backend, with dictionaries as categories."""
     if backend == "cudf":
         return backend_module(backend).DataFrame.from_arrow(table)
     return table.to_pandas(ignore_metadata=True)
 
 
 def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema as a table of Arrow. NaN becomes null, and so do columns that the frame lacks."""
+    """Convert a frame to an Arrow table of a schema; NaN and missing columns become null."""
     rows = _complete(frame, schema)
     if hasattr(rows, "to_arrow"):
         return rows.to_arrow(preserve_index=False).cast(schema)
@@ -174,13 +172,13 @@ def to_arrow(frame: Frame, schema: pa.Schema) -> pa.Table:
 
 
 def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
-    """Write the columns of a schema as a Parquet file, those that the frame lacks as nulls."""
+    """Write the columns of a schema as a Parquet file; missing columns become null."""
     if not hasattr(frame, "to_arrow"):
         write_table(to_arrow(frame, schema), path)
         return
     types = {field.name: field.type.to_pandas_dtype() for field in schema}
     rows = _complete(frame, schema).astype(types).nans_to_nulls()
-    # As on the CPU: one row group, and nullable columns, whether or not the file has nulls.
+    # As on the CPU: one row group, and all columns nullable.
     write = partial(
         rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True,
         row_group_size_rows=_UNLIMITED, row_group_size_bytes=_UNLIMITED,
@@ -191,35 +189,32 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
 def read_parquet(
     path: Path, columns: Sequence[str] | None = None, *, row_groups: Sequence[int] | None = None, backend: str
 ) -> Frame:
-    """Return columns of a Parquet file, or of some of its row groups; Hive's directories do not become columns."""
+    """Read columns of a Parquet file, or of some row groups; Hive directories do not become columns."""
     if backend == "cudf":
-        some = None if row_groups is None else list(row_groups)
+        groups = None if row_groups is None else list(row_groups)
         return backend_module(backend).read_parquet(
-            path, columns=columns, row_groups=some, use_pandas_metadata=False, dataset_kwargs={"partitioning": None}
+            path, columns=columns, row_groups=groups, use_pandas_metadata=False, dataset_kwargs={"partitioning": None}
         )
     with pq.ParquetFile(path) as file:
-        groups = range(file.num_row_groups) if row_groups is None else row_groups
-        return file.read_row_groups(groups, columns, use_threads=False).to_pandas(ignore_metadata=True)
+        present = range(file.num_row_groups) if row_groups is None else row_groups
+        return file.read_row_groups(present, columns, use_threads=False).to_pandas(ignore_metadata=True)
 
 
 def to_arrays(rows: Frame, names: Sequence[str], device: Device) -> dict[str, Array]:
-    """Return columns as float64 arrays, nulls as NaN, times in microseconds. A column that the rows lack is all NaN."""
+    """Return columns as float64 arrays on the device, with times in microseconds; nulls and missing columns are NaN."""
     null = device.xp.full(len(rows), float("nan"))
     return {name: _as_float(rows[name]) if name in rows.columns else null for name in names}
 
 
 def _as_float(column: Series) -> Array:
     if column.dtype.kind == "M":
-        # As an integer, a missing time would be an ordinary number.
+        # Null would otherwise become an ordinary integer.
         column = column.astype("datetime64[us]").astype("int64").where(column.notna())
     return column.astype("float64").fillna(float("nan")).values  # noqa: PD011 (of the device)
 
 
 def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> Delayed:
-    """Return, as a task, the sums of a float64 column for each of the keys; see `sums_by_bin`.
-
-    The sums of partitions are merged in a tree.
-    """
+    """Return a task that computes `sums_by_bin` of all rows, and merges partitions in a tree."""
     parts: list[Delayed] = [delayed(sums_by_bin)(part, keys, value, refusal=refusal) for part in rows.to_delayed()]
     while len(parts) > MERGE_WIDTH:
         starts = range(0, len(parts), MERGE_WIDTH)
@@ -228,21 +223,21 @@ def group_statistics(rows: dd.DataFrame, keys: Sequence[pa.Schema], value: str, 
 
 
 def sums_by_bin(rows: Frame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE) -> list[pa.Table]:
-    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.with_polars.sums_by_bin`."""
+    """Return the sums of a float64 column by each schema of keys; see `whitewater.tables.with_polars`."""
     values = rows[value]
     if number := int(((values < 0) | (values >= LIMIT)).fillna(False).sum()):
         raise InputError(refusal.format(count=f"{number:,}"))
-    present = (values >= 0).fillna(False)
-    known = values.where(present, 0.0)
-    whole = (known * BINS).astype("int64")
+    has_value = (values >= 0).fillna(False)
+    values = values.where(has_value, 0.0)
+    floor = (values * BINS).astype("int64")
     numbers = rows.assign(
         rows=1,
-        values=present.astype("int64"),
-        bin=whole + (known * BINS > whole).astype("int64"),
-        **integers(known),
+        values=has_value.astype("int64"),
+        bin=floor + (values * BINS > floor).astype("int64"),
+        **integers(values),
     )
     tables = []
     for key in keys:
-        sums = numbers.groupby([*key.names, "bin"], dropna=False, sort=False)[list(ADDED)].sum().reset_index()
+        sums = numbers.groupby([*key.names, "bin"], dropna=False, sort=False)[list(SUMMED)].sum().reset_index()
         tables.append(as_sums(pa.Table.from_pandas(to_pandas(sums), preserve_index=False), key))
     return tables

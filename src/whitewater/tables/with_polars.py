@@ -1,4 +1,4 @@
-"""Operations on tables that applications share, in Polars."""
+"""Operations on tables in Polars."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,27 +24,27 @@ from whitewater.tables.partitions import Partition, write_table
 from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
-# What is in memory at once while duplicates are searched for.
+# In memory at once while duplicates are searched for.
 HASHES, ROWS = 2**24, 2**20
 HASH, PLACE = "hash of the row", "place of the row"
 
 
-def frames(
+def read_frames(
     unit: Unit, *, rows: int, schema: pa.Schema, codes: Mapping[str, Codes]
 ) -> Iterator[tuple[pl.DataFrame, tuple[str, ...]]]:
-    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the lines that cannot be parsed."""
+    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the malformed lines."""
     for raw, malformed in pieces(unit, rows):
         yield collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name), malformed
 
 
-def checked_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
-    """Yield the rows of a unit that have a schema, what `rule_mask` says of them, and lines that cannot be parsed."""
-    for frame, malformed in frames(unit, rows=run.settings.block_rows, schema=schema, codes={}):
+def check_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
+    """Yield the rows of a unit in a schema, their `rule_mask`, and the malformed lines."""
+    for frame, malformed in read_frames(unit, rows=run.settings.block_rows, schema=schema, codes={}):
         yield to_arrow(frame, schema), frame.select(rule_mask(rules, pl.col)).to_series().to_numpy(), malformed
 
 
 def to_arrow(frame: pl.DataFrame, schema: pa.Schema) -> pa.Table:
-    """Return the columns of a schema as a table of Arrow."""
+    """Convert a frame to an Arrow table of a schema."""
     return frame.select(schema.names).to_arrow().cast(schema)
 
 
@@ -54,7 +54,7 @@ def write_frame(frame: pl.DataFrame, path: Path, schema: pa.Schema) -> None:
 
 
 def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
-    """Compute a query on a file; raises InputError, which names the file, if it cannot be read."""
+    """Compute a query on a file; raises InputError if the file cannot be read."""
     try:
         return rows.collect()
     except (pl.exceptions.PolarsError, OSError, ValueError) as error:
@@ -62,10 +62,10 @@ def collect(rows: pl.LazyFrame, file: Path | str) -> pl.DataFrame:
 
 
 def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str, Codes]) -> pl.LazyFrame:
-    """Translate the raw columns of an era into those columns of a schema that the era has, and ``issues``.
+    """Convert the raw columns of an era to the columns of a schema that the era has, and add ``issues``.
 
-    A code or count that is not understood becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of
-    ``codes``. NaN becomes null.
+    An invalid code or count becomes null, and sets bit *i* of ``issues`` if its column is the *i*-th of ``codes``. NaN
+    becomes null.
     """
     rows = raw.with_columns(cs.float().fill_nan(None)).select(
         *(_value(column, codes.get(name)).alias(name) for name, column in era.columns.items()),
@@ -107,7 +107,7 @@ def _recode(texts: pl.Series, *, codes: Codes) -> pl.Series:
 
 
 def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
-    """Yield the raw columns of a unit, plain Parquet as a lazy scan, and the lines among them that cannot be parsed."""
+    """Yield the raw columns of a unit, plain Parquet as a lazy scan, and the malformed lines."""
     if not unit.file.plain:
         for table, malformed in arrow_blocks(unit, rows=rows):
             yield pl.DataFrame(pl.from_arrow(table)).lazy(), malformed
@@ -118,10 +118,7 @@ def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...
 
 
 def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
-    """Scan the parts of a partition, and add columns ``file``, int64, and ``duplicate``, bool.
-
-    A column of the schema that no part has is one null for the whole partition, which costs nothing.
-    """
+    """Scan the parts of a partition in a schema, with columns ``file``, int64, and ``duplicate``, bool."""
     parts = [pl.scan_parquet(part.path).with_columns(file=pl.lit(part.file, pl.Int64)) for part in partition.parts]
     rows = pl.concat(parts, how="diagonal")
     types, present = pl.Schema(schema), rows.collect_schema()
@@ -131,7 +128,7 @@ def scan(partition: Partition, schema: pa.Schema) -> pl.LazyFrame:
 
 def rule_mask(rules: Sequence[Rule], quantity: Quantity) -> pl.Expr:
     """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
-    # The test of a null is null. The sum skips it, because a null breaks no rule.
+    # Testing a null gives null, which the sum skips: null breaks no rule.
     bits = (_breaks(rule, quantity).cast(pl.Int64) * (1 << bit) for bit, rule in enumerate(rules))
     return pl.sum_horizontal(pl.lit(0, pl.Int64), *bits)
 
@@ -151,7 +148,7 @@ def count_rows(rows: pl.LazyFrame, *keys: str) -> Counter[tuple[int | None, ...]
 
 
 def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[str, Array]:
-    """Return columns as float64 arrays, nulls as NaN, times in microseconds. A column that the rows lack is all NaN."""
+    """Return columns as float64 arrays on the device, with times in microseconds; nulls and missing columns are NaN."""
     present = rows.select(cs.by_name(names, require_all=False)).with_columns(cs.temporal().dt.timestamp("us"))
     numbers, null = present.cast(pl.Float64), device.xp.full(len(rows), float("nan"))
     return {name: device.to_device(numbers[name].to_numpy()) if name in numbers.columns else null for name in names}
@@ -160,23 +157,23 @@ def to_arrays(rows: pl.DataFrame, names: Sequence[str], device: Device) -> dict[
 def sums_by_bin(
     rows: pl.LazyFrame, keys: Sequence[pa.Schema], value: str, *, refusal: str = TOO_LARGE
 ) -> list[pa.Table]:
-    """Return the sums of a float64 column for each of the keys; see `whitewater.tables.group_statistics`.
+    """Return the sums of a float64 column by each schema of keys; see `whitewater.tables.group_statistics`.
 
-    ``keys`` name key columns, and give their types in the tables. Null and NaN do not count as values.
+    Null and NaN do not count as values.
 
-    Raises InputError with ``refusal`` if values are negative, infinite, or not below 2**20.
+    Raises InputError with the message ``refusal`` if values are negative, infinite, or not below 2**20.
     """
     values = pl.col(value).fill_nan(None)
-    known = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)
-    # Each as a column first: Polars would compute an expression again for each of its uses.
-    numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), known=known)
-    numbers = numbers.with_columns(bin=(pl.col("known") * BINS).ceil().cast(pl.Int64), sum=in_units(pl.col("known")))
-    held = pl.col("sum") / VALUE_UNIT
-    numbers = numbers.with_columns(squares=(held * held * SQUARE_UNIT).cast(pl.Int128))
+    or_zero = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)
+    # Polars would evaluate an expression again at each use. A column is stored.
+    numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), or_zero=or_zero)
+    numbers = numbers.with_columns(bin=(pl.col("or_zero") * BINS).ceil().cast(pl.Int64), sum=in_units(pl.col("or_zero")))
+    represented = pl.col("sum") / VALUE_UNIT
+    numbers = numbers.with_columns(squares=(represented * represented * SQUARE_UNIT).cast(pl.Int128))
     totals = (pl.len().alias("rows"), pl.col("values").sum(), exact_sum("sum"), exact_sum("squares"))
     queries = [numbers.group_by(*key.names, "bin").agg(*totals) for key in keys]
     out_of_bounds = rows.select(((values < 0) | (values >= LIMIT)).sum())
-    # One query, so that the rows are read once.
+    # In one call, so that the rows are read once.
     *frames, count = pl.collect_all([*queries, out_of_bounds], engine="streaming")
     if number := count.item():
         raise InputError(refusal.format(count=f"{number:,}"))
@@ -210,45 +207,45 @@ def exact_sum(name: str) -> pl.Expr:
 def mark_duplicates(
     partitions: Sequence[Partition], schema: pa.Schema, *, hashed: Sequence[str], folder: Path, workers: Workers
 ) -> list[Partition]:
-    """Return partitions that name, in files in a folder, where each has rows that repeat an earlier one of their file.
+    """Find the rows that have the same bits as an earlier row of their file in every column, nulls included.
 
-    Rows repeat each other when they have the same bits in every column of the schema, nulls included; the first one
-    counts as none. ``hashed`` are columns that all parts have and that are seldom equal. Rows of the same hash of these
-    are compared in all columns. Hashes and such rows lie on disk; memory holds about `HASHES` hashes, or `ROWS` rows.
+    Returns partitions with `Partition.duplicate_rows`, in ``folder``. Rows are compared in all columns of the schema if
+    they have the same hash of the columns ``hashed``, which all parts must have, and which are seldom equal. Hashes and
+    such rows are kept on disk; memory holds about `HASHES` hashes, or `ROWS` rows.
     """
     if not partitions:
         return []
     numbered = [*enumerate(partitions)]
-    each = [folder / f"{number}.npy" for number, _ in numbered]
+    paths = [folder / f"{number}.npy" for number, _ in numbered]
     list(workers.map(partial(_write_hashes, columns=hashed, folder=folder), numbered, label="hashes"))
-    np.save(folder / "repeated.npy", _repeated([np.load(path, mmap_mode="r") for path in each]))
+    np.save(folder / "repeated.npy", _find_repeated([np.load(path, mmap_mode="r") for path in paths]))
     list(workers.map(partial(_write_candidates, schema=schema, folder=folder), numbered, label="candidates"))
-    for places in _later_rows(folder):
+    for places in _find_later_rows(folder):
         for number in np.unique(places >> 32):
             rows = places[places >> 32 == number] & 0xFFFFFFFF
-            np.save(each[number], np.append(np.load(each[number]), rows))
-    return [replace(partition, repeats=path) for partition, path in zip(partitions, each, strict=True)]
+            np.save(paths[number], np.append(np.load(paths[number]), rows))
+    return [replace(partition, duplicate_rows=path) for partition, path in zip(partitions, paths, strict=True)]
 
 
 def _write_hashes(task: tuple[int, Partition], *, columns: Sequence[str], folder: Path) -> None:
-    """Write a uint64 of the file and some columns of each row, the same for equal ones."""
+    """Write a hash of the file and some columns of each row, uint64."""
     number, partition = task
     rows = scan(partition, pa.schema([])).select("file", *columns).collect()
     np.save(folder / f"{number}.npy", rows.hash_rows().to_numpy())
 
 
-def _repeated(hashes: Sequence[Array]) -> Array:
-    """Return the hashes that are there more than once, ascending."""
+def _find_repeated(hashes: Sequence[Array]) -> Array:
+    """Return the hashes that occur more than once, ascending."""
     pieces = np.uint64(sum(map(len, hashes)) // HASHES + 1)
     repeated = []
     for piece in range(int(pieces)):
-        near = np.sort(np.concatenate([each[each % pieces == piece] for each in hashes]))
-        repeated.append(np.unique(near[1:][near[1:] == near[:-1]]))
+        sorted_hashes = np.sort(np.concatenate([each[each % pieces == piece] for each in hashes]))
+        repeated.append(np.unique(sorted_hashes[1:][sorted_hashes[1:] == sorted_hashes[:-1]]))
     return np.sort(np.concatenate(repeated))
 
 
 def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder: Path) -> None:
-    """Write the rows whose hash is repeated, of equal ones the first; those after it are known to be duplicates."""
+    """Write the distinct rows whose hash is repeated, and replace the hashes by the rows that equal one of them."""
     number, partition = task
     path = folder / f"{number}.npy"
     hashes, repeated = np.load(path), np.load(folder / "repeated.npy", mmap_mode="r")
@@ -263,18 +260,18 @@ def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder:
     pq.write_table(candidates, folder / f"{number}.parquet", row_group_size=ROWS // 16)
 
 
-def _later_rows(folder: Path) -> Iterator[Array]:
-    """Yield the places, partition << 32 | row, of candidates that are equal to one at an earlier place."""
+def _find_later_rows(folder: Path) -> Iterator[Array]:
+    """Yield the places, partition << 32 | row, of candidates that equal one at an earlier place."""
     files = sorted(folder.glob("*.parquet"))
     hashes = np.sort(pq.read_table(files, columns=[HASH])[HASH].to_numpy())
     bounds = [*np.unique(hashes[::ROWS]), None]
     for low, high in pairwise(bounds):
         below = [] if high is None else [(HASH, "<", high)]
-        near = pq.read_table(files, filters=[(HASH, ">=", low), *below])
-        yield np.setdiff1d(near[PLACE].to_numpy(), _first_places(near))
+        rows = pq.read_table(files, filters=[(HASH, ">=", low), *below])
+        yield np.setdiff1d(rows[PLACE].to_numpy(), _first_places(rows))
 
 
 def _first_places(table: pa.Table) -> Array:
-    """Return the least place of each set of rows that are equal in all other columns, ascending."""
+    """Return the first place of each set of rows that are equal in all other columns, ascending."""
     columns = [name for name in table.column_names if name != PLACE]
     return np.sort(table.group_by(columns).aggregate([(PLACE, "min")])[f"{PLACE}_min"].to_numpy())

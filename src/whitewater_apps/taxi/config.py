@@ -1,4 +1,4 @@
-"""Configuration of the taxi application: one section for each step, which gets exactly its section."""
+"""Configuration of the taxi application: one section for each step."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -23,44 +23,38 @@ Feature = Literal[
 class Generated(Section):
     """Simulated TLC files with realistic dirt."""
 
-    scale: float = Field(0.02, gt=0, description="Size: 1.0 gives about 3 million trips for each yellow month.")
-    seed: int = Field(2019, ge=0, description="Seed of the simulation; equal seeds give equal files.")
-    services: tuple[Service, ...] = Field(
-        ("yellow", "green", "fhvhv"), min_length=1, description="Services to simulate."
-    )
+    scale: float = Field(0.02, gt=0, description="Size; 1.0 is about 3 million trips per month of yellow taxis.")
+    seed: int = Field(2019, ge=0, description="Random seed; equal seeds give equal files.")
+    services: tuple[Service, ...] = Field(("yellow", "green", "fhvhv"), min_length=1, description="Simulated services.")
     months: tuple[Month, ...] = Field(
         ("2019-03", "2019-06", "2019-09", "2019-12"), min_length=1, description="Months to simulate, as YYYY-MM."
     )
 
 
 class Files(Section):
-    """Files of your own: paths, globs or URLs (file, http, https, gs, s3) of CSV, plain, gzip or zip, or Parquet."""
+    """Your own files, CSV (plain, gzip or zip) or Parquet: paths, globs or URLs (file, http, https, gs, s3)."""
 
     paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
     zones: str = Field(
-        "",
-        description="Path or URL of the table of zones, such as TLC's taxi_zone_lookup.csv; empty: every borough is "
-        "Unknown.",
+        "", description="Table of zones, such as TLC's taxi_zone_lookup.csv: path or URL. Empty: all boroughs Unknown."
     )
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 
 class Tlc(Section):
-    """The files of the Taxi and Limousine Commission, downloaded from its official location."""
+    """Files of the Taxi and Limousine Commission, downloaded from its official server."""
 
-    base_url: str = Field("https://d37ci6vzurychx.cloudfront.net", description="Server of trip-data/ and misc/.")
+    base_url: str = Field("https://d37ci6vzurychx.cloudfront.net", description="URL that holds trip-data/ and misc/.")
     services: tuple[Service, ...] = Field(("yellow",), min_length=1, description="Services to download.")
     months: tuple[Month, ...] = Field(("2019-03",), min_length=1, description="Months to download, as YYYY-MM.")
-    retries: int = Field(
-        5, ge=0, description="Further tries of a download that broke; each resumes where the last stopped."
-    )
-    timeout: float = Field(60.0, gt=0, description="Seconds without data after which a try is given up.")
+    retries: int = Field(5, ge=0, description="Retries of a broken download; each resumes where the last stopped.")
+    timeout: float = Field(60.0, gt=0, description="Seconds without data after which a download is broken.")
 
 
 class Fetch(Sourced):
     """Where the trips come from."""
 
-    source: Literal["generated", "files", "tlc"] = Field("generated", description="Which of the sources below is used.")
+    source: Literal["generated", "files", "tlc"] = Field("generated", description="Source to use, of those below.")
     generated: Generated = Generated()
     files: Files = Files()
     tlc: Tlc = Tlc()
@@ -68,28 +62,26 @@ class Fetch(Sourced):
     needed: ClassVar[Mapping[str, tuple[str, ...]]] = {"files": ("files.paths",)}
 
 
-def _tells_times(form: str) -> str:
-    moment = datetime(2019, 3, 31, 20, 5, tzinfo=UTC)
-    parsed = datetime.strptime(moment.strftime(form), form) if form else moment
-    if parsed.date() != moment.date() or parsed.hour not in (0, moment.hour):
-        raise ValueError("does not tell the day, or tells an hour of twelve without %p")
+def _check_datetime_format(form: str) -> str:
+    time = datetime(2019, 3, 31, 20, 5, tzinfo=UTC)
+    parsed = datetime.strptime(time.strftime(form), form) if form else time
+    if parsed.date() != time.date() or parsed.hour not in (0, time.hour):
+        raise ValueError("lacks a part of the date, or has a 12-hour clock without %p")
     return form
 
 
 class Standardize(RawFiles):
-    """How raw files become one schema."""
+    """How raw files are converted to one schema."""
 
-    datetime_format: Annotated[str, AfterValidator(_tells_times)] = Field(
-        "",
-        description="How times are written that are stored as text, such as `%m/%d/%Y %I:%M:%S %p`; empty: as "
-        "2019-03-01 08:00:00.",
+    datetime_format: Annotated[str, AfterValidator(_check_datetime_format)] = Field(
+        "", description="Format of times in text, such as `%m/%d/%Y %I:%M:%S %p`. Empty: as 2019-03-01 08:00:00."
     )
 
 
 class Ranges(Section):
-    """Bounds by quantity; null switches a rule off.
+    """Bounds of quantities; null switches a rule off.
 
-    A bound that is not given keeps its default, unless the other lower or upper one is given; null removes it, as in
+    A bound that is not set keeps its default, unless the other bound of its side is set. Null removes a bound, as in
     ``duration: {at_most: null}``.
     """
 
@@ -105,7 +97,7 @@ class Ranges(Section):
 
 
 class Clean(Section):
-    """Which trips are kept; every other trip goes to quarantine with all its reasons."""
+    """Which trips are kept. All others go to quarantine with all reasons."""
 
     required: tuple[RequiredColumn, ...] = Field(
         ("pickup_datetime", "dropoff_datetime", "fare_amount"), description="Columns that must not be null."
@@ -117,31 +109,30 @@ class Clean(Section):
         0.001,
         ge=0,
         lt=1,
-        description="A trip is rejected when its pickup month holds less than this share of its file's trips, or is "
-        "more than a year from the months that hold nine tenths of them (a clock that was wrong); 0 switches the rule "
-        "off.",
+        description="Reject trips with a wrong clock: if their month has less than this share of the file's trips, or "
+        "is more than a year from the months with nine tenths of them. 0 switches the rule off.",
     )
     duplicates: Literal["keep", "quarantine"] = Field(
         "keep",
-        description="What to do with trips that equal an earlier one of the same file in every column: `keep` them, or "
-        "send them to `quarantine`, which reads all trips once more.",
+        description="What to do with trips that equal an earlier one of their file in every column. `quarantine` takes "
+        "another pass over all trips.",
     )
     max_unknown_zone_fraction: float = Field(
         0.05,
         ge=0,
         le=1,
-        description="Share of the pickup or drop-off ids that the table of zones lacks above which the run stops: the "
-        "table is not that of the trips.",
+        description="Stop if a larger share of the pickup or drop-off ids is not in the table of zones, which is then "
+        "the wrong table.",
     )
 
 
 class Tips(Section):
     """How tips are summarized."""
 
-    confidence: float = Field(0.95, gt=0, lt=1, description="Level of the interval around each mean.")
+    confidence: float = Field(0.95, gt=0, lt=1, description="Confidence level of the intervals.")
 
 
-def _without_tip(value: object) -> object:
+def _refuse_tip(value: object) -> object:
     if isinstance(value, str) and (value == "total_amount" or value.startswith("tip")):
         raise ValueError("contains the tip, which the model is to predict; remove it from the features")
     return value
@@ -150,18 +141,16 @@ def _without_tip(value: object) -> object:
 class Model(Search):
     """How the tip fraction of card trips is predicted."""
 
-    features: tuple[Annotated[Feature, BeforeValidator(_without_tip)], ...] = Field(
+    features: tuple[Annotated[Feature, BeforeValidator(_refuse_tip)], ...] = Field(
         (
             "hour", "weekday", "passenger_count", "trip_distance", "duration", "speed", "fare_amount", "extra",
             "tolls_amount", "rate_code", "pickup_borough", "dropoff_borough",
         ),
         min_length=1,
-        description="Columns that predict. Columns that contain the tip, such as total_amount, are refused.",
+        description="Features. Columns that contain the tip, such as total_amount, are refused.",
     )  # fmt: skip
-    max_rows: int = Field(
-        200_000, ge=100, description="Trips of each service used at most, sampled by a hash of the row."
-    )
-    test_fraction: float = Field(0.2, gt=0, lt=1, description="Share of the trips, the latest, that is held out.")
+    max_rows: int = Field(200_000, ge=100, description="Most trips to use per service, sampled by a hash of the row.")
+    test_fraction: float = Field(0.2, gt=0, lt=1, description="Share of the trips, the latest ones, that is held out.")
 
     @field_validator("features")
     @classmethod
@@ -172,19 +161,19 @@ class Model(Search):
 
 
 class Predict(Section):
-    """Prediction by a stored model has nothing to set."""
+    """Prediction by a stored model; it has no settings."""
 
 
 class Plot(Section):
     """How the pictures are drawn."""
 
     formats: tuple[Literal["png", "svg"], ...] = Field(("png", "svg"), min_length=1, description="File formats.")
-    zones: int = Field(20, ge=1, le=265, description="Zones shown in the ranking.")
-    minimum_trips: int = Field(30, ge=1, description="Card trips a zone or cell needs to be drawn.")
+    zones: int = Field(20, ge=1, le=265, description="Zones in the ranking.")
+    minimum_trips: int = Field(30, ge=1, description="Fewest card trips of a zone or cell that is drawn.")
 
 
 class Taxi(Section):
-    """When do New Yorkers tip, and how much."""
+    """When and how much New Yorkers tip."""
 
     fetch: Fetch = Fetch()
     standardize: Standardize = Standardize()
@@ -195,9 +184,9 @@ class Taxi(Section):
     plot: Plot = Plot()
 
     @model_validator(mode="after")
-    def _boroughs_are_known(self) -> Self:
+    def _has_boroughs_to_exclude(self) -> Self:
         excluded = self.clean.exclude_pickup_boroughs or self.clean.exclude_dropoff_boroughs
         if excluded and self.fetch.source == "files" and not self.fetch.files.zones:
-            raise ValueError("clean excludes boroughs, but every borough is Unknown without a table of zones: name one "
+            raise ValueError("clean excludes boroughs, but without a table of zones every borough is Unknown: name one "
                              "in fetch.files.zones")  # fmt: skip
         return self

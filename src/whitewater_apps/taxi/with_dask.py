@@ -15,7 +15,7 @@ from whitewater.engines.workers import Workers
 from whitewater.step import Run
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
-from whitewater.tables.partitions import Partition, columns_present
+from whitewater.tables.partitions import Partition, trim_schema
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi import tip_tables
@@ -27,7 +27,7 @@ from whitewater_apps.taxi.schema import APP, CARD, CODES, DURATIONS, RATIOS, STA
 
 def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
     """Write a unit of a raw file as parts of one schema; see `with_polars`."""
-    frames = tables.frames(unit, rows=run.settings.block_rows, codes=CODES, backend=run.device.frames)
+    frames = tables.read_frames(unit, rows=run.settings.block_rows, codes=CODES, backend=run.device.frames)
     return write_unit(
         unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
     )
@@ -41,7 +41,7 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
     """Write kept trips, and rejected ones with all their reasons; see `with_polars`."""
     if not partitions:
         return Tally()
-    schema = columns_present(partitions, STANDARDIZED_SCHEMA, needed=columns_needed(rules))
+    schema = trim_schema(partitions, STANDARDIZED_SCHEMA, needed=columns_needed(rules))
     frames, write = tables.read(partitions, schema).to_delayed(), delayed(partial(_write_trips, rules=rules, into=into))
     tallies = [write(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
     return sum(workers.compute(*tallies), Tally())

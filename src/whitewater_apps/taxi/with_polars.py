@@ -30,7 +30,7 @@ def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Coun
 
     Parts have those columns of `STANDARDIZED_SCHEMA` that their era has; see `whitewater.tables.raw_files.write_unit`.
     """
-    frames = tables.frames(unit, rows=run.settings.block_rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
+    frames = tables.read_frames(unit, rows=run.settings.block_rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
     return write_unit(
         unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
     )

@@ -52,7 +52,7 @@ def read_zones(path: Path) -> Zones:
         raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
     found = [name.strip().lower() for name in header]
     if twice := [name for name in COLUMNS if found.count(name.lower()) > 1]:
-        raise InputError(f"{path}: column {twice[0]!r} is there twice. Remove one.")
+        raise InputError(f"{path}: column {twice[0]!r} appears twice. Remove one.")
     missing = [name for name in COLUMNS[:3] if name.lower() not in found]
     if missing or not rows:
         lacks = f"the column {' and '.join(missing)}" if missing else "rows"

@@ -52,8 +52,8 @@ def test_other_services_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda frame: frame, "service of the trips is not known"),
-        (lambda frame: frame.assign(service="fhv"), "service 'fhv' is not known. Use one of yellow, green, fhvhv"),
+        (lambda frame: frame, "service of the trips is unknown"),
+        (lambda frame: frame.assign(service="fhv"), "service 'fhv' is unknown. Use one of yellow, green, fhvhv"),
         (lambda frame: frame.assign(service=None), "a trip has no service"),
     ],
 )

@@ -57,7 +57,7 @@ def test_every_era_is_recognized(header: str, service: str | None, columns: int)
 
 def test_columns_that_are_left_out_are_named() -> None:
     era = SOURCE.recognize(FHVHV_2025.split(","), path="x")
-    assert era.not_carried == ("dispatching_base_num", "originating_base_num")
+    assert era.ignored_columns == ("dispatching_base_num", "originating_base_num")
 
 
 def test_a_file_without_fares_is_not_a_file_of_trips() -> None:

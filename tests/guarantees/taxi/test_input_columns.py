@@ -33,7 +33,7 @@ def test_a_column_that_is_there_twice_is_refused(fresh: Clone) -> None:
         write_trips(fresh / f"{name}.csv", f"{YELLOW_2019},{second}")
         pq.write_table(table.append_column(second, pa.array([99.0] * 10)), fresh / f"{name}.parquet")
     files = [fresh / f"{name}.{form}" for name in ("same", "like") for form in ("csv", "parquet")]
-    same, like = "column 'fare_amount' is there twice", "columns 'fare_amount' and 'Fare_Amt' both mean fare_amount"
+    same, like = "column 'fare_amount' appears twice", "columns 'fare_amount' and 'Fare_Amt' both mean fare_amount"
     said = [f"{file}: {same if file.stem == 'same' else like}. Remove one." for file in files]
     assert_refused(fresh, run(fresh, *files), "4 files are refused", *said)
 
@@ -42,7 +42,7 @@ def test_a_column_of_the_zone_table_that_is_there_twice_is_refused(fresh: Clone)
     (fresh / "zones.csv").write_text("LocationID,Borough,Zone,borough\n1,EWR,Newark Airport,Queens\n")
     files = {"paths": [str(write_trips(fresh / "trips.csv", YELLOW_2019))], "zones": "zones.csv"}
     ended = fresh.run("taxi", {"fetch": {"source": "files", "files": files}}, "data/taxi/zones.csv")
-    assert_refused(fresh, ended, "zones.csv: column 'Borough' is there twice. Remove one.")
+    assert_refused(fresh, ended, "zones.csv: column 'Borough' appears twice. Remove one.")
 
 
 def test_a_service_is_told_by_columns_that_it_alone_has(fresh: Clone) -> None:

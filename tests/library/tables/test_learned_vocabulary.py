@@ -27,8 +27,8 @@ def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> 
     files = open_all([tmp_path / "log.csv"], SOURCE)
     [unit] = units(files, rows=20_000)
     read_and_write: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
-        "polars": (partial(with_polars.frames, schema=SCHEMA), with_polars.write_frame),
-        "dask": (partial(with_dask.frames, backend="pandas"), with_dask.write_frame),
+        "polars": (partial(with_polars.read_frames, schema=SCHEMA), with_polars.write_frame),
+        "dask": (partial(with_dask.read_frames, backend="pandas"), with_dask.write_frame),
     }
     for name, (read, write) in read_and_write.items():
         (tmp_path / name).mkdir()

@@ -61,7 +61,7 @@ def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[s
         "form": file.form,
         "service": _service(file),
         "columns": {name: column.raw_name for name, column in file.era.columns.items()},
-        "columns_not_carried": list(file.era.not_carried),
+        "columns_not_carried": list(file.era.ignored_columns),
         "rows": counts.total(),
         "malformed": counts[MALFORMED],
         "months": months,
