@@ -109,7 +109,7 @@ def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:
         column = column.cast(column.type.value_type)
     if pa.types.is_null(column.type):
         return column.cast(TYPES[kind])
-    if _is_text(column.type):
+    if is_plain(column.type, "text"):
         values, is_readable = _read_text(column, kind, clock)
         unreadable = column.filter(pc.invert(is_readable))
         if len(unreadable):
@@ -125,12 +125,8 @@ def is_plain(type_: pa.DataType, kind: Kind) -> bool:
     if kind == "timestamp":
         return bool(type_ == MICROSECONDS)
     if kind == "text":
-        return _is_text(type_)
+        return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
     return bool(pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_))
-
-
-def _is_text(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def _read_text(texts: Column, kind: Kind, clock: Clock) -> tuple[Column, Column]:

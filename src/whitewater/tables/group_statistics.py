@@ -35,9 +35,7 @@ LARGEST = 2**21
 COUNTS = ("rows", "values")
 SUMMED = (*COUNTS, *SUMS)
 COLUMNS = ("bin", "bin_width", *SUMMED)
-TOO_LARGE = (
-    f"{{count}} values are negative, infinite, or {LIMIT:,.0f} or more. Leave them out, or give them in another unit."
-)
+TOO_LARGE = f"{{count}} values are negative, infinite, or {LIMIT:,.0f} or more. Leave them out, or change their unit."
 
 
 def integers(values: Any) -> dict[str, Any]:

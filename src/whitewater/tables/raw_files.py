@@ -38,6 +38,8 @@ _BUFFER_BYTES = 1 << 20
 # Numbers of rows by a key, such as service and month, and of `MALFORMED` lines, which cannot be parsed.
 Counts = Counter[Any]
 MALFORMED = "malformed_line"
+# Frames of an engine, and the malformed lines of each block.
+Frames = Iterator[tuple[Any, tuple[str, ...]]]
 # Rows, an int64 mask of the rules that each row breaks (rows,), and the malformed lines.
 CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 
@@ -196,10 +198,10 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
 
 
 def write_unit(
-    unit: Unit, frames: Iterable[tuple[Any, tuple[str, ...]]], *, folder: Path, schema: pa.Schema,
-    write: Callable[[Any, Path, pa.Schema], None], count: Callable[[Any], Counts],
+    unit: Unit, frames: Frames, folder: Path, *, schema: pa.Schema, write: Callable[[Any, Path, pa.Schema], None],
+    count: Callable[[Any], Counts],
 ) -> Counts:  # fmt: skip
-    """Write a unit, read as ``frames`` and malformed lines, to a folder; return its counts.
+    """Write a unit to a folder; return its counts.
 
     Frames become ``part-FILE-UNIT-PIECE.parquet``, with the columns of the schema that they have; malformed lines
     ``malformed-FILE-UNIT-PIECE.parquet``.
@@ -262,9 +264,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
         footer = pq.read_metadata(path)
         schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
-        ) from error
+        raise InputError(f"{path} is damaged or truncated Parquet ({error}). Download or write it again.") from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])

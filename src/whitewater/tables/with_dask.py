@@ -1,7 +1,7 @@
 """Operations on tables in Dask, with only those methods that pandas and cuDF share."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isnan
 from pathlib import Path
@@ -23,7 +23,7 @@ from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SUMMED, TOO_LARGE, as_sums, integers, merge
 from whitewater.tables.partitions import COMPRESSION, Partition, write_table
-from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Frames, Unit, arrow_blocks
 
 Frame = Any  # a DataFrame of pandas or cuDF
 Series = Any
@@ -45,9 +45,7 @@ def backend_module(backend: str) -> ModuleType:
     return pd
 
 
-def read_frames(
-    unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: str
-) -> Iterator[tuple[Frame, tuple[str, ...]]]:
+def read_frames(unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: str) -> Frames:
     """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the malformed lines.
 
     A GPU reads all row groups of a unit at once.

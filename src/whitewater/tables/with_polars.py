@@ -21,7 +21,7 @@ from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, RawColumn, Rule
 from whitewater.tables.group_statistics import BINS, LIMIT, SQUARE_UNIT, TOO_LARGE, VALUE_UNIT, as_sums
 from whitewater.tables.partitions import Partition, write_table
-from whitewater.tables.raw_files import CheckedBlocks, Unit, arrow_blocks
+from whitewater.tables.raw_files import CheckedBlocks, Frames, Unit, arrow_blocks
 
 Quantity = Callable[[str], pl.Expr]
 # In memory at once while duplicates are searched for.
@@ -29,9 +29,7 @@ HASHES, ROWS = 2**24, 2**20
 HASH, PLACE = "hash of the row", "place of the row"
 
 
-def read_frames(
-    unit: Unit, *, rows: int, schema: pa.Schema, codes: Mapping[str, Codes]
-) -> Iterator[tuple[pl.DataFrame, tuple[str, ...]]]:
+def read_frames(unit: Unit, *, rows: int, schema: pa.Schema, codes: Mapping[str, Codes]) -> Frames:
     """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the malformed lines."""
     for raw, malformed in pieces(unit, rows):
         yield collect(in_schema(raw, unit.file.era, schema, codes), unit.file.name), malformed
@@ -77,9 +75,7 @@ def in_schema(raw: pl.LazyFrame, era: Era, schema: pa.Schema, codes: Mapping[str
     types = pl.Schema(schema)
     return rows.with_columns(
         *(pl.when(valid).then(pl.col(name)).alias(name) for name, valid in is_code.items()),
-        issues=pl.sum_horizontal(
-            pl.lit(0), *(pl.when(valid).then(0).otherwise(bits[name]) for name, valid in is_code.items())
-        ),
+        issues=pl.sum_horizontal(0, *(pl.when(valid).then(0).otherwise(bits[name]) for name, valid in is_code.items())),
     ).select(pl.col(name).cast(types[name]) for name in schema.names if name in present)
 
 

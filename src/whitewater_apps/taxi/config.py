@@ -118,11 +118,7 @@ class Clean(Section):
         "another pass over all trips.",
     )
     max_unknown_zone_fraction: float = Field(
-        0.05,
-        ge=0,
-        le=1,
-        description="Stop if a larger share of the pickup or drop-off ids is not in the table of zones, which is then "
-        "the wrong table.",
+        0.05, ge=0, le=1, description="Stop if the table of zones lacks a larger share of the pickup or drop-off ids."
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,8 @@ YEARS = (2000, 2099)
 UNKNOWN_MONTH = 0
 
 TRIPS = Files(remedy="Get it again, or leave it out.")
+# The files that step `standardize` read, from its files.json.
+Catalog = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -99,9 +102,7 @@ def row_groups(trips: Path) -> list[RowGroup]:
     """
     files = sorted(trips.rglob("*.parquet")) if trips.is_dir() else [trips]
     if not files:
-        raise InputError(
-            f"{trips} holds no Parquet file of trips. Give the directory `trips` that the step clean wrote."
-        )
+        raise InputError(f"{trips} holds no Parquet file of trips. Give the directory `trips` of the step clean.")
     groups: list[RowGroup] = []
     number = 0
     for path in files:
@@ -126,9 +127,7 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
     """Return the services of the trips in a file, and `RowGroup.names`."""
     missing = [name for name in REQUIRED if name not in names]
     if missing:
-        raise InputError(
-            f"{path}: not a file of cleaned trips: no column {', '.join(missing)}. Run standardize and clean."
-        )
+        raise InputError(f"{path}: not cleaned trips: no column {', '.join(missing)}. Run standardize and clean.")
     directories = [part for part in path.parts if part.startswith("service=")]
     if directories:
         labels, names = {directories[-1].removeprefix("service=")}, names - {"service"}

@@ -1,4 +1,4 @@
-"""The pictures of the taxi application: functions of tables that return Matplotlib figures."""
+"""The figures of the taxi application, from tables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ LOOKS = {
     "all": Look("All together", style.BLACK, "D"),
 }
 HOURS = np.arange(24)
-# Of all cells of the week, the share whose color tells their value; the few beyond are drawn as the ends of the scale.
+# Share of the cells of the week within the color scale; the others get the color of its ends.
 _WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
 _BOROUGHS = {
@@ -42,18 +42,17 @@ _REASON_COLORS = (
     style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GRAY,
 )  # fmt: skip
 _COMPARISONS = {"not_above": "≤", "not_at_least": "<", "not_below": "≥", "not_at_most": ">"}
-# Bars that leave room for the name of the month and the number of rows at each.
+# Most bars that leave room for the month and the number of rows at each.
 _FEW_BARS = 18
-# What follows a bound of a quantity.
 _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.fromkeys(
     ("fare_amount", "tip_amount", "tolls_amount", "total_amount"), " $"
 )
 
 
-def _single_services(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _split_by_service(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of each service that has trips with a recorded tip, in the order of `LOOKS`, without ``all``."""
-    tipped = set(table.loc[table["trips"] > 0, "service"]) - {"all"}
-    return {service: table[table["service"] == service] for service in LOOKS if service in tipped}
+    present = set(table.loc[table["trips"] > 0, "service"]) - {"all"}
+    return {service: table[table["service"] == service] for service in LOOKS if service in present}
 
 
 def _sample_size(rows: pd.DataFrame) -> str:
@@ -61,40 +60,37 @@ def _sample_size(rows: pd.DataFrame) -> str:
 
 
 def _overall_mean(rows: pd.DataFrame) -> float:
-    """Return the mean of all trips of the rows; some rows may have none, and NaN for a mean."""
+    """Return the mean over all trips; rows without trips have a mean of NaN."""
     return float((rows["mean"] * rows["trips"]).sum() / rows["trips"].sum())
 
 
 def _interval_name(table: pd.DataFrame) -> str:
-    """Return what the interval of a tips table is called; its level is the attribute ``confidence`` of the table."""
-    level = table.attrs.get("confidence")
-    return f"{100 * level:g} % interval" if level else "interval of the mean"
+    return f"{100 * table.attrs['confidence']:g} % interval"
 
 
-def _without(table: pd.DataFrame, column: str, what: str) -> list[str]:
-    """Say how many trips the picture lacks because they have no value in a column."""
-    lost = int(table.loc[table[column].isna() & (table["service"] != "all"), "trips"].sum())
-    return [f"Not shown: {words.count(lost)} trips without a {what} of pickup."] if lost else []
+def _note_missing(table: pd.DataFrame, column: str, what: str) -> list[str]:
+    """Say how many trips are not shown because the column is null."""
+    missing = int(table.loc[table[column].isna() & (table["service"] != "all"), "trips"].sum())
+    return [f"Not shown: {words.count(missing)} trips without a {what} of pickup."] if missing else []
 
 
 @style.styled
 def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
-    """Draw the mean tip fraction of each service by hour, its interval, and the plain definition beside it.
+    """Draw the mean tip fraction of each service by hour with its interval, and by the plain definition.
 
-    ``table`` is `tips_by_hour`: a row for each service and hour. Hours with fewer than ``minimum_trips`` trips with a
-    recorded tip are left out.
+    ``table`` is `tips_by_hour`. Hours with fewer than ``minimum_trips`` trips with a recorded tip are left out.
     """
-    title, services = "Tips by hour of pickup", _single_services(table)
+    title, services = "Tips by hour of pickup", _split_by_service(table)
     if not services:
         return style.explained(title, NOTHING)
     if len(services) > 1:
         services["all"] = table[table["service"] == "all"]
-    by_hour = {service: _hours(rows) for service, rows in services.items()}
+    by_hour = {service: _index_by_hour(rows) for service, rows in services.items()}
     few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
     if few.all():
         return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
     notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if few.any() else []
-    notes += _without(table, "hour", "time")
+    notes += _note_missing(table, "hour", "time")
     figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
     axes = body.subplots()
     for service, hours in by_hour.items():
@@ -109,17 +105,16 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     return figure
 
 
-def _hours(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows by hour, all 24 of them."""
-    known = rows[rows["hour"].notna()]
-    return known.set_index(known["hour"].astype(int)).reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
+def _index_by_hour(rows: pd.DataFrame) -> pd.DataFrame:
+    rows = rows[rows["hour"].notna()]
+    return rows.set_index(rows["hour"].astype(int)).reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
 
 
 def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: int) -> None:
     enough = hours["trips"] >= minimum_trips
     mean, low, high = (hours[name].where(enough).to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
     axes.fill_between(HOURS, low, high, color=look.color, alpha=0.25, linewidth=0)
-    # A band needs two hours side by side; an hour that stands alone has its interval, too.
+    # The band needs two adjacent hours; a lone hour has its interval, too.
     axes.vlines(HOURS, low, high, color=look.color, alpha=0.4, linewidth=1)
     axes.plot(HOURS, mean, marker=look.mark, color=look.color, label=f"{look.name}, {_sample_size(hours)}")
     plain = hours["plain_mean"].where(hours["plain_trips"] >= minimum_trips).to_numpy(float)
@@ -128,34 +123,34 @@ def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: i
 
 @style.styled
 def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
-    """Draw how the mean tip fraction of each hour of the week differs from the service's own mean, a panel a service.
+    """Draw the difference of the mean tip fraction of each hour of the week from the mean of its service.
 
-    The services' means are far apart, the hours of one service close together: a scale of the fractions themselves, the
-    same for all services, would show the services and hide the hours.
+    The services differ more than the hours of one service, so a color scale of the fractions would hide the hours.
 
-    ``table`` is `tips_by_weekday_hour`: a row for each service, weekday (0 is Monday) and hour. Cells with fewer than
-    ``minimum_trips`` trips with a recorded tip are hatched, those whose interval holds the mean have a dot.
+    ``table`` is `tips_by_weekday_hour`. Cells with fewer than ``minimum_trips`` trips with a recorded tip are hatched;
+    cells whose interval contains the mean have a dot.
     """
-    title, services = "Tips by weekday and hour of pickup", _single_services(table)
+    title, services = "Tips by weekday and hour of pickup", _split_by_service(table)
     if not services:
         return style.explained(title, NOTHING)
     means = {service: _overall_mean(rows) for service, rows in services.items()}
-    low, gains, high = (
-        np.stack([_week(rows, bound, minimum_trips) - means[service] for service, rows in services.items()])
+    low, difference, high = (
+        np.stack([_by_weekday_hour(rows, bound, minimum_trips) - means[service] for service, rows in services.items()])
         for bound in ("mean_low", "mean", "mean_high")
     )
-    noise = (low <= 0) & (high >= 0)
-    known = np.abs(gains[np.isfinite(gains) & ~noise])
-    # The largest difference that has a color of its own.
-    limit = (float(np.quantile(known, _WITHIN_SCALE)) if len(known) else 0) or 0.01
+    is_noise = (low <= 0) & (high >= 0)
+    significant = np.abs(difference[np.isfinite(difference) & ~is_noise])
+    # End of the color scale.
+    limit = (float(np.quantile(significant, _WITHIN_SCALE)) if len(significant) else 0) or 0.01
     subtitle = f"{RECORDED} Colors compare each hour with the mean of its own service, in percentage points."
-    notes = [f"Dot: within noise, as the {_interval_name(table)} holds the mean of the service."] if noise.any() else []
-    notes += [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(gains).any() else []
+    dot = f"Dot: within noise, as the {_interval_name(table)} holds the mean of the service."
+    notes = [dot] if is_noise.any() else []
+    notes += [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(difference).any() else []
     figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
-    for axes, (service, rows), own, within in zip(panels, services.items(), gains, noise, strict=True):
-        mesh = shapes.draw_week(axes, 100 * own, limit=100 * limit)
-        weekday, hour = np.nonzero(within)
+    for axes, (service, rows), values, has_dot in zip(panels, services.items(), difference, is_noise, strict=True):
+        mesh = shapes.draw_week(axes, 100 * values, limit=100 * limit)
+        weekday, hour = np.nonzero(has_dot)
         axes.plot(hour + 0.5, weekday + 0.5, "o", color=style.BLACK, markeredgecolor="white", markersize=3.5)
         axes.set_title(f"{LOOKS[service].name}: mean {words.percent(means[service])}, {_sample_size(rows)}")
     panels[-1].set_xlabel("Hour of pickup")
@@ -164,8 +159,8 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     return figure
 
 
-def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
-    """Return a column by weekday and hour, float64 (7, 24), NaN where there are too few trips."""
+def _by_weekday_hour(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
+    """Return a column as float64 (7, 24), NaN for too few trips."""
     week = rows[rows["trips"] >= minimum_trips].pivot_table(index="weekday", columns="hour", values=column)
     return week.reindex(index=range(7), columns=HOURS).to_numpy(float)
 
@@ -174,67 +169,66 @@ def _week(rows: pd.DataFrame, column: str, minimum_trips: int) -> Array:
 def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """Rank the boroughs of pickup by mean tip fraction, with intervals and numbers of trips.
 
-    ``table`` is `tips_by_borough`: a row for each service and borough; a null borough is that of trips without a zone.
-    Boroughs with fewer than ``minimum_trips`` trips with a recorded tip are left out.
+    ``table`` is `tips_by_borough`, with a null borough for trips without a zone. Boroughs with fewer than
+    ``minimum_trips`` trips with a recorded tip are left out.
     """
     borough = table["borough"].fillna(NO_ZONE)
     places = table.assign(borough=borough, label=borough)
-    few = any((rows["trips"] < minimum_trips).any() for rows in _single_services(places).values())
+    few = any((rows["trips"] < minimum_trips).any() for rows in _split_by_service(places).values())
     notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if few else []
-    return _rankings(table, places, what="borough", notes=notes, minimum_trips=minimum_trips)
+    return _draw_rankings(table, places, what="borough", notes=notes, minimum_trips=minimum_trips)
 
 
 @style.styled
 def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int) -> Figure:
     """Rank the taxi zones of pickup by the lower end of the interval of the mean tip fraction, colored by borough.
 
-    ``table`` is `tips_by_zone`: a row for each service and zone; a null ``location_id`` is that of trips without a
-    zone. So many ``zones`` are shown for each service; those with fewer than ``minimum_trips`` trips with a recorded
-    tip are left out.
+    ``table`` is `tips_by_zone`, with a null ``location_id`` for trips without a zone. The first ``zones`` of each
+    service are shown; those with fewer than ``minimum_trips`` trips with a recorded tip are left out.
     """
-    known = table[table["location_id"].notna()]
-    names = known["zone"].fillna("zone " + known["location_id"].astype(int).astype(str))
+    places = table[table["location_id"].notna()]
+    names = places["zone"].fillna("zone " + places["location_id"].astype(int).astype(str))
     label = names.where(names.str.len() <= _LONGEST_NAME, names.str[: _LONGEST_NAME - 1] + "…")
-    places = known.assign(borough=known["borough"].fillna(NO_ZONE), label=label)
+    places = places.assign(borough=places["borough"].fillna(NO_ZONE), label=label)
     notes = [
         f"Of the zones with at least {minimum_trips} such trips the {zones} whose interval begins highest: few trips, "
         "whose mean may be high by chance, put no zone on top."
     ]
-    notes += _without(table, "location_id", "zone")
-    return _rankings(table, places, what="taxi zone", notes=notes, minimum_trips=minimum_trips, most=zones)
+    notes += _note_missing(table, "location_id", "zone")
+    return _draw_rankings(table, places, what="taxi zone", notes=notes, minimum_trips=minimum_trips, most=zones)
 
 
-def _rankings(
+def _draw_rankings(
     table: pd.DataFrame, places: pd.DataFrame, *, what: str, notes: Sequence[str], minimum_trips: int,
     most: int | None = None,
 ) -> Figure:  # fmt: skip
     """Draw the ``most`` places with the largest means of each service, side by side; zones with a legend of boroughs.
 
-    ``places`` are the rows of ``table`` that have a place, and its ``label``; those that are in no borough come last.
+    ``places`` are the rows of ``table`` with a place, and its ``label``. Places outside the boroughs come last.
     """
-    title, services = f"Tips by {what} of pickup", _single_services(places)
-    enough = places[places["trips"] >= minimum_trips].assign(somewhere=places["borough"].isin(_BOROUGHS))
-    order = ["somewhere", "mean_low" if most else "mean"]
-    ranking = enough.sort_values(order, ascending=False, kind="stable")  # ties in their order
-    ranked = {service: rows.iloc[:most] for service, rows in _single_services(ranking).items()}
-    if not ranked:
+    title, services = f"Tips by {what} of pickup", _split_by_service(places)
+    places = places[places["trips"] >= minimum_trips].assign(has_borough=places["borough"].isin(_BOROUGHS))
+    order = ["has_borough", "mean_low" if most else "mean"]
+    places = places.sort_values(order, ascending=False, kind="stable")
+    rankings = {service: rows.iloc[:most] for service, rows in _split_by_service(places).items()}
+    if not rankings:
         few = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
-        return style.explained(title, few if _single_services(table) else NOTHING)
-    rows, legend = max(map(len, ranked.values())), what != "borough"
+        return style.explained(title, few if _split_by_service(table) else NOTHING)
+    rows, legend = max(map(len, rankings.values())), what != "borough"
     subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
-    width, height = max(9.0, 3.7 * len(ranked)), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
+    width, height = max(9.0, 3.7 * len(rankings)), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
     figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
-    panels = body.subplots(1, len(ranked), squeeze=False)[0]
-    for axes, (service, best) in zip(panels, ranked.items(), strict=True):
+    panels = body.subplots(1, len(rankings), squeeze=False)[0]
+    for axes, (service, ranking) in zip(panels, rankings.items(), strict=True):
         mean = _overall_mean(services[service])
         axes.axvline(mean, color=style.GRAY, linestyle="--", linewidth=1)
         sample = f"mean {words.percent(mean)}, {_sample_size(services[service])}"
         axes.set_title(f"{LOOKS[service].name}\n{sample}", pad=16)
-        _draw_ranking(axes, best, rows=rows)
+        _draw_ranking(axes, ranking, rows=rows)
     if legend:
-        shown = {borough for best in ranked.values() for borough in best["borough"]}
-        entries = [look.entry() for borough, look in _BOROUGHS.items() if borough in shown]
-        if others := sorted(shown - set(_BOROUGHS)):
+        boroughs = {borough for ranking in rankings.values() for borough in ranking["borough"]}
+        entries = [look.entry() for borough, look in _BOROUGHS.items() if borough in boroughs]
+        if others := sorted(boroughs - set(_BOROUGHS)):
             entries.append(_OTHER_BOROUGH.entry(label=", ".join(others)))
         body.legend(handles=entries, loc="outside lower left", ncols=8)
     return figure
@@ -247,8 +241,8 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
         mean, low, high = (places.loc[here, name].to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
         error = np.nan_to_num(np.stack([mean - low, high - mean]))
         axes.errorbar(mean, position[here], xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
-    for where, trips in enumerate(places["trips"].tolist()):
-        shapes.write_at_right(axes, words.count(int(trips)), where)
+    for row, trips in enumerate(places["trips"].tolist()):
+        shapes.write_at_right(axes, words.count(int(trips)), row)
     shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
     axes.set_yticks(position, list(map(style.drawable, places["label"])))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
@@ -259,10 +253,9 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
 
 @style.styled
 def data_quality(quality: Mapping[str, Any]) -> Figure:
-    """Draw the share of trips rejected in each month for each reason, a panel a service, and the totals of the reasons.
+    """Draw the share of rejected trips by month and reason, a panel per service, and the totals by reason.
 
-    ``quality`` is the content of `quality.json`. Months that hold trips with a wrong clock only, and trips without a
-    month, are in the totals but have no bar.
+    ``quality`` is the content of `quality.json`. Trips without a month, and months with wrong clocks only, have no bar.
     """
     title, totals = "Rejected rows by month of pickup and reason", quality["totals"]
     if not totals["rows_in"]:
@@ -275,44 +268,43 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     others = by_reason.drop(columns=list(reasons), errors="ignore").sum(axis=1)
     shares = by_reason.assign(**{shapes.OTHER_REASONS: others})[list(reasons)].div(rows["rows_in"], axis=0)
     shares = shares.assign(rejected=1 - rows["rows_out"] / rows["rows_in"], rows=rows["rows_in"])
-    stray = rows.get(STRAY_MONTH, pd.Series(0, rows.index))
-    regular = (stray != rows["rows_in"]) & pd.notna(rows.index.get_level_values("month"))
-    services = [service for service in LOOKS if service in rows[regular].index.unique("service")]
-    months = sorted(rows[regular].index.unique("month"))
+    has_bar = (rows.get(STRAY_MONTH, 0) != rows["rows_in"]) & rows.index.get_level_values("month").notna()
+    services = [service for service in LOOKS if service in rows[has_bar].index.unique("service")]
+    months = sorted(rows[has_bar].index.unique("month"))
     subtitle = (
         f"{words.count(totals['rows_in'])} rows read = {words.count(totals['rows_out'])} kept + "
         f"{words.count(totals['quarantined'])} rejected ({words.percent(totals['quarantined'] / totals['rows_in'])}). "
         "A row with several reasons is in the bar of each; the black lines count it once."
     )
-    lost = int(rows["rows_in"][~regular].sum())
+    without_bar = int(rows["rows_in"][~has_bar].sum())
     why = "rows whose month is unknown or not of their file; the totals have them"
-    notes = [f"Without a bar: {words.count(lost)} {why}."] if lost else []
+    notes = [f"Without a bar: {words.count(without_bar)} {why}."] if without_bar else []
     figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
     grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
     for row, service in enumerate(services):
         axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
-        drawn = pd.DataFrame(shares[regular].loc[service]).reindex(months)
-        axes.set_title(f"{LOOKS[service].name}, {words.count(int(drawn['rows'].sum()))} rows")
-        _draw_months(axes, drawn)
+        shares_of_service = pd.DataFrame(shares[has_bar].loc[service]).reindex(months)
+        axes.set_title(f"{LOOKS[service].name}, {words.count(int(shares_of_service['rows'].sum()))} rows")
+        _draw_months(axes, shares_of_service)
         axes.tick_params(labelbottom=row == len(services) - 1)
     if services:
         body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
     else:
         style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
-    bars = {_readable(reason): number for reason, number in reasons.items()}
+    bars = {_format_reason(reason): number for reason, number in reasons.items()}
     axes = body.add_subplot(grid[:, 1])
     axes.set_title("All rows by reason")
     if bars:
-        colors = _REASON_COLORS[: len(bars)]  # by which these bars are the legend of the others
-        share, total = "Share of all rows read", totals["rows_in"]
-        shapes.draw_bars(axes, bars, total=total, colors=colors, xlabel=share, rows=5, room=1.5)
+        colors = _REASON_COLORS[: len(bars)]  # these bars are the legend of the other panels
+        xlabel, total = "Share of all rows read", totals["rows_in"]
+        shapes.draw_bars(axes, bars, total=total, colors=colors, xlabel=xlabel, rows=5, room=1.5)
     else:
         style.explain(axes, "No row was rejected.")
     return figure
 
 
-def _readable(reason: str) -> str:
-    """Return a reason of `quality.json` as people say it: ``trip distance > 200 miles``."""
+def _format_reason(reason: str) -> str:
+    """Return a reason of `quality.json` in words, such as ``trip distance > 200 miles``."""
     if reason == STRAY_MONTH:
         return "month not of this file"
     text, after = reason, ""
@@ -326,7 +318,7 @@ def _readable(reason: str) -> str:
 
 
 def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
-    """Stack the shares of the reasons in each month, and mark that of the rows that were rejected."""
+    """Draw the shares of the reasons in each month as stacked bars, and the share of rejected rows as a line."""
     rows, rejected = shares.pop("rows").to_numpy(), shares.pop("rejected").to_numpy()
     few, places, top = len(rows) <= _FEW_BARS, np.arange(len(rows)), np.zeros(len(rows))
     width = 0.8 if few else 1.0
@@ -340,7 +332,7 @@ def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
     axes.set(xlim=(-0.6, max(len(rows), 3) - 0.4), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
     axes.set_ylabel("Share of rows")
     axes.grid(visible=False, axis="x")
-    # Every month where they are few, else the first of each year.
+    # Every month if there are few, else the first of each year.
     months = list(shares.index)
     years = [month[:4] for month in months]
     ticks = {place: month for place, month in enumerate(months if few else years) if few or month not in years[:place]}
@@ -350,15 +342,17 @@ def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
 
 @style.styled
 def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[str, Any]) -> Figure:
-    """Draw for each service and model the held-out trips, and the mean observed in each tenth of the predictions.
+    """Draw the held-out trips of each service and model, and the mean observed in each tenth of the predictions.
 
-    ``predictions`` is `predictions.parquet`: ``service``, ``observed``, and a column for each model, as fractions.
-    ``metrics`` is the content of `metrics.json`; services that it says were skipped are named with the reason.
+    ``predictions`` is `predictions.parquet`, and ``metrics`` the content of `metrics.json`.
     """
     title = "Predicted against observed tips of held-out trips"
     services = [service for service in LOOKS if service in set(predictions["service"])]
-    skipped = {service: each for service, each in metrics["services"].items() if each["status"] == "skipped"}
-    notes = [f"{LOOKS[service].name}: no model, {each['reason']}." for service, each in skipped.items()]
+    notes = [
+        f"{LOOKS[service].name}: no model, {result['reason']}."
+        for service, result in metrics["services"].items()
+        if result["status"] == "skipped"
+    ]
     if not services:
         return style.explained(title, *(notes or ["No model was fitted."]))
     subtitle = (
@@ -372,10 +366,9 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
         for service in services:
             trips = predictions[predictions["service"] == service]
             axes, look, scores = next(panels), LOOKS[service], metrics["services"][service]["held_out"][model]
-            beyond = draw_predictions(
-                axes, trips[model].to_numpy(float), trips["observed"].to_numpy(float), look, measure=MEASURE.lower()
-            )
-            sample = f"n = {words.count(len(trips))}" + (f", {words.count(beyond)} outside" if beyond else "")
+            predicted, observed = (trips[column].to_numpy(float) for column in (model, "observed"))
+            outside = draw_predictions(axes, predicted, observed, look, measure=MEASURE.lower())
+            sample = f"n = {words.count(len(trips))}" + (f", {words.count(outside)} outside" if outside else "")
             score = f"R² {interval(scores['r2'], 1, 2)}, MAE {interval(scores['mae'], 100, 1)} points"
             axes.set_title(f"{look.name}, {name.lower()}\n{score}\n{sample}", size=9.5)
     return figure

@@ -1,4 +1,4 @@
-"""What a run of the taxi application found, in sentences."""
+"""The results of a run of the taxi application in sentences."""
 
 from collections.abc import Mapping
 from math import hypot
@@ -14,82 +14,81 @@ from whitewater_apps.taxi.schema import MODELS, PLACES
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of one device say, one sentence a line; nothing of files that are not there."""
-    files = {
-        "tips_by_hour.parquet": _hours,
-        "quality.json": _quality,
-        "model/metrics.json": _model,
-        "predictions/_summary.json": _predictions,
+    """Return a sentence for each result in the folder of a device; missing files are skipped."""
+    summaries = {
+        "tips_by_hour.parquet": _summarize_hours,
+        "quality.json": _summarize_quality,
+        "model/metrics.json": _summarize_models,
+        "predictions/_summary.json": _summarize_predictions,
     }
-    return [sentence for name, tell in files.items() if (results / name).exists() for sentence in tell(results / name)]
+    present = {results / name: summarize for name, summarize in summaries.items() if (results / name).exists()}
+    return [sentence for path, summarize in present.items() for sentence in summarize(path)]
 
 
-def _hours(path: Path) -> list[str]:
-    table, least = pd.read_parquet(path), Plot().minimum_trips
-    deviations = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
-    known = table[table["hour"].notna() & (table["trips"] >= least)]
-    by_place = {place: known[known["service"] == service] for service, place in PLACES.items()}
-    sentences = [_extremes(hours, place, least, deviations) for place, hours in by_place.items() if len(hours)]
-    return sentences or [f"No hour of the day has {least} trips with a recorded tip."]
+def _summarize_hours(path: Path) -> list[str]:
+    table, minimum_trips = pd.read_parquet(path), Plot().minimum_trips
+    z = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
+    table = table[table["hour"].notna() & (table["trips"] >= minimum_trips)]
+    by_place = {place: table[table["service"] == service] for service, place in PLACES.items()}
+    sentences = [_compare_hours(hours, place, minimum_trips, z) for place, hours in by_place.items() if len(hours)]
+    return sentences or [f"No hour of the day has {minimum_trips} trips with a recorded tip."]
 
 
-def _extremes(hours: "pd.DataFrame", place: str, least: int, deviations: float) -> str:
-    """Say when people tip most and least, where there is more than one hour and the difference is not noise.
+def _compare_hours(hours: "pd.DataFrame", place: str, minimum_trips: int, z: float) -> str:
+    """Say when people tip most and least, if the difference is significant.
 
-    The two are chosen from all pairs of hours, so that their difference must be significant at 5 % divided by the
-    number of pairs (Bonferroni). ``deviations`` are the standard errors that half an interval of the mean has.
+    The two hours are chosen from all pairs, so their difference must be significant at 5 % divided by the number of
+    pairs (Bonferroni). ``z`` is half the interval of a mean in standard errors.
     """
-    most, lowest = (hours.iloc[each] for each in (hours["mean"].argmax(), hours["mean"].argmin()))
+    most, least = (hours.iloc[row] for row in (hours["mean"].argmax(), hours["mean"].argmin()))
     if len(hours) == 1:
-        return f"Tips {place} at {_hour(most)}. No other hour has {least} trips with a recorded tip."
-    if most["mean"] == lowest["mean"]:
+        return f"Tips {place} at {_format_hour(most)}. No other hour has {minimum_trips} trips with a recorded tip."
+    if most["mean"] == least["mean"]:
         return f"Tips {place} are the same in all {len(hours)} hours: {_percent(most['mean'])} of the fare."
-    error = hypot(*(row["mean_high"] - row["mean"] for row in (most, lowest))) / deviations
+    error = hypot(*(row["mean_high"] - row["mean"] for row in (most, least))) / z
     limit = NormalDist().inv_cdf(1 - 0.05 / (len(hours) * (len(hours) - 1)))
-    if most["mean"] - lowest["mean"] <= limit * error:
+    if most["mean"] - least["mean"] <= limit * error:
         return (
-            f"Tips {place} do not clearly differ by hour: from the highest mean, at {_hour(most)}, to the lowest, at "
-            f"{_hour(lowest)}, the difference is within noise, given the choice among {len(hours)} hours."
+            f"Tips {place} do not clearly differ by hour: from the highest mean, at {_format_hour(most)}, to the "
+            f"lowest, at {_format_hour(least)}, the difference is within noise, given the choice among {len(hours)} "
+            "hours."
         )
-    return f"New Yorkers tip most {place} at {_hour(most)}, and least at {_hour(lowest)}."
+    return f"New Yorkers tip most {place} at {_format_hour(most)}, and least at {_format_hour(least)}."
 
 
-def _quality(path: Path) -> list[str]:
+def _summarize_quality(path: Path) -> list[str]:
     totals = read_json(path)["totals"]
     rows, kept, quarantined = totals["rows_in"], totals["rows_out"], totals["quarantined"]
     share = f" ({_percent(quarantined / rows)})" if rows else ""
-    return [
-        f"Of {_count(rows, 'row')} read, {kept:,} {_are(kept)} kept "
-        f"and {quarantined:,}{share} {_are(quarantined)} in quarantine."
-    ]
+    rejected = f"{quarantined:,}{share} {_are(quarantined)} in quarantine"
+    return [f"Of {_count(rows, 'row')} read, {kept:,} {_are(kept)} kept and {rejected}."]
 
 
-def _model(path: Path) -> list[str]:
+def _summarize_models(path: Path) -> list[str]:
     sentences, services = [], read_json(path)["services"]
     for service, place in PLACES.items():
         if services.get(service, {}).get("status") != "fitted":
             continue
         held_out: Mapping[str, Mapping[str, Any]] = services[service]["held_out"]
-        errors = {name: held_out[name]["mae"]["value"] for name in MODELS}
-        best = min(errors, key=errors.__getitem__)
+        best = min(MODELS, key=lambda name: held_out[name]["mae"]["value"])
         model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
-        clear = held_out[best]["mae_gain"]["low"] > 0
+        is_better = held_out[best]["mae_gain"]["low"] > 0
         sentences.append(
             f"The {MODELS[best].lower()} predicts tips {place} to within {model} points on average, the mean of the "
-            f"hour to within {hour} (held-out trips){'.' if clear else ': the model is not clearly better.'}"
+            f"hour to within {hour} (held-out trips){'.' if is_better else ': the model is not clearly better.'}"
         )
     return sentences
 
 
-def _predictions(path: Path) -> list[str]:
+def _summarize_predictions(path: Path) -> list[str]:
     services = read_json(path)
-    trips, predicted = (sum(each[key] for each in services.values()) for key in ("trips", "predicted"))
-    missing = [f"{each['not_predicted']:,} of {name}" for name, each in services.items() if each["not_predicted"]]
+    trips, predicted = (sum(counts[key] for counts in services.values()) for key in ("trips", "predicted"))
+    missing = [f"{counts['not_predicted']:,} of {name}" for name, counts in services.items() if counts["not_predicted"]]
     rest = f" No model predicts {' and '.join(missing)}." if missing else ""
     return [f"{predicted:,} of {_count(trips, 'trip')} {_are(predicted)} predicted.{rest}"]
 
 
-def _hour(row: "pd.Series") -> str:
+def _format_hour(row: "pd.Series") -> str:
     bounds = f"{100 * row['mean_low']:.1f}, {100 * row['mean_high']:.1f}"
     return f"{row['hour']}:00: {_percent(row['mean'])} [{bounds}] of the fare (n = {row['trips']:,})"
 

@@ -1,35 +1,35 @@
 """The cleaning rules of trips, as data, in the order of the funnel in `quality.json`."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.tables.eras import Rule
 from whitewater.tables.raw_files import MALFORMED
 from whitewater_apps.taxi.config import Clean
-from whitewater_apps.taxi.data_sets import month_number
+from whitewater_apps.taxi.data_sets import Catalog, month_number
 from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH, columns_of
 from whitewater_apps.taxi.zones import Zones
 
-# The reasons that the bits of column `issues` stand for, from bit 0 up.
+# The reason of each bit of the column `issues`, from bit 0 up.
 UNREADABLE = tuple(f"unreadable_{name}" for name in ISSUES)
-# The bits of a trip's mask where those of `issues`, and those of the rules, begin; bit 0 is for malformed lines.
+# First bits of `issues` and of the rules in a trip's mask. Bit 0 is for malformed lines.
 ISSUES_BIT, RULES_BIT = 1, 1 + len(UNREADABLE)
-# By kind of bound, the test that rejects a value; in the order of the funnel.
+# The test by which each kind of bound rejects a value, in the order of the funnel.
 BOUND_TESTS = {"above": operator.le, "at_least": operator.lt, "below": operator.ge, "at_most": operator.gt}
 # See `usual_months`.
 MAIN_SHARE, NEAR_MONTHS = 0.9, 12
 
 
-def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+def rules(settings: Clean, zones: Zones, catalog: Catalog) -> tuple[Rule, ...]:
     """Return the rules for the files in ``catalog``, the list that step `standardize` wrote.
 
-    Raises InputError if the table has no zone in a borough that is excluded.
+    Raises InputError if an excluded borough has no zone.
     """
     usual = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
-    excluded = [("pickup", borough) for borough in settings.exclude_pickup_boroughs]
-    excluded += [("dropoff", borough) for borough in settings.exclude_dropoff_boroughs]
+    boroughs = {"pickup": settings.exclude_pickup_boroughs, "dropoff": settings.exclude_dropoff_boroughs}
+    excluded = [(end, borough) for end, names in boroughs.items() for borough in names]
     for end, borough in excluded:
         if borough not in zones.boroughs:
             raise InputError(f"taxi.clean excludes {end}s in {borough}, but the table of zones has no zone there. "
@@ -49,28 +49,28 @@ def rules(settings: Clean, zones: Zones, catalog: Sequence[Mapping[str, Any]]) -
 
 
 def reasons(cleaning_rules: Iterable[Rule]) -> tuple[str, ...]:
-    """Return the reasons that the bits of a trip's mask stand for, from bit 0 up."""
+    """Return the reason of each bit of a trip's mask, from bit 0 up."""
     return (MALFORMED, *UNREADABLE, *(rule.reason for rule in cleaning_rules))
 
 
 def columns_needed(cleaning_rules: Iterable[Rule]) -> set[str]:
-    """Return the columns that the rules, and the counts of locations, need even where an era lacks them."""
+    """Return the columns that the rules and the counts of locations use."""
     return {"pickup_location_id", "dropoff_location_id"}.union(*(columns_of(rule.quantity) for rule in cleaning_rules))
 
 
 def file_month(file: Any, service: Any, month: Any) -> Any:
-    """Combine a file, a service and a month into one integer; the arguments are integers, or columns of an engine."""
+    """Combine file, service and month, integers or columns of an engine, into one integer."""
     return (file * len(SERVICES) + service) * 2**16 + month
 
 
 def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
-    """Return the months that are not stray in a file, an ``entry`` of the catalog, as `file_month` numbers them.
+    """Return the `file_month` of each month that is not stray in a file, an ``entry`` of the catalog.
 
-    A usual month holds at least ``minimum_share`` of the file's trips of a service, and is at most `NEAR_MONTHS` from
-    one of the main months: the fewest that together hold `MAIN_SHARE` of those trips. In a small file, one trip is a
-    large share, but its distance from the main months still reveals a wrong clock.
+    Such a month has at least ``minimum_share`` of the file's trips of a service, and is at most `NEAR_MONTHS` from one
+    of the main months: the fewest that together have `MAIN_SHARE` of those trips. In a small file, one trip is a large
+    share, but its distance from the main months still reveals a wrong clock.
     """
-    usual_keys: list[int] = []
+    keys: list[int] = []
     for service, months in entry["months"].items():
         counts = {month_number(*map(int, name.split("-"))): rows for name, rows in months.items()}
         total, main_months, covered = sum(counts.values()), [], 0
@@ -78,9 +78,9 @@ def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
             if covered < MAIN_SHARE * total:
                 main_months.append(month)
             covered += counts[month]
-        usual_keys += [
+        keys += [
             file_month(entry["file"], SERVICES.index(service), month)
             for month, rows in counts.items()
             if rows >= minimum_share * total and any(abs(month - main) <= NEAR_MONTHS for main in main_months)
         ]
-    return usual_keys
+    return keys

@@ -1,4 +1,4 @@
-"""The schema that all trips share, and the eras of raw files, which are told apart by their columns.
+"""The schema of all trips, and the names of its columns in raw files of every era.
 
 Sources: the data dictionaries of the Taxi and Limousine Commission (TLC) for yellow, green and high-volume for-hire
 (fhvhv) trips, revision of 2025-03-18, and the headers of the files as published since 2009.
@@ -19,18 +19,18 @@ from whitewater_apps.taxi.config import Service
 Kind = Literal["int8", "int16", "int32", "float64", "timestamp", "string"]
 # The code of a service is its index.
 SERVICES: tuple[Service, ...] = get_args(Service)
-# Where trips of each service are made, for sentences.
+# Names of services in sentences.
 PLACES: dict[Service, str] = {"yellow": "in yellow taxis", "green": "in green taxis", "fhvhv": "on app rides"}
-# The service whose trips are paid in the app.
+# This service is paid in the app.
 APP = SERVICES.index("fhvhv")
 CARD, CASH, NO_CHARGE, DISPUTE = 1, 2, 3, 4
 PAYMENT_NAMES = {0: "Flex Fare", 1: "Credit card", 2: "Cash", 3: "No charge", 4: "Dispute", 5: "Unknown", 6: "Voided"}
 NULL_RATE_CODE = 99
-# The reason to reject a trip of another month than those of its file; here, so that pictures do not import the rules.
+# The reason to reject a trip of another month than its file. Here, so that figures do not import the rules.
 STRAY_MONTH = "stray_month"
-# The models of tips and their names; here, so that sentences do not import the pictures.
+# The models of tips and their names. Here, so that sentences do not import the figures.
 MODELS = {"ridge": "Ridge regression", "forest": "Random forest"}
-# Every spelling seen in 2009-2025, lower case and stripped.
+# Every spelling of 2009 to 2025, stripped and in lower case.
 PAYMENTS = {
     "flex fare": 0, "credit": 1, "credit card": 1, "cre": 1, "crd": 1, "card": 1, "cash": 2, "csh": 2, "cas": 2,
     "no charge": 3, "noc": 3, "no": 3, "dispute": 4, "dis": 4, "unknown": 5, "unk": 5, "na": 5, "voided": 6,
@@ -46,10 +46,9 @@ ZONE = Codes(265, least=1)
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the schema: its kind in memory and in Parquet, its unit, and what it means.
+    """A column of the schema: its type in memory and in Parquet, its unit, and its meaning.
 
-    Integers are codes or counts of a fixed vocabulary, ``codes``, or any from 0 up. The vocabulary of a ``string`` is
-    learned: each text, such as the id of a station, stays as it is, and a table grouped by it has one row for each.
+    Integers are ``codes``, or any number from 0 up. A ``string`` has no fixed vocabulary, such as the id of a station.
     """
 
     kind: Kind
@@ -110,23 +109,20 @@ TRIP_COLUMNS: dict[str, Column] = {
 }  # fmt: skip
 
 KINDS: dict[str, Kind] = {name: column.kind for name, column in TRIP_COLUMNS.items()}
-# Quantities that tell how long a trip took, and their units in seconds.
+# Quantities that are the duration of a trip, and their units in seconds.
 DURATIONS = {"duration": 1, "minutes": 60, "hours": 3600}
-# Quantities that are ratios of columns or quantities: dividend and divisor. Null unless the divisor is above 0.
-RATIOS = {
-    "speed": ("trip_distance", "hours"),
-    "tip_fraction": ("tip_amount", "fare_amount"),
-}
+# Quantities that are ratios of columns or quantities. Null unless the divisor is above 0.
+RATIOS = {"speed": ("trip_distance", "hours"), "tip_fraction": ("tip_amount", "fare_amount")}
 # Columns that every era has.
 REQUIRED = ("pickup_datetime", "dropoff_datetime", "fare_amount", "tip_amount")
-# The quantity that tables summarize and models predict.
+# What tables summarize and models predict.
 TARGET = "tip_fraction"
-# The columns of codes or counts. Each has a bit of `issues`, which is set where the raw value was not understood.
+# The columns of codes or counts. Each has a bit in `issues`, which is set if the raw value is invalid.
 ISSUES = tuple(name for name, kind in KINDS.items() if kind.startswith("int"))
 
-# Raw name, stripped and in lower case -> column, in addition to the column's own name; None for what the schema leaves
-# out: a pandas index that leaked into 2010-02 and 2010-03, and base licenses. Units never changed. A service lists the
-# names that only its files have. Not vendor_id: people who tidy up VendorID choose that name, too.
+# Raw name, stripped and in lower case -> column, in addition to the column's own name; None for columns to ignore: a
+# pandas index that leaked into 2010-02 and 2010-03, and base licenses. Units never changed. The names of a service are
+# peculiar to its files; vendor_id is not, because people who tidy up VendorID choose it, too.
 RAW_NAMES: dict[Service | None, dict[str, str | None]] = {
     None: {
         "vendorid": "vendor_id", "ratecodeid": "rate_code", "store_and_fwd_flag": "store_and_forward",
@@ -158,16 +154,14 @@ RAW_NAMES: dict[Service | None, dict[str, str | None]] = {
 ALIASES = {name: name for name in TRIP_COLUMNS} | {
     raw: column for names in RAW_NAMES.values() for raw, column in names.items()
 }
-# In a file without fares, any of these is a sign of for-hire vehicles, from 2015 to today.
-FHV_NAMES = frozenset(
-    {"dispatching_base_num", "dispatching_base_number", "pickup_date", "sr_flag", "affiliated_base_number"}
-)
+# In a file without fares, any of these is a sign of for-hire vehicles, since 2015.
+FHV_NAMES = {"dispatching_base_num", "dispatching_base_number", "pickup_date", "sr_flag", "affiliated_base_number"}
 CODES: dict[str, Codes] = {name: TRIP_COLUMNS[name].codes or Codes(int(np.iinfo(KINDS[name]).max)) for name in ISSUES}
 
 _TYPES = {name: pa.timestamp("us") if kind == "timestamp" else pa.type_for_alias(kind) for name, kind in KINDS.items()}
-# Of the parts that `standardize` writes, less the columns that an era lacks; bit i of `issues` is for ISSUES[i].
+# Parts that `standardize` writes have those of these columns that their era has. Bit i of `issues` is for ISSUES[i].
 STANDARDIZED_SCHEMA = pa.schema({**_TYPES, "issues": pa.int32()})
-# Of the files of kept trips; their service is in the path.
+# Of kept trips. Their service is in the path.
 TRIP_SCHEMA = pa.schema({name: type_ for name, type_ in _TYPES.items() if name != "service"})
 
 
@@ -179,16 +173,10 @@ def columns_of(quantity: str) -> tuple[str, ...]:
 
 
 class TripFiles(Source):
-    """Raw files of trips, of which each has one service or a column that tells it."""
+    """Raw files of trips, each of one service or with a column for it."""
 
     def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
-        """Recognize the era of a file by its columns, not by its name.
-
-        ``numeric`` names the columns that the file stores as numbers: codes in them are not spelled out.
-
-        Raises InputError if a column is not understood, a column that every era has is missing, two columns mean the
-        same, the service is not clear, or the file holds trips of for-hire vehicles without fares.
-        """
+        """Return the era of a file, see `Source.recognize`; raises InputError, too, if its service is not clear."""
         _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
         era = super().recognize(raw_names, path=path, numeric=numeric)
         if "service" in era.columns:
@@ -214,7 +202,7 @@ SOURCE = TripFiles(
 
 
 def _service(raw_names: Sequence[str], *, path: str) -> Service:
-    """Return the only service that some of these columns are peculiar to."""
+    """Return the only service to which some of these columns are peculiar."""
     own = {service: [name for name in raw_names if name.strip().lower() in RAW_NAMES[service]] for service in SERVICES}
     matches = [service for service in SERVICES if own[service]]
     if len(matches) == 1:

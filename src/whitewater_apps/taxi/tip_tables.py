@@ -1,8 +1,7 @@
-"""What is counted of tips, and the tables made from it.
+"""The tables of tips, and the sums that engines compute for them.
 
-The fraction of a trip is tip / fare, where the fare is above 0 and the tip not below. It is *recorded* where the trip
-was paid by card or in an app: cash tips are not recorded, their `tip_amount` of 0 means missing. It is *plain* where
-it is above 0.
+The fraction of a trip is tip / fare, with a fare above 0 and a tip of at least 0. It is *recorded* if the trip was paid
+by card or in an app: a cash trip has a `tip_amount` of 0, which means missing. It is *plain* if it is above 0.
 """
 
 from collections import Counter
@@ -26,9 +25,9 @@ from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, TRIP_SC
 from whitewater_apps.taxi.zones import Zones
 
 ALL = "all"
-# More than nine passengers, whom no taxi seats, count as null; so does a clock that was wrong.
+# No taxi seats more than nine. More passengers count as null, and so does a month of a wrong clock.
 MOST_PASSENGERS = 9
-# Hour of the week is 24 x weekday + hour, from Monday 0 h; month is 12 x year + month - 1.
+# The hour of the week is 24 x weekday + hour, from Monday at 0:00; for the month see `month_number`.
 KEYS = {
     "hour_of_week": pa.int16(),
     "month": pa.int32(),
@@ -42,15 +41,15 @@ REFUSAL = (
     f"{{count}} trips have a tip_amount of {LIMIT:,.0f} times their fare_amount or more. Send such trips to quarantine "
     "with an upper bound in taxi.clean.ranges.tip_fraction."
 )
-# Columns of trips that the keys and the fraction follow from, see ``with_tips`` of the engines.
+# Columns that the keys and the fraction are computed from, see ``with_tips`` of the engines.
 COLUMNS = ("pickup_datetime", "passenger_count", "pickup_location_id", "payment_type", *columns_of(TARGET))
-NEEDED = pa.schema([TRIP_SCHEMA.field(name) for name in COLUMNS])
-# The sums of `whitewater.tables.group_statistics` by each key.
+TIP_SCHEMA = pa.schema([TRIP_SCHEMA.field(name) for name in COLUMNS])
+# Sums of `whitewater.tables.group_statistics` by key.
 TipSums = Mapping[str, pa.Table]
 
 
 def trip_parts(trips: Path) -> list[Part]:
-    """Return the files of cleaned trips by service, whose code stands for a file's number."""
+    """List the files of cleaned trips by service; the number of a file is the code of its service."""
     rows: Counter[tuple[Service, Path]] = Counter()
     for group in row_groups(trips):
         if "service" not in group.names:
@@ -62,14 +61,13 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, "
     """Return the tables by name: hour, weekday_hour, month, payment_type, passenger_count, borough, zone.
 
     Columns: ``service``, the key, ``all_trips``, ``trips``, ``mean``, ``mean_low``, ``mean_high``, ``median``,
-    ``plain_trips``, ``plain_mean``. The interval is mean ± z s / sqrt(n) (normal approximation), unknown for a single
-    trip; the error of the median is told by `whitewater.tables.group_statistics`, 2**-11 but for huge tables. A null
-    key is a row with a null key, the last of its service. Groups without trips are left out.
+    ``plain_trips``, ``plain_mean``. The interval is mean ± z s / sqrt(n) (normal approximation), null for a single
+    trip. The median has the error of `whitewater.tables.group_statistics`, 2**-11 except in huge tables. The last row
+    of a service has a null key, if there are such trips. Groups without trips are left out.
     """
     week, places = sums["hour_of_week"], sums["location_id"]
     hours = _to_pandas(week["hour_of_week"])
     week = week.append_column("weekday", pa.array(hours // 24)).append_column("hour", pa.array(hours % 24))
-    # A location that the table of zones lacks has no borough.
     borough, zone = (pa.array(texts, pa.string()) for texts in (zones.boroughs, zones.names))
     payment = pa.array(PAYMENT_NAMES.values())
     months = pa.array([month_name(number) for number in range((YEARS[1] + 1) * 12)], pa.string())
@@ -86,7 +84,7 @@ def tip_tables(sums: TipSums, zones: Zones, *, confidence: float) -> dict[str, "
 
 
 def _to_pandas(values: Any) -> Any:
-    """Return a table or a column of Arrow as pandas', small integers as nullable ones."""
+    """Convert an Arrow table or column to pandas, int16 to a nullable type."""
     return values.to_pandas(types_mapper={pa.int16(): pd.Int16Dtype()}.get)
 
 
@@ -94,9 +92,9 @@ def _table(
     sums: pa.Table, *keys: str, confidence: float, names: Mapping[str, pa.Array] = MappingProxyType({})
 ) -> "pd.DataFrame":
     """Return the rows of each service, and of all together; ``names`` are indexed by the last key."""
-    everywhere = sums.set_column(0, "service", pa.repeat(pa.scalar(len(SERVICES), pa.int8()), len(sums)))
-    sums = pa.concat_tables([sums, everywhere])
-    recorded, plain = (summarize(_only(sums, kind), ["service", *keys]) for kind in ("recorded", "plain"))
+    overall = sums.set_column(0, "service", pa.repeat(pa.scalar(len(SERVICES), pa.int8()), len(sums)))
+    sums = pa.concat_tables([sums, overall])
+    recorded, plain = (summarize(_keep_values(sums, kind), ["service", *keys]) for kind in ("recorded", "plain"))
     count, mean, deviation = (recorded[name].to_pandas() for name in ("values", "mean", "deviation"))
     margin = NormalDist().inv_cdf(0.5 + confidence / 2) * deviation / np.sqrt(count)
     columns = {"service": pa.array([*SERVICES, ALL]).take(recorded["service"])}
@@ -112,14 +110,14 @@ def _table(
         plain_trips=plain["values"].to_numpy(),
         plain_mean=plain["mean"].to_numpy(),
     )
-    # Kept in the Parquet file; the pictures say it.
+    # Written to the Parquet file, for the figures.
     rows.attrs["confidence"] = confidence
     return rows
 
 
-def _only(sums: pa.Table, kind: str) -> pa.Table:
-    """Return the sums with the values of the trips of one kind alone; the rows are still those of all."""
-    chosen = sums[kind].cast(pa.int64())
+def _keep_values(sums: pa.Table, kind: str) -> pa.Table:
+    """Return the sums with the values of one kind of trip; ``rows`` still counts all trips."""
+    is_kind = sums[kind].cast(pa.int64())
     for name in ("values", *SUMS):
-        sums = sums.set_column(sums.column_names.index(name), name, pc.multiply(sums[name], chosen))
+        sums = sums.set_column(sums.column_names.index(name), name, pc.multiply(sums[name], is_kind))
     return sums

@@ -1,7 +1,4 @@
-"""The operations on tables of trips, in Dask, whose option ``dataframe.backend`` makes them run on pandas or cuDF.
-
-Functions on frames use only what pandas and cuDF have in common.
-"""
+"""The operations on tables of trips in Dask, on pandas or cuDF by its option ``dataframe.backend``."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,9 +25,7 @@ from whitewater_apps.taxi.schema import APP, CARD, CODES, DURATIONS, RATIOS, STA
 def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
     """Write a unit of a raw file as parts of one schema; see `with_polars`."""
     frames = tables.read_frames(unit, rows=run.settings.block_rows, codes=CODES, backend=run.device.frames)
-    return write_unit(
-        unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
-    )
+    return write_unit(unit, frames, folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
 
 
 def _count_months(trips: Frame) -> Counter[tuple[int | None, ...]]:
@@ -48,7 +43,6 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
 
 
 def _write_trips(trips: Frame, name: str, *, rules: Sequence[Rule], into: DataSets) -> Tally:
-    """Write the kept and the rejected trips of a partition; return their counts."""
     trips = trips.assign(month=month(trips["pickup_datetime"]), mask=reason_mask(trips, rules))
     tally = Tally(
         tables.count_rows(trips, "file", "service", "month", "mask"),
@@ -68,13 +62,13 @@ def _write_trips(trips: Frame, name: str, *, rules: Sequence[Rule], into: DataSe
 
 
 def reason_mask(trips: Frame, rules: Sequence[Rule]) -> Series:
-    """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
+    """Return an int64 mask of the reasons to reject each trip, with the bits of `rules.reasons`."""
     rule_mask = tables.rule_mask(rules, partial(quantity, trips))
     return trips["issues"].astype("int64") * (1 << ISSUES_BIT) + rule_mask * (1 << RULES_BIT)
 
 
 def quantity(trips: Frame, name: str) -> Series:
-    """Return a column, or a quantity computed from columns; null where it is unknown."""
+    """Return a column, or a quantity computed from columns."""
     if name in DURATIONS:
         return (trips["dropoff_datetime"] - trips["pickup_datetime"]).dt.total_seconds() / DURATIONS[name]
     if name in RATIOS:
@@ -87,7 +81,7 @@ def quantity(trips: Frame, name: str) -> Series:
 
 
 def month(time: Series) -> Series:
-    """Return the number of the month, int32, as `whitewater_apps.taxi.data_sets.month_number` counts."""
+    """Return the `whitewater_apps.taxi.data_sets.month_number`, int32."""
     year, month_of_year = (part.fillna(0).astype("int32") for part in (time.dt.year, time.dt.month))
     return (year * 12 + month_of_year - 1).where((year >= YEARS[0]) & (year <= YEARS[1]), UNKNOWN_MONTH)
 
@@ -98,22 +92,22 @@ def _is_of(trips: Frame, service: int, month: int) -> Series:
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
     """Return the sums of tip / fare for each key; see `with_polars`."""
-    trips = tables.read(partitions, tip_tables.NEEDED).map_partitions(with_tips)
+    trips = tables.read(partitions, tip_tables.TIP_SCHEMA).map_partitions(with_tips)
     [sums] = workers.compute(tables.group_statistics(trips, tip_tables.SCHEMAS, "fraction", refusal=tip_tables.REFUSAL))
     return dict(zip(tip_tables.KEYS, sums, strict=True))
 
 
 def with_tips(trips: Frame) -> Frame:
-    """Return each trip's tip as a fraction of its fare, and the keys that it counts under; see `tip_tables`."""
+    """Return the tip fraction and the keys of each trip; see `tip_tables`."""
     pickup, number = trips["pickup_datetime"], month(trips["pickup_datetime"])
     fraction = quantity(trips, TARGET)
     fraction = fraction.where((fraction >= 0).fillna(False))
-    paid_by_card_or_in_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
+    is_by_card_or_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
     passengers = trips["passenger_count"]
     return trips[["payment_type"]].assign(
         service=trips["file"],  # `tip_tables.trip_parts` numbers files by service
         fraction=fraction,
-        recorded=paid_by_card_or_in_app & fraction.notna(),
+        recorded=is_by_card_or_app & fraction.notna(),
         plain=(fraction > 0).fillna(False),
         hour_of_week=(pickup.dt.weekday * 24 + pickup.dt.hour).where(number != UNKNOWN_MONTH),
         month=number.where(number != UNKNOWN_MONTH),

@@ -1,4 +1,4 @@
-"""The operations on tables of trips, in Polars; those in Dask have the same names, arguments and results."""
+"""The operations on tables of trips in Polars; those in Dask have the same names, arguments and results."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,34 +26,26 @@ PICKUP, DROPOFF, SERVICE = pl.col("pickup_datetime"), pl.col("dropoff_datetime")
 
 
 def standardize_unit(unit: Unit, *, folder: Path, run: Run[Standardize]) -> Counts:
-    """Write a unit of a raw file as parts of one schema; count its rows by service and month of pickup.
-
-    Parts have those columns of `STANDARDIZED_SCHEMA` that their era has; see `whitewater.tables.raw_files.write_unit`.
-    """
+    """Write a unit of a raw file as parts in `STANDARDIZED_SCHEMA`; count its rows by service and month of pickup."""
     frames = tables.read_frames(unit, rows=run.settings.block_rows, schema=STANDARDIZED_SCHEMA, codes=CODES)
-    return write_unit(
-        unit, frames, folder=folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months
-    )
+    return write_unit(unit, frames, folder, schema=STANDARDIZED_SCHEMA, write=tables.write_frame, count=_count_months)
 
 
 def _count_months(trips: pl.DataFrame) -> Counter[tuple[int | None, ...]]:
-    # By day first: Polars computes the month of a few days faster than that of all trips.
+    # By day first, because computing the month of each trip takes longer.
     days = trips.select("service", day=PICKUP.dt.date()).group_by("service", "day").len("trips")
     months = days.group_by("service", month(pl.col("day")).alias("month")).agg(pl.col("trips").sum())
     return Counter({tuple(key): count for *key, count in months.iter_rows()})
 
 
 def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into: DataSets, workers: Workers) -> Tally:
-    """Write kept trips, and rejected ones with all their reasons, by service and month of pickup; count both.
-
-    A partition writes one file, named after its first part, to each directory that it has rows for.
-    """
+    """Write kept trips, and rejected ones with all their reasons, by service and month of pickup; count both."""
     return sum(workers.map(partial(_clean_partition, rules=rules, into=into), partitions, label="clean"), Tally())
 
 
 def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataSets) -> Tally:
     query = tables.scan(partition, STANDARDIZED_SCHEMA).with_columns(month=month(PICKUP), kept=is_kept(rules))
-    trips = query.collect().lazy()  # collected once, because all queries below read it
+    trips = query.collect().lazy()  # computed once for all queries below
     kept = trips.filter("kept").with_columns(mask=pl.lit(0, pl.Int64))
     rejected = trips.filter(~pl.col("kept")).with_columns(mask=reason_mask(rules)).collect().lazy()
     tally = Tally(
@@ -74,17 +66,17 @@ def _clean_partition(partition: Partition, *, rules: Sequence[Rule], into: DataS
 
 
 def reason_mask(rules: Sequence[Rule]) -> pl.Expr:
-    """Return an int64 mask of the reasons to reject each trip; its bits are those of `rules.reasons`."""
+    """Return an int64 mask of the reasons to reject each trip, with the bits of `rules.reasons`."""
     return pl.col("issues").cast(pl.Int64) * (1 << ISSUES_BIT) + tables.rule_mask(rules, quantity) * (1 << RULES_BIT)
 
 
 def is_kept(rules: Sequence[Rule]) -> pl.Expr:
-    """Return whether each trip has no reason to be rejected; faster than ``reason_mask(rules) == 0``."""
+    """Return whether each trip is kept; faster than ``reason_mask(rules) == 0``."""
     return (pl.col("issues") == 0) & tables.breaks_no_rule(rules, quantity)
 
 
 def quantity(name: str) -> pl.Expr:
-    """Return a column, or a quantity computed from columns; null where it is unknown."""
+    """Return a column, or a quantity computed from columns."""
     if name in DURATIONS:
         return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000 / DURATIONS[name]
     if name in RATIOS:
@@ -97,7 +89,7 @@ def quantity(name: str) -> pl.Expr:
 
 
 def month(time: pl.Expr) -> pl.Expr:
-    """Return the number of the month, int32, as `whitewater_apps.taxi.data_sets.month_number` counts."""
+    """Return the `whitewater_apps.taxi.data_sets.month_number`, int32."""
     year, month_of_year = time.dt.year(), time.dt.month().cast(pl.Int32)
     in_range = year.is_between(*YEARS)
     return pl.when(in_range).then(year * 12 + month_of_year - 1).otherwise(UNKNOWN_MONTH)
@@ -117,21 +109,21 @@ def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_
 
 
 def _tip_sums(partition: Partition) -> list[pa.Table]:
-    trips = with_tips(tables.scan(partition, tip_tables.NEEDED))
+    trips = with_tips(tables.scan(partition, tip_tables.TIP_SCHEMA))
     return tables.sums_by_bin(trips, tip_tables.SCHEMAS, "fraction", refusal=tip_tables.REFUSAL)
 
 
 def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
-    """Return each trip's tip as a fraction of its fare, and the keys that it counts under; see `tip_tables`."""
+    """Return the tip fraction and the keys of each trip; see `tip_tables`."""
     fraction, number, passengers = pl.col("fraction"), pl.col("month"), pl.col("passenger_count")
     has_month, service = number != UNKNOWN_MONTH, pl.col("file")  # `tip_tables.trip_parts` numbers files by service
-    paid_by_card_or_in_app = (pl.col("payment_type") == CARD) | (service == APP)
-    # First as columns: Polars would compute an expression again for each of its uses.
+    is_by_card_or_app = (pl.col("payment_type") == CARD) | (service == APP)
+    # First as columns, because Polars would evaluate an expression again at each use.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
         "payment_type",
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
-        recorded=(paid_by_card_or_in_app & (fraction >= 0)).fill_null(False),
+        recorded=(is_by_card_or_app & (fraction >= 0)).fill_null(False),
         plain=(fraction > 0).fill_null(False),
         hour_of_week=pl.when(has_month).then((PICKUP.dt.weekday().cast(pl.Int16) - 1) * 24 + PICKUP.dt.hour()),
         month=pl.when(has_month).then(number),

@@ -1,4 +1,4 @@
-"""The table of taxi zones: the borough and name of each LocationID."""
+"""The table of taxi zones: borough and name by LocationID."""
 
 import csv
 import io
@@ -15,10 +15,7 @@ NOT_AVAILABLE = "N/A"
 
 @dataclass(frozen=True)
 class Zones:
-    """Borough, name and service zone, indexed by LocationID from 0 to 265; None where the table has no such row.
-
-    ``duplicates`` counts the rows that repeated another one.
-    """
+    """Borough, name and service zone by LocationID from 0 to 265, None if missing; ``duplicates`` counts repeats."""
 
     boroughs: tuple[str | None, ...]
     names: tuple[str | None, ...]
@@ -36,24 +33,22 @@ class Zones:
 
 
 def read_zones(path: Path) -> Zones:
-    """Read a table of zones.
+    """Read a CSV file with the columns LocationID, Borough, Zone and optionally service_zone, in any order and case.
 
-    It is a CSV file whose header names LocationID, Borough, Zone and optionally service_zone, in any order and case;
-    other columns are ignored. ``N/A`` is an ordinary text, and replaces blanks. Exact repeats of a row are counted and
-    dropped.
+    Other columns are ignored. Blank fields become ``N/A``, an ordinary text. Repeated rows are dropped.
 
-    Raises InputError if the table cannot be read, lacks a column, has a LocationID outside 1 to 265, or has one with
-    two meanings: a join with such a table would multiply trips.
+    Raises InputError if the table cannot be read, lacks a column, or has a LocationID outside 1 to 265, or one with two
+    meanings, which would multiply trips in a join.
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header, *rows = [row for row in csv.reader(file, strict=True) if row] or [[]]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path} is not a readable table of zones: {error}. Check taxi.fetch.files.zones.") from error
-    found = [name.strip().lower() for name in header]
-    if twice := [name for name in COLUMNS if found.count(name.lower()) > 1]:
-        raise InputError(f"{path}: column {twice[0]!r} appears twice. Remove one.")
-    missing = [name for name in COLUMNS[:3] if name.lower() not in found]
+    names = [name.strip().lower() for name in header]
+    if repeated := [name for name in COLUMNS if names.count(name.lower()) > 1]:
+        raise InputError(f"{path}: column {repeated[0]!r} appears twice. Remove one.")
+    missing = [name for name in COLUMNS[:3] if name.lower() not in names]
     if missing or not rows:
         lacks = f"the column {' and '.join(missing)}" if missing else "rows"
         raise InputError(f"{path}: the table of zones lacks {lacks}. It needs LocationID, Borough and Zone.")
@@ -61,7 +56,7 @@ def read_zones(path: Path) -> Zones:
     for number, row in enumerate(rows, start=2):
         if len(row) != len(header):
             raise InputError(f"{path}: row {number} has more or fewer fields than the header. Correct the row.")
-        fields = dict(zip(found, row, strict=True))
+        fields = dict(zip(names, row, strict=True))
         location, *zone = (fields.get(name.lower(), "").strip() or NOT_AVAILABLE for name in COLUMNS)
         if not (location.isdecimal() and 1 <= int(location) <= LOCATIONS):
             raise InputError(f"{path}: LocationID {location!r} is not one of 1 to {LOCATIONS}. Correct or remove the "
@@ -70,12 +65,11 @@ def read_zones(path: Path) -> Zones:
             raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one row for "
                              "each.")  # fmt: skip
     by_location = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
-    boroughs, names, service_zones = zip(*by_location, strict=True)
-    return Zones(boroughs, names, service_zones, duplicates=len(rows) - len(zones))
+    return Zones(*zip(*by_location, strict=True), duplicates=len(rows) - len(zones))
 
 
 def zones_csv(zones: Zones) -> str:
-    """Return the table as CSV in TLC's layout, one row for each LocationID that it has."""
+    """Return the table as CSV in TLC's layout."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
@@ -86,7 +80,7 @@ def zones_csv(zones: Zones) -> str:
 
 
 def write_unknown_zones(path: Path) -> Path:
-    """Write a table with every location in the borough Unknown, for trips that come without a table of zones."""
+    """Write a table with every location in the borough Unknown, for trips without a table of zones."""
     rows = [f"{number},Unknown,Location {number},{NOT_AVAILABLE}" for number in range(1, LOCATIONS + 1)]
     write_bytes(path, ("\n".join([",".join(COLUMNS), *rows]) + "\n").encode())
     return path

@@ -20,7 +20,7 @@ from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.data_sets import row_groups
 from whitewater_apps.taxi.schema import TRIP_SCHEMA
 from whitewater_apps.taxi.steps.model import model
-from whitewater_apps.taxi.tip_model import FeatureSet, draw
+from whitewater_apps.taxi.tip_model import FeatureSet, draw_sample
 from whitewater_apps.taxi.zones import Zones, zones_csv
 
 BOROUGHS = ("Bronx", "Brooklyn", "EWR", "Manhattan", "Queens", "Staten Island")
@@ -93,12 +93,14 @@ def write_parts(frame: pd.DataFrame, folder: Path, *, service: str, parts: int =
     return folder
 
 
-def drawn(path: Path, rows: int, *, which: FeatureSet, service: Service = "yellow", engine: Engine = "local") -> Sample:
+def drawn(
+    path: Path, rows: int, *, feature_set: FeatureSet, service: Service = "yellow", engine: Engine = "local"
+) -> Sample:
     """Draw trips of a service from a data set, whose row groups are read in another order."""
     groups = random.Random(3).sample(row_groups(path), len(row_groups(path)))
     with dask.config.set({"dataframe.backend": "pandas"}), thread_workers(2) as workers:
         run = Run("taxi", "model", Device(), SETTINGS.model_copy(update={"max_rows": rows}), engine=engine)
-        return draw(groups, service, which=which, run=run, workers=workers)
+        return draw_sample(groups, service, feature_set=feature_set, run=run, workers=workers)
 
 
 def run_model(folder: Path, *, threads: int = 2, **settings: Any) -> Path:

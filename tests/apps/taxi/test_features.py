@@ -16,12 +16,12 @@ from whitewater_apps.taxi.tip_model import (
     FeatureSet,
     columns_read,
     feature_matrix,
-    known_tip_fraction,
+    recorded_tip_fraction,
 )
 
 DEVICE = resolve("cpu")
 FEATURES = (*Model().features, "congestion_surcharge", "airport_fee")
-WHICH = FeatureSet(FEATURES, BOROUGHS, zones())
+FEATURE_SET = FeatureSet(FEATURES, BOROUGHS, zones())
 EPOCH, MICROSECOND = pd.Timestamp("1970-01-01"), pd.Timedelta(1, "us")
 
 
@@ -53,35 +53,35 @@ def test_each_feature_is_what_pandas_derives_and_null_is_nan() -> None:
     frame = trips(2_000)
     frame["trip_distance"] = frame["trip_distance"].where(frame.index % 50 != 0)
     frame["dropoff_datetime"] = frame["dropoff_datetime"].where(frame.index % 70 != 0)
-    matrix = feature_matrix(columns_of(frame), WHICH, DEVICE)
+    matrix = feature_matrix(columns_of(frame), FEATURE_SET, DEVICE)
     expected = oracle(frame)
     assert expected.isna().any().sum() >= 8
     np.testing.assert_allclose(matrix, expected.to_numpy(), rtol=1e-12, equal_nan=True)
 
 
 def test_a_borough_that_the_model_does_not_know_is_null() -> None:
-    which = FeatureSet(("pickup_borough",), ("Queens",), zones())
-    matrix = feature_matrix(columns_of(trips(500)), which, DEVICE)
+    feature_set = FeatureSet(("pickup_borough",), ("Queens",), zones())
+    matrix = feature_matrix(columns_of(trips(500)), feature_set, DEVICE)
     assert set(matrix[~np.isnan(matrix)]) == {0.0}
 
 
 def test_levels_are_named_as_riders_know_them() -> None:
     values = {"hour": 7.0, "weekday": 6.0, "rate_code": 2.0, "pickup_borough": 3.0, "fare_amount": 1.0}
-    names = [WHICH.levels(name).get(value) for name, value in values.items()]
+    names = [FEATURE_SET.levels(name).get(value) for name, value in values.items()]
     assert names == ["07", "Sunday", "JFK", "Manhattan", None]
 
 
 def test_the_features_of_a_trip_do_not_depend_on_its_partition() -> None:
     columns = columns_of(trips(100))
     parts = [{name: values[row : row + 1] for name, values in columns.items()} for row in range(100)]
-    alone = np.concatenate([feature_matrix(part, WHICH, DEVICE) for part in parts])
-    np.testing.assert_array_equal(feature_matrix(columns, WHICH, DEVICE), alone)
+    alone = np.concatenate([feature_matrix(part, FEATURE_SET, DEVICE) for part in parts])
+    np.testing.assert_array_equal(feature_matrix(columns, FEATURE_SET, DEVICE), alone)
 
 
 def test_no_feature_contains_the_tip() -> None:
     frame = trips(500)
     other = frame.assign(tip_amount=frame["tip_amount"] * 3 + 1, total_amount=0.0)
-    one, two = (feature_matrix(columns_of(each), WHICH, DEVICE) for each in (frame, other))
+    one, two = (feature_matrix(columns_of(each), FEATURE_SET, DEVICE) for each in (frame, other))
     np.testing.assert_array_equal(one, two)
 
 
@@ -101,8 +101,8 @@ def test_the_tip_fraction_is_known_for_card_trips_with_a_fare_and_for_all_app_tr
         fare_amount=[10.0, 10.0, 0.0, -5.0, 10.0, 10.0],
         tip_amount=[2.0, 0.0, 1.0, 1.0, np.nan, 3.0],
     )
-    taxi = known_tip_fraction(columns_of(frame), "yellow", DEVICE)
-    app = known_tip_fraction(columns_of(frame), "fhvhv", DEVICE)
+    taxi = recorded_tip_fraction(columns_of(frame), "yellow", DEVICE)
+    app = recorded_tip_fraction(columns_of(frame), "fhvhv", DEVICE)
     nan = np.nan
     np.testing.assert_allclose(taxi, [0.2, nan, nan, nan, nan, nan])
     np.testing.assert_allclose(app, [0.2, 0.0, nan, nan, nan, 0.3])

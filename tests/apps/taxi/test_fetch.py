@@ -18,7 +18,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.io.download import Downloads, Input
 from whitewater.step import Run, execute
 from whitewater_apps.taxi.config import Fetch
-from whitewater_apps.taxi.steps.fetch import fetch, resolve, tlc_urls
+from whitewater_apps.taxi.steps.fetch import fetch, find_inputs, tlc_urls
 from whitewater_apps.taxi.synthetic.months import simulate_month, write_zones
 from whitewater_apps.taxi.zones import read_zones
 
@@ -57,7 +57,7 @@ def tlc(url: str, *months: str) -> Fetch:
 
 
 def sources(settings: Fetch) -> list[Input]:
-    return resolve(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
+    return find_inputs(settings, Downloads(Path("data"), {}), place=Path("data"), threads=2)
 
 
 def run_step(settings: Fetch) -> dict[str, Any]:

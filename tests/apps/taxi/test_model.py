@@ -12,7 +12,7 @@ from tests.apps.taxi.cleaned_trips import BOROUGHS, SETTINGS, run_model, trips, 
 from whitewater.errors import ResourceError
 from whitewater_apps.taxi.tip_model import FeatureSet
 
-WHICH = FeatureSet(SETTINGS.features, BOROUGHS, zones())
+FEATURE_SET = FeatureSet(SETTINGS.features, BOROUGHS, zones())
 
 
 def metrics_of(artifact: Path) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_metrics_say_what_was_used_and_how_it_was_chosen(fitted: Path) -> None:
     assert found["split"]["training_trips"] + found["split"]["held_out_trips"] == 2_000
     assert [len(each["folds"]) for each in found["search"]["candidates"]] == [5] * 4
     assert found["search"]["best"]["ridge"] == {"alpha": 1.0}
-    assert list(found["effects"]) == sorted(WHICH.linear_columns())
+    assert list(found["effects"]) == sorted(FEATURE_SET.linear_columns())
     assert sum(found["importances"].values()) == pytest.approx(1)
 
 

@@ -18,9 +18,9 @@ from whitewater.errors import InputError
 from whitewater_apps.taxi.data_sets import row_groups
 from whitewater_apps.taxi.tip_model import FeatureSet
 
-WHICH = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS, zones())
+FEATURE_SET = FeatureSet(("hour", "fare_amount", "passenger_count", "pickup_borough"), BOROUGHS, zones())
 FRAME = trips(3_000)
-drawn = partial(cleaned_trips.drawn, which=WHICH)
+drawn = partial(cleaned_trips.drawn, feature_set=FEATURE_SET)
 
 
 def smallest_hashes(frame: pd.DataFrame, rows: int) -> list[int]:

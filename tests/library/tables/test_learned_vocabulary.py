@@ -33,7 +33,7 @@ def test_both_engines_write_the_same_text_of_10_000_stations(tmp_path: Path) -> 
     for name, (read, write) in read_and_write.items():
         (tmp_path / name).mkdir()
         frames = read(unit, rows=20_000, codes={})
-        write_unit(unit, frames, folder=tmp_path / name, schema=SCHEMA, write=write, count=lambda _: Counter())
+        write_unit(unit, frames, tmp_path / name, schema=SCHEMA, write=write, count=lambda _: Counter())
     polars, dask = (tmp_path / name / "part-0000-0000-0000.parquet" for name in read_and_write)
     assert polars.read_bytes() == dask.read_bytes()
     assert pq.read_table(polars).schema == SCHEMA

@@ -1,4 +1,4 @@
-"""Step `clean`: keep each trip, or quarantine it with all the reasons to reject it; no trip is lost."""
+"""Step `clean`: keep each trip, or quarantine it with all the reasons to reject it."""
 
 import logging
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ from whitewater.tables.partitions import Part, group_parts
 from whitewater.tables.quarantine import count_reasons, finish_data_sets, funnel, total_rows, write_malformed
 from whitewater.tables.raw_files import Counts
 from whitewater_apps.taxi.config import Clean
-from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, DataSets, Tally, directory, month_name
+from whitewater_apps.taxi.data_sets import UNKNOWN_MONTH, Catalog, DataSets, Tally, directory, month_name
 from whitewater_apps.taxi.rules import UNREADABLE, reasons, rules
 from whitewater_apps.taxi.schema import REQUIRED, SERVICES, STANDARDIZED_SCHEMA, TRIP_SCHEMA
 from whitewater_apps.taxi.zones import Zones, read_zones
@@ -40,7 +40,12 @@ def clean(
     into = DataSets(trips, quarantine, reasons(cleaning_rules), origins)
     trips.mkdir()
     quarantine.mkdir()
-    partitions = group_parts(parts(standardized, catalog), rows=run.device.partition_rows)
+    parts = [
+        Part(path, entry["file"], pq.read_metadata(path).num_rows)
+        for entry in catalog
+        for path in sorted(standardized.glob(f"part-{entry['file']:04d}-*.parquet"))
+    ]
+    partitions = group_parts(parts, rows=run.device.partition_rows)
     with run.workers() as workers, TemporaryDirectory(dir=quarantine, prefix=".duplicates-") as folder:
         if run.settings.duplicates == "quarantine":
             from whitewater.tables.with_polars import mark_duplicates
@@ -49,8 +54,8 @@ def clean(
                 partitions, STANDARDIZED_SCHEMA, hashed=REQUIRED, folder=Path(folder), workers=workers
             )
         tally = clean_trips(partitions, cleaning_rules, into=into, workers=workers)
-    tally += quarantine_malformed(standardized, catalog, quarantine)
-    summary = summarize(catalog, tally, into.reasons, zone_table)
+    tally += _quarantine_malformed(standardized, catalog, quarantine)
+    summary = _summarize(catalog, tally, into.reasons, zone_table)
     _check_zones(summary["files"], run.settings)
     finish_data_sets(trips, quarantine, TRIP_SCHEMA, summary["totals"], directory=directory(0, UNKNOWN_MONTH))
     write_json(quality, summary)
@@ -58,21 +63,11 @@ def clean(
     logger.info("%(rows_in)d trips read, %(rows_out)d kept, %(quarantined)d in quarantine", summary["totals"])
 
 
-def parts(standardized: Path, catalog: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """List the parts of a standardized data set, file by file."""
-    return [
-        Part(path, entry["file"], pq.read_metadata(path).num_rows)
-        for entry in catalog
-        for path in sorted(standardized.glob(f"part-{entry['file']:04d}-*.parquet"))
-    ]
-
-
-def quarantine_malformed(standardized: Path, catalog: Sequence[Mapping[str, Any]], quarantine: Path) -> Tally:
-    """Write the lines that could not be parsed to quarantine; count them under mask 1, whose only bit is bit 0."""
-    codes = {service: code for code, service in enumerate(SERVICES)}
+def _quarantine_malformed(standardized: Path, catalog: Catalog, quarantine: Path) -> Tally:
+    """Write malformed lines to quarantine; count them under mask 1, which is bit 0 alone."""
     rows = Counts()
     for entry in catalog:
-        service = codes.get(entry["service"], 0)
+        service = SERVICES.index(entry["service"]) if entry["service"] in SERVICES else 0
         for path in sorted(standardized.glob(f"malformed-{entry['file']:04d}-*.parquet")):
             lines = pq.read_table(path)["raw_line"]
             target = quarantine / directory(service, UNKNOWN_MONTH) / path.name
@@ -81,20 +76,13 @@ def quarantine_malformed(standardized: Path, catalog: Sequence[Mapping[str, Any]
     return Tally(rows)
 
 
-def summarize(
-    catalog: Sequence[Mapping[str, Any]], tally: Tally, reasons: Sequence[str], zones: Zones
-) -> dict[str, Any]:
-    """Return the content of `quality.json`.
-
-    In ``by_reason`` a row counts once under each of its reasons; in the funnel it counts once, under the first of them.
-
-    Raises IntegrityError if some rows of a file are neither kept nor quarantined, or are counted twice.
-    """
+def _summarize(catalog: Catalog, tally: Tally, reasons: Sequence[str], zones: Zones) -> dict[str, Any]:
+    """Return the content of `quality.json`; raises IntegrityError if rows of a file were lost or counted twice."""
     masks_of_file: dict[int, Counter[int]] = defaultdict(Counter)
     masks_of_month: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
     for (file, service, month, mask), rows in tally.rows.items():
         masks_of_file[file][mask] += rows
-        # A null service sorts first, as -1, and is listed under the first service, in whose directory its rows are.
+        # A null service, -1, comes first. It is listed as the first service, whose directory has its rows.
         masks_of_month[-1 if service is None else service, month][mask] += rows
     files = [_summarize_file(entry, masks_of_file[entry["file"]], tally, reasons, zones) for entry in catalog]
     return {
@@ -108,8 +96,8 @@ def summarize(
     }
 
 
-def _unknown_zones(rows: Counts, file: int, zones: Zones) -> dict[str, int]:
-    """Return the trips of a file for each location id that the table of zones lacks, in the order of the ids."""
+def _count_unknown_zones(rows: Counts, file: int, zones: Zones) -> dict[str, int]:
+    """Count the trips of a file by location id, for ids that are not in the table of zones."""
     trips = {location: count for (number, location), count in rows.items() if number == file and location is not None}
     return {str(location): trips[location] for location in sorted(trips) if zones.boroughs[location] is None}
 
@@ -127,12 +115,12 @@ def _summarize_file(
         **counts,
         "quarantined": counts["rows_in"] - counts["rows_out"],
         **{f"without_{end}_zone": rows[entry["file"], None] for end, rows in ends.items()},
-        **{f"unknown_{end}_zones": _unknown_zones(rows, entry["file"], zones) for end, rows in ends.items()},
+        **{f"unknown_{end}_zones": _count_unknown_zones(rows, entry["file"], zones) for end, rows in ends.items()},
     }
 
 
 def _check_zones(files: Sequence[Mapping[str, Any]], settings: Clean) -> None:
-    """Warn of trips whose zones the table lacks; refuse the table if there are too many of them."""
+    """Warn of locations that are not in the table of zones; refuse the table if they are too many."""
     for end in ("pickup", "dropoff"):
         with_location = sum(file["rows_in"] - file["malformed"] - file[f"without_{end}_zone"] for file in files)
         unknown: Counter[str] = sum((Counter(file[f"unknown_{end}_zones"]) for file in files), Counter())

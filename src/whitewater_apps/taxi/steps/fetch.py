@@ -1,4 +1,4 @@
-"""Step `fetch`: the trips are simulated, found here, or downloaded; what was found is written down with checksums."""
+"""Step `fetch`: simulate, find or download files of trips, and list them with checksums."""
 
 import logging
 from dataclasses import asdict, replace
@@ -24,53 +24,53 @@ KEY = "taxi.fetch.files"
 
 
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
-    """Write a catalog of the files of trips, and the table of zones in one layout, each zone once.
+    """Write a list of the files of trips, and the table of zones in TLC's layout, each zone once.
 
-    Simulated files are kept beside the outputs. Downloads are shared by all runs, and one that was broken off goes on
-    where it stopped. Files of the user are read where they are.
+    Simulated files are written beside the outputs. Downloads are shared by all runs, and resume if they were broken
+    off. The user's own files stay where they are.
     """
     downloads = Downloads(run.downloads, refresh=run.refresh)
-    *trips, table_of_zones = resolve(run.settings, downloads, place=inputs.parent, threads=run.threads)
-    with refuse_changes([table_of_zones.path]):
-        table = read_zones(Path(table_of_zones.path))
+    *trips, zones_file = find_inputs(run.settings, downloads, place=inputs.parent, threads=run.threads)
+    with refuse_changes([zones_file.path]):
+        table = read_zones(Path(zones_file.path))
     if table.duplicates:
-        logger.warning("%s repeats %d rows, which were dropped", table_of_zones.origin, table.duplicates)
+        logger.warning("%s repeats %d rows, which were dropped", zones_file.origin, table.duplicates)
     zones.write_text(zones_csv(table), encoding="utf-8")
     files = list(map(asdict, trips))
-    write_json(inputs, {"source": run.settings.source, "files": files, "zones": asdict(table_of_zones)})
+    write_json(inputs, {"source": run.settings.source, "files": files, "zones": asdict(zones_file)})
     run.note(files=len(trips), bytes=sum(file.bytes for file in trips), zones_repeated=table.duplicates)
 
 
-def resolve(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> list[Input]:
-    """Simulate, find or download what the settings name: files of trips in a stated order, and the table of zones last.
+def find_inputs(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> list[Input]:
+    """Simulate, find or download the files of trips, and the table of zones, which comes last.
 
-    Simulated files are kept in ``place / "generated"``.
+    Simulated files are in ``place / "generated"``.
 
-    Raises InputError if a file is missing, a glob matches nothing, or a download fails or is not what it was, and
-    ConfigError if a service is not simulated in a month.
+    Raises InputError if a file is missing, a glob matches nothing, or a download fails or has changed, and ConfigError
+    if a service is not simulated in a month.
     """
     files, folder = settings.files, place / "generated"
-    own = replace(downloads, anonymous=files.anonymous)
-    get = partial(find, downloads=own, threads=threads, key=KEY, example="*.parquet")
+    user_downloads = replace(downloads, anonymous=files.anonymous)
+    get = partial(find, downloads=user_downloads, threads=threads, key=KEY, example="*.parquet")
     if settings.source == "generated":
-        simulated = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
-        return [replace(each, origin="simulated") for each in get(simulated).values()]
+        paths = map(str, [*write_generated(folder, settings.generated), folder / ZONES])
+        return [replace(file, origin="simulated") for file in get(paths).values()]
     if settings.source == "tlc":
-        patient = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout)
-        return patient.get(tlc_urls(settings.tlc))
+        downloads = replace(downloads, retries=settings.tlc.retries, timeout=settings.tlc.timeout)
+        return downloads.get(tlc_urls(settings.tlc))
     if not files.zones:
         logger.warning("taxi.fetch.files.zones is empty: every location is in the borough Unknown. Name TLC's table, "
-                       "taxi_zone_lookup.csv, to learn boroughs and zones.")  # fmt: skip
+                       "taxi_zone_lookup.csv, to have boroughs and zones.")  # fmt: skip
     zones = get([files.zones or str(write_unknown_zones(folder / "unknown_zones.csv"))])
     if len(zones) > 1:
         raise InputError(f"{files.zones} matches {len(zones)} files. Name one table in taxi.fetch.files.zones.")
     trips = get(files.paths)
-    # Sorted, so that the order in which they are named does not matter.
+    # Sorted, so that the order in the configuration does not matter.
     return [*(trips[name] for name in sorted(trips)), *zones.values()]
 
 
 def tlc_urls(settings: Tlc) -> list[str]:
-    """Return the addresses of the files of trips, by service and month, and of the table of zones, which is last."""
+    """Return the URLs of the files of trips, by service and month, and last that of the table of zones."""
     base = settings.base_url.rstrip("/")
     trips = [
         f"{base}/trip-data/{service}_tripdata_{month}.parquet"
@@ -81,8 +81,8 @@ def tlc_urls(settings: Tlc) -> list[str]:
 
 
 def check(settings: Any, downloads: Downloads) -> str:
-    """Say for ``whitewater doctor`` which files of trips there are; those on this machine are recognized."""
-    fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
+    """Say for ``whitewater doctor`` how many files of trips there are; check the local ones."""
+    fetch: Fetch = settings.fetch  # annotated here, so that the digest of the step does not cover all settings
     if fetch.source == "generated":
         return ""
     if fetch.source == "tlc":

@@ -1,16 +1,16 @@
-"""Step `model`: predict the tip fraction of trips with a recorded tip, for each service.
+"""Step `model`: fit models of the tip fraction of each service, and test them on later trips.
 
-`metrics.json` holds for each service its ``sample`` (rule, limit, eligible and used trips) and a ``status``, which is
-``skipped`` with the ``reason``, or ``fitted`` with
+`metrics.json` has for each service its ``sample`` (rule, limit, eligible and used trips) and a ``status``: ``skipped``
+with the ``reason``, or ``fitted`` with
 
-- ``split``: the moment from which trips are held out, the trips before it and those from it on;
+- ``split``: the time from which trips are held out, and the numbers of trips before and after it;
 - ``search``: each candidate with R2 and mean absolute error of each fold, and the ``best`` parameters;
 - ``held_out``: R2, mean absolute error and the gain over the hour's mean, of `constant`, `hour_mean`, `ridge` and
   `forest`, with 95 % intervals;
 - ``effects``: what a standard deviation of each column adds, in the ridge;
-- ``importances``: the share of each feature in what the splits explain, in the forest.
+- ``importances``: the importance of each feature in the forest; they add up to 1.
 
-`predictions.parquet` holds the held-out trips: service, pickup_datetime, observed, ridge, forest.
+`predictions.parquet` has the held-out trips: service, pickup_datetime, observed, ridge, forest.
 """
 
 import logging
@@ -30,61 +30,61 @@ from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.data_sets import RowGroup, row_groups, services
-from whitewater_apps.taxi.tip_model import PREDICTED, PREDICTIONS, RULE, FeatureSet, draw, save
+from whitewater_apps.taxi.tip_model import PREDICTED, PREDICTIONS, RULE, FeatureSet, draw_sample, save
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
-# What a task of the sampling holds for each row of a row group: a dozen columns as they are read, and a block of them.
+# Memory of a sampling task for each row of a row group: a dozen columns, and a copy of a block of them.
 _BYTES_A_ROW = 150
 MINIMUM_TRIPS = 200
 MINIMUM_HELD_OUT = 20
-# The trips to learn from, and those held out.
+# The training trips, and those held out.
 Split = tuple[Sample, Sample]
 
 
 def model(run: Run[Model], *, trips: Path, zones: Path, model: Output) -> None:
     """Fit a ridge regression and a random forest of the tip fraction for each service, and test them on later trips."""
     table = read_zones(zones)
-    which = FeatureSet(run.settings.features, table.borough_names, table)
+    feature_set = FeatureSet(run.settings.features, table.borough_names, table)
     groups = row_groups(trips)
     limit, splits = run.settings.max_rows, {}
     with run.workers() as workers:
-        forecast(groups, which, run, workers)
+        forecast(groups, feature_set, run, workers)
         logger.info("at most %d trips of each service are used: %s", limit, RULE)
         for service in services(groups):
-            sample = draw(groups, service, which=which, run=run, workers=workers)
-            logger.info("%s: %d of %d eligible trips are used", service, len(sample), sample.eligible)
-            splits[service] = split_by_time(sample, run.settings.test_fraction)
+            drawn = draw_sample(groups, service, feature_set=feature_set, run=run, workers=workers)
+            logger.info("%s: %d of %d eligible trips are used", service, len(drawn), drawn.eligible)
+            splits[service] = split_by_time(drawn, run.settings.test_fraction)
         reasons = {service: _reason_to_skip(*split, run.settings) for service, split in splits.items()}
-        ready = {service: splits[service] for service, reason in reasons.items() if reason is None}
-        trained = fit_groups(ready, run, forms=which, workers=workers)
+        to_fit = {service: splits[service] for service, reason in reasons.items() if reason is None}
+        results = fit_groups(to_fit, run, forms=feature_set, workers=workers)
     model.mkdir()
-    save(which, {service: each.models for service, each in trained.items()}, model)
+    save(feature_set, {service: result.models for service, result in results.items()}, model)
     metrics: dict[str, dict[str, Any]] = {}
     used = {service: len(training) + len(held_out) for service, (training, held_out) in splits.items()}
     for service, (training, held_out) in splits.items():
-        drawn = {"rule": RULE, "limit": limit, "eligible": training.eligible, "used": used[service]}
-        if service in trained:
-            trips_of = {"training_trips": len(training), "held_out_trips": len(held_out)}
-            split = {"held_out_from": str(np.datetime64(int(held_out.time.min()), "us")), **trips_of}
-            metrics[service] = {"sample": drawn, "status": "fitted", "split": split, **trained[service].metrics}
+        sample = {"rule": RULE, "limit": limit, "eligible": training.eligible, "used": used[service]}
+        if service in results:
+            start = str(np.datetime64(int(held_out.time.min()), "us"))
+            split = {"held_out_from": start, "training_trips": len(training), "held_out_trips": len(held_out)}
+            metrics[service] = {"sample": sample, "status": "fitted", "split": split, **results[service].metrics}
         else:
-            metrics[service] = {"sample": drawn, "status": "skipped", "reason": reasons[service]}
+            metrics[service] = {"sample": sample, "status": "skipped", "reason": reasons[service]}
             logger.warning("%s: no model: %s", service, reasons[service])
     write_json(model / "metrics.json", {"target": PREDICTED, "confidence": CONFIDENCE, "services": metrics})
-    _write_predictions(model / "predictions.parquet", splits, trained)
-    run.note(trips=used, fitted=list(ready))
+    _write_predictions(model / "predictions.parquet", splits, results)
+    run.note(trips=used, fitted=list(to_fit))
 
 
-def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], workers: Workers) -> None:
-    """Refuse what does not fit into memory, beside what Python and its libraries take."""
+def forecast(groups: Sequence[RowGroup], feature_set: FeatureSet, run: Run[Model], workers: Workers) -> None:
+    """Raise ResourceError if the work does not fit into memory."""
     settings = run.settings
-    width, columns = len(which.features), len(which.linear_columns())
+    width, columns = len(feature_set.features), len(feature_set.linear_columns())
     rows = [sum(group.rows for group in groups if group.service == service) for service in services(groups)]
-    sampled = [min(each, settings.max_rows) for each in rows]
+    sampled = [min(count, settings.max_rows) for count in rows]
     largest = max(sampled, default=0)
     reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW
-    # A ridge task holds its features and its columns, and makes a few temporary columns.
+    # A ridge task holds its features, its columns, and a few temporary columns.
     fitting = largest * (2 * width + columns + 4) * 8
     row_bytes = (width + 3) * 8
     workers.forecast(
@@ -92,33 +92,33 @@ def forecast(groups: Sequence[RowGroup], which: FeatureSet, run: Run[Model], wor
         a_task=max(reading, fitting),
         tasks=max(len(groups), len(grid(settings)) * settings.folds * len(sampled)),
         shared=sum(sampled) * row_bytes,
-        # While a sample is drawn, up to three times its rows are held, and then copied.
+        # Drawing a sample holds up to three times its rows, and copies them.
         here=(sum(sampled) + 6 * largest) * row_bytes,
         what="the tip model",
         remedy="Set taxi.model.max_rows to fewer trips.",
     )
 
 
-def _write_predictions(path: Path, splits: Mapping[Service, Split], trained: Mapping[Service, Trained]) -> None:
-    """Write the held-out trips of the fitted services with their predictions, in the order of pickup."""
+def _write_predictions(path: Path, splits: Mapping[Service, Split], results: Mapping[Service, Trained]) -> None:
+    """Write the held-out trips with their predictions, sorted by pickup."""
     schema = PREDICTIONS.insert(0, pa.field("service", pa.string()))
     tables = [schema.empty_table()]
-    for service, each in trained.items():
+    for service, result in results.items():
         _, held_out = splits[service]
-        columns = (held_out.time.view("datetime64[us]"), held_out.target, *each.predictions.values())
+        columns = (held_out.time.view("datetime64[us]"), held_out.target, *result.predictions.values())
         order = np.argsort(held_out.time, kind="stable")
         tables.append(pa.table([[service] * len(order), *(column[order] for column in columns)], schema=schema))
     pq.write_table(pa.concat_tables(tables), path, compression="zstd")
 
 
 def _reason_to_skip(training: Sample, held_out: Sample, settings: Model) -> str | None:
-    """Say why a service has too few trips to fit and test a model, or return None."""
-    bounds = (
+    """Say why a service has too few trips for a model, or return None."""
+    requirements = (
         ("trips with a recorded tip", len(training) + len(held_out), MINIMUM_TRIPS),
         ("trips before those held out", len(training), max(MINIMUM_TRIPS // 2, 2 * settings.folds)),
         ("trips held out", len(held_out), MINIMUM_HELD_OUT),
     )
-    return next((f"{trips} {what}, fewer than {least}" for what, trips, least in bounds if trips < least), None)
+    return next((f"{trips} {what}, fewer than {least}" for what, trips, least in requirements if trips < least), None)
 
 
 if __name__ == "__main__":

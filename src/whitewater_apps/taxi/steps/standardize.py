@@ -1,7 +1,7 @@
-"""Step `standardize`: raw files of every era and form become Parquet parts of one schema."""
+"""Step `standardize`: convert raw files of every era and format to Parquet parts of one schema."""
 
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,26 +18,22 @@ logger = logging.getLogger(__name__)
 
 
 def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) -> None:
-    """Write each raw file as Parquet parts of one schema, with a catalog that says where every row came from.
-
-    Raises InputError if a file is not understood, or has too many malformed lines, and IntegrityError if a file is not
-    the one that `fetch` wrote down.
-    """
+    """Write each raw file as Parquet parts of one schema, and a catalog of the files; raises as `read_files`."""
     if run.engine == "local":
         from whitewater_apps.taxi.with_polars import standardize_unit
     else:
         from whitewater_apps.taxi.with_dask import standardize_unit
     source = replace(SOURCE, clock=replace(SOURCE.clock, form=run.settings.datetime_format))
     standardized.mkdir()
-    counted = read_files(run, inputs, source, partial(standardize_unit, folder=standardized, run=run))
+    files = read_files(run, inputs, source, partial(standardize_unit, folder=standardized, run=run))
     remove_unfinished(standardized)
-    origins = {each["path"]: each["origin"] for each in read_json(inputs)["files"]}
+    origins = {entry["path"]: entry["origin"] for entry in read_json(inputs)["files"]}
     catalog = []
-    for number, (file, counts) in enumerate(counted):
+    for number, (file, counts) in enumerate(files):
         logger.info("%s: %s, %d columns, %d rows", file.name, _service(file), len(file.era.columns), counts.total())
         catalog.append(_describe(number, file, counts, origins[str(file.path)]))
     write_json(standardized / "files.json", catalog)
-    run.note(rows=sum(counts.total() for _, counts in counted), files=len(counted))
+    run.note(rows=sum(counts.total() for _, counts in files), files=len(files))
 
 
 def _service(file: RawFile) -> str:
@@ -46,12 +42,12 @@ def _service(file: RawFile) -> str:
 
 
 def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[str, object]:
-    months: dict[str, Counter[str]] = {}
+    months: dict[str, Counter[str]] = defaultdict(Counter)
     other_dates = 0
     for (service, month), rows in ((key, rows) for key, rows in counts.items() if key != MALFORMED):
         if name := month_name(month):
-            # A service that could not be read is counted as the first; its rows are rejected as unreadable.
-            months.setdefault(SERVICES[service or 0], Counter())[name] += rows
+            # An unreadable service counts as the first; its rows will be rejected.
+            months[SERVICES[service or 0]][name] += rows
         else:
             other_dates += rows
     return {

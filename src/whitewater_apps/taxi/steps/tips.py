@@ -1,4 +1,4 @@
-"""Step `tips`: how people tip by hour, weekday, month, payment, passengers, borough and zone."""
+"""Step `tips`: summarize tips by hour, weekday, month, payment, passengers, borough and zone."""
 
 from pathlib import Path
 
@@ -11,10 +11,7 @@ from whitewater_apps.taxi.zones import read_zones
 
 
 def tips(run: Run[Tips], *, trips: Path, zones: Path, tables: Outputs) -> None:
-    """Summarize tip / fare of the trips whose tip was recorded, by service and over all services.
-
-    Tables are Parquet or, by the suffix of their name, CSV with 10 significant digits.
-    """
+    """Summarize tip / fare of trips with a recorded tip, by service and overall, as Parquet or CSV by file name."""
     if run.engine == "local":
         from whitewater_apps.taxi.with_polars import tip_statistics
     else:

@@ -1,8 +1,4 @@
-"""The source `generated`: a seeded model of TLC's files, with the dirt of the real ones, in the layout of each month.
-
-The model is documented in `whitewater_apps.taxi.synthetic.trips`. Here are the layouts of files by service and month:
-columns, types, spellings, and the quirks of their CSV.
-"""
+"""The source `generated`: simulated TLC files, with the columns, types, spellings and CSV quirks of each month."""
 
 import logging
 from collections.abc import Iterator
@@ -25,8 +21,8 @@ from whitewater_apps.taxi.zones import Zones, zones_csv
 
 logger = logging.getLogger(__name__)
 
-# Trips of a month at scale 1. Yellow is that of a month in 2024; in 2019 green had a tenth of yellow's trips, and fhvhv
-# three times as many, which would make the default large without teaching more.
+# Trips of a month at scale 1: yellow as in 2024, and green a tenth of it, as in 2019. Fhvhv had three times as many as
+# yellow, which would make the default large and teach nothing more.
 ROWS: dict[Service, int] = {"yellow": 3_000_000, "green": 300_000, "fhvhv": 1_000_000}
 BLOCK_TRIPS = 250_000
 ZONES = "zones.csv"
@@ -61,7 +57,7 @@ PARQUET: dict[Service, str] = {
     "green": f"{GREEN_ZONES},congestion_surcharge",
     "fhvhv": FHVHV,
 }
-# Yellow's CSV to a month: its header, what ends that line, and the surplus commas of its rows.
+# Last month of a form of yellow CSV: its header, the end of that line, and the surplus commas of its rows.
 CSV = {
     "2015-06": (YELLOW_2015, "\r\n", 0),
     "2016-06": (YELLOW_2015.replace("RateCodeID", "RatecodeID"), "\r\n", 0),
@@ -69,11 +65,13 @@ CSV = {
     "2018-12": (YELLOW_ZONES, "\n\r\n", 0),
     CSV_UNTIL: (f"{YELLOW_ZONES},congestion_surcharge", "\r\n", 0),
 }
-# Null together in trips sent by an app; the payment of yellow ones is 0 in Parquet.
-LEFT_OUT = {"passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
-            "trip_type"}  # fmt: skip
+# Null together in dispatched trips; their payment is 0 in yellow Parquet.
+NULL_IF_DISPATCHED = {
+    "passenger_count", "rate_code", "store_and_forward", "payment_type", "congestion_surcharge", "airport_fee",
+    "trip_type",
+}  # fmt: skip
 NARROWED = {"vendor_id", "pickup_location_id", "dropoff_location_id"}
-# How numbers of the model are spelled in columns of text: in flags, and by raw name in others.
+# Texts for the numbers of the model: of flags, and of other columns by raw name.
 FLAGS = ("N", "Y")
 BASES = [f"B{90_000 + number}" for number in range(6)]
 SPELLINGS = {
@@ -84,7 +82,7 @@ SPELLINGS = {
 
 
 class Layout(NamedTuple):
-    """A form of file: names of the columns as they stand in it; of CSV the header line, and what follows its rows."""
+    """The layout of a file: raw names of its columns; for CSV, the header line and the surplus commas of rows."""
 
     service: Service
     month: str
@@ -95,54 +93,54 @@ class Layout(NamedTuple):
 
 
 def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.Table:
-    """Return a month of so many trips, at least one, in the raw layout of its service and era.
+    """Return ``rows`` trips of a month, ``YYYY-MM``, with the raw names, order and types of its columns.
 
-    Before 2017 the layout is that of the CSV of the time, from then on that of today's Parquet: exact raw names, order
-    and types; nearly in the order of the pickups; amounts in US dollars. Equal arguments give equal tables, whichever
-    other months are simulated.
+    Before 2017 these are those of the CSV of the time, from then on those of today's Parquet. Trips are nearly sorted
+    by pickup. Equal arguments give equal tables, whichever other months are simulated.
 
-    Raises ConfigError if the service is not simulated in that month, which is ``YYYY-MM``.
+    Raises ConfigError if the service is not simulated in that month.
     """
     return pa.concat_tables(_tables(layout(service, month), rows=rows, seed=seed))
 
 
 def write_zones(path: Path) -> Path:
-    """Write the simulated city's zone table, 265 rows in TLC's layout, and return its path."""
+    """Write the zone table of the simulated city in TLC's layout, and return its path."""
     borough, name, service_zone = ((None, *texts[1:].tolist()) for texts in model.CITY[:3])
     write_bytes(path, zones_csv(Zones(borough, name, service_zone, duplicates=0)).encode())
     return path
 
 
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
-    """Write the zone table, `ZONES`, and a file for each service and month, and return the latter in that order.
+    """Write the zone table, `ZONES`, and a file for each service and month; return the paths of these files.
 
-    Yellow's first month is CSV, with the line ends and a few torn lines of its time, if TLC published CSV then; so are
-    all months before 2017. The others are Parquet. Months of an earlier call are replaced, and removed if they are not
-    asked for. Only one process at a time may use the directory.
+    Files of other months are removed. Only one process at a time may use the directory.
 
     Raises ConfigError if a service is not simulated in a month.
     """
-    wanted = [
+    layouts = [
         layout(service, month, first=month == settings.months[0])
         for service, month in dict.fromkeys(product(settings.services, settings.months))
     ]
     remove_unfinished(directory)
     for path in directory.glob("*_tripdata_*"):
         path.unlink()
-    paths = [directory / f"{chosen.service}_tripdata_{chosen.month}.{chosen.form}" for chosen in wanted]
-    for chosen, path in zip(wanted, paths, strict=True):
-        rows = max(1, round(ROWS[chosen.service] * settings.scale))
-        tables = _tables(chosen, rows=rows, seed=settings.seed)
-        write_whole(path, partial(_write_csv if chosen.form == "csv" else _write_parquet, tables=tables, chosen=chosen))
+    paths = []
+    for file in layouts:
+        path = directory / f"{file.service}_tripdata_{file.month}.{file.form}"
+        rows = max(1, round(ROWS[file.service] * settings.scale))
+        tables = _tables(file, rows=rows, seed=settings.seed)
+        write = partial(_write_csv, file) if file.form == "csv" else _write_parquet
+        write_whole(path, partial(write, tables))
         logger.info("simulated %s: %d trips", path, rows)
+        paths.append(path)
     write_zones(directory / ZONES)
     return paths
 
 
-def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
-    """Yield the trips of a month in time order, a quarter of a million at once, so that memory stays bounded."""
-    service = chosen.service
-    first = np.datetime64(chosen.month, "M")
+def _tables(file: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
+    """Yield the trips of a month nearly sorted by pickup, in blocks, so that memory is bounded."""
+    service = file.service
+    first = np.datetime64(file.month, "M")
     hours = np.arange(first, first + 1, dtype="datetime64[h]").astype(np.int64)
     seeds = (seed, SERVICES.index(service), int(first.astype(np.int64)))
     demand = model.hourly_demand(hours)
@@ -153,16 +151,16 @@ def _tables(chosen: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
         hour = np.repeat(hours[blocks == block], counts[blocks == block])
         pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * model.MICROSECONDS
         simulate = model.app_trips if service == "fhvhv" else partial(model.taxi_trips, service)
-        trips = simulate(chosen.month, pickup, random=random)
-        dispatched = service != "fhvhv" and chosen.month >= "2019"
-        soiled = model.soil(trips, dispatched=dispatched, random=random)
-        yield pa.table([_column(name, soiled, chosen) for name in chosen.names], names=chosen.names)
+        trips = simulate(file.month, pickup, random=random)
+        has_dispatched = service != "fhvhv" and file.month >= "2019"
+        trips = model.add_faults(trips, has_dispatched=has_dispatched, random=random)
+        yield pa.table([_column(name, trips, file) for name in file.names], names=file.names)
 
 
 def layout(service: Service, month: str, *, first: bool = False) -> Layout:
-    """Return the layout of a service's file of a month: before 2017 as published then (CSV), later as today (Parquet).
+    """Return the layout of a service's file of a month: CSV before 2017, then Parquet.
 
-    Yellow's is CSV as well if it is the ``first`` file that is asked for, and TLC published CSV then.
+    The ``first`` yellow file is CSV as long as TLC published CSV.
 
     Raises ConfigError if the service is not simulated in that month.
     """
@@ -177,46 +175,46 @@ def layout(service: Service, month: str, *, first: bool = False) -> Layout:
     return Layout(service, month, "parquet", [*PARQUET[service].split(","), *fees])
 
 
-def _column(raw_name: str, trips: model.Trips, chosen: Layout) -> pa.Array:
-    """Return a column of a layout, with its type and spellings."""
+def _column(raw_name: str, trips: model.Trips, file: Layout) -> pa.Array:
+    """Return a column of a file, with its type and spellings."""
     column = ALIASES[raw_name.lower()] or "vendor_id"  # bases follow from the license
-    recent, parquet = chosen.month >= NARROWED_SINCE, chosen.form == "parquet"
+    is_narrow, is_parquet = file.month >= NARROWED_SINCE, file.form == "parquet"
     if column not in trips:
-        return pa.nulls(len(trips["dispatched"]), pa.null() if parquet and not recent else pa.float64())
-    left_out = column in LEFT_OUT or (column == "vendor_id" and not parquet)
-    values = pa.array(trips[column], mask=trips["dispatched"] & left_out)
+        return pa.nulls(len(trips["dispatched"]), pa.null() if is_parquet and not is_narrow else pa.float64())
+    is_nullable = column in NULL_IF_DISPATCHED or (column == "vendor_id" and not is_parquet)
+    values = pa.array(trips[column], mask=trips["dispatched"] & is_nullable)
     if spellings := SPELLINGS.get(raw_name) or (FLAGS if TRIP_COLUMNS[column].codes is FLAG else None):
-        return pa.array(spellings, pa.large_string() if recent else pa.string()).take(values)
+        return pa.array(spellings, pa.large_string() if is_narrow else pa.string()).take(values)
     if column.endswith("_datetime"):
-        return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if parquet else "s"), safe=False)
-    if column == "payment_type" and chosen.service == "yellow" and parquet:
+        return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if is_parquet else "s"), safe=False)
+    if column == "payment_type" and file.service == "yellow" and is_parquet:
         return values.fill_null(0)
     if column in NARROWED:
-        return values.cast(pa.int32() if recent else pa.int64())
-    # To January 2023 columns that may be null were stored as floats.
-    return values.cast(pa.float64()) if parquet and not recent and column in LEFT_OUT else values
+        return values.cast(pa.int32() if is_narrow else pa.int64())
+    # Until January 2023, nullable columns were stored as floats.
+    return values.cast(pa.float64()) if is_parquet and not is_narrow and column in NULL_IF_DISPATCHED else values
 
 
-def _write_parquet(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> None:
+def _write_parquet(tables: Iterator[pa.Table], path: Path) -> None:
     first = next(tables)
     with pq.ParquetWriter(path, first.schema) as writer:
         for table in chain([first], tables):
             writer.write_table(table)
 
 
-def _write_csv(path: Path, *, tables: Iterator[pa.Table], chosen: Layout) -> None:
-    """Write the header, a blank line where the era had one, and rows that end with its surplus commas and CRLF."""
+def _write_csv(file: Layout, tables: Iterator[pa.Table], path: Path) -> None:
+    """Write the header and the rows with the quirks of their era, and a few torn lines."""
     options = pa_csv.WriteOptions(include_header=False, quoting_style="none", eol="\r\n")
-    with path.open("wb") as file:
-        file.write(chosen.header.encode())
+    with path.open("wb") as stream:
+        stream.write(file.header.encode())
         for table in tables:
-            pads = [pa.nulls(len(table), pa.string())] * chosen.pads
-            names = list(map(str, range(len(table.columns) + chosen.pads)))  # not written
+            pads = [pa.nulls(len(table), pa.string())] * file.pads
+            names = list(map(str, range(len(table.columns) + file.pads)))  # not written
             buffer = pa.BufferOutputStream()
             pa_csv.write_csv(pa.table([*table.columns, *pads], names), buffer, options)
             lines = buffer.getvalue().to_pybytes().splitlines(keepends=True)
-            torn = round(model.DIRT["torn_line"] * len(lines))
-            for number in range(torn):
-                place = (number + 1) * len(lines) // (torn + 1)
+            count = round(model.DIRT["torn_line"] * len(lines))
+            for number in range(count):
+                place = (number + 1) * len(lines) // (count + 1)
                 lines.insert(place, lines[place][: len(lines[place]) // 2] + b"\r\n")
-            file.writelines(lines)
+            stream.writelines(lines)

@@ -1,19 +1,16 @@
-"""The model of trips: a stylized New York, riders, and the faults of records.
+"""A model of trips: a stylized New York, its riders, and the faults of records.
 
-The city has the 265 taxi zones: where they are, how far apart, how popular, and how willing to tip. They get neutral
-names ("Manhattan 12"), and which LocationID is in which borough is invented, but for ids that have a meaning of their
-own: the airports, unknown places and places outside the city. Boroughs have as many zones as in TLC's table, in
-rectangles about where they are on the map, so that distances are believable.
+The city has 265 taxi zones. Names ("Manhattan 12") and the borough of a LocationID are invented, except for airports,
+unknown places and places outside the city. Boroughs have as many zones as in TLC's table, and rectangles near their
+place on the map, so that distances are realistic.
 
-Of riders the model has when and where they travel, how long it takes, what it costs, how they pay, and how they tip.
-The numbers are chosen, not fitted: their shapes are those of the published months (two daily peaks, late nights at
-weekends, slow afternoons; tips by the preset buttons of the payment screen), and mean tip fractions come out near the
-published ones, 0.22 to 0.27 of the fare by card in yellow taxis. Rates of fare are about those of 2019 in all months.
-Holidays are not modeled.
+Numbers are chosen, not fitted. They imitate the published months: two daily peaks, late nights at weekends, slow
+afternoons, tips by the preset buttons of the payment screen, and mean tips of 0.22 to 0.27 of the fare by card in
+yellow taxis. Fares are about those of 2019 in all months. Holidays are not modeled.
 
-Sources of the faults: shares counted in published green months of 2023-12 and 2024-01 (nulls together in 6 to 8 %, rate
-code 99, absurd distances, negative amounts, pickups of other months, locations 264 and 265), rounded; the others are
-widely reported for yellow months and set to a believable size.
+Some faults have the rounded shares of the published green months 2023-12 and 2024-01: nulls together in 6 to 8 %, rate
+code 99, absurd distances, negative amounts, pickups of other months, locations 264 and 265. The others are widely
+reported for yellow months, and have a realistic size.
 """
 
 from collections.abc import Mapping
@@ -41,7 +38,7 @@ NAMED = {
     UNKNOWN: ("Unknown", "N/A", "N/A", 0.0, 0.0),
     OUTSIDE: ("N/A", "Outside of NYC", "N/A", 4.0, 18.0),
 }
-# Number of the other zones; center, and half of width and height, in miles; how willing to tip, on a logistic scale.
+# Number of the other zones; center, and half of width and height, in miles; willingness to tip on a logistic scale.
 BOROUGHS = {
     "Manhattan": (69, (0.9, 1.8), (0.9, 5.8), 0.15),
     "Queens": (67, (8.5, -1.5), (4.5, 4.5), -0.38),
@@ -49,12 +46,12 @@ BOROUGHS = {
     "Bronx": (43, (5.6, 7.2), (3.0, 3.0), -0.90),
     "Staten Island": (20, (-8.6, -12.3), (3.5, 3.5), -0.15),
 }
-YELLOW_ZONES = 55  # of Manhattan's, from the south: where the congestion surcharge is due
+YELLOW_ZONES = 55  # of Manhattan, from the south, with the congestion surcharge
 TIMES_SQUARE = (-73.985, 40.758)
 MILES_A_DEGREE = (52.4, 69.0)  # of longitude and of latitude, at 40.76 degrees north
 
-# Share of the pickups and of the drop-offs, in per mille; the airports are not in Queens here. The order of magnitude
-# is that of the counts by borough in the published months of 2019; green taxis may not be hailed in the yellow zones.
+# Pickups and drop-offs in per mille; the airports are not in Queens here. The order of magnitude is that of the
+# published months of 2019. Green taxis may not be hailed in the yellow zones.
 Shares = Mapping[str, float]
 PICKUPS: dict[Service, Shares] = {
     "yellow": {"Manhattan": 900, "Queens": 22, "Brooklyn": 20, "Bronx": 2, "Staten Island": 0.2, "Airports": 54,
@@ -66,19 +63,18 @@ DROPOFFS: Shares = {"Manhattan": 700, "Queens": 120, "Brooklyn": 130, "Bronx": 4
 REACH: dict[Service, float] = {"yellow": 2.4, "green": 1.2, "fhvhv": 1.8}  # miles
 AIRPORT_REACH = 12.0
 TO_AIRPORTS = 0.035  # of the trips
-DETOUR = 1.35  # driven miles for each mile as the crow flies, in a grid of streets
+DETOUR = 1.35  # driven miles per mile as the crow flies, in a grid of streets
 WITHIN_A_ZONE = 0.45  # miles as the crow flies
 SPREAD = 0.25  # of coordinates within a zone, in miles
 MICROSECONDS = 1_000_000
 HOUR = 3_600 * MICROSECONDS
 DAY = 24 * HOUR
-# Trips by hour of the day, in any unit, from Monday to Friday and at the weekend.
+# Relative numbers of trips by hour of the day, from Monday to Friday and at the weekend.
 DEMAND = np.array([
     (22, 13, 8, 5, 6, 10, 24, 40, 48, 48, 46, 46, 49, 49, 51, 52, 47, 56, 64, 63, 60, 60, 54, 40),
     (53, 46, 38, 28, 16, 7, 9, 13, 21, 32, 41, 47, 51, 52, 52, 52, 50, 52, 54, 52, 48, 46, 44, 40),
 ])  # fmt: skip
-# How willing to tip riders are, on a logistic scale: of each service; and more or less by hour, least before dawn, most
-# when commuting and at night.
+# Willingness to tip on a logistic scale, by service, and by hour: least before dawn, most when commuting and at night.
 WILLING: dict[Service, float] = {"yellow": 2.94, "green": 1.99, "fhvhv": -1.32}
 BY_HOUR = np.array([
     0.15, 0.08, 0.00, -0.30, -0.68, -0.68, -0.30, 0.08, 0.22, 0.15, 0.00, -0.08, -0.15, -0.15, -0.15, -0.15, 0.00, 0.15,
@@ -91,7 +87,7 @@ BY_CARD: dict[Service, float] = {"yellow": 0.71, "green": 0.57}
 PASSENGERS = (0.705, 0.150, 0.043, 0.020, 0.050, 0.032)  # one to six
 FLAT_FARE = 52.0  # between Manhattan and JFK; elsewhere the meter counts
 INITIAL, UNIT = 2.50, 0.50
-# Fees in US dollars, and the month since when they are in the records.
+# Fees in US dollars, and their first month.
 CONGESTION, AIRPORT, DISTRICT = ("2019-01", 2.50), ("2021-01", 1.25), ("2025-01", 0.75)
 CHARGES = (
     "fare_amount", "extra", "mta_tax", "improvement_surcharge", "tolls_amount", "congestion_surcharge",
@@ -99,11 +95,11 @@ CHARGES = (
 )  # fmt: skip
 AMOUNTS = {*CHARGES, "tip_amount", "total_amount", "black_car_fund", "sales_tax", "driver_pay"}
 WRONG_CLOCK = np.datetime64("2009-01-01", "us").astype(np.int64)
-# Share of the trips, or of the lines of a CSV file, that have each fault.
+# Share of the trips, or of the lines of a CSV file, with each fault.
 DIRT = {
-    "dispatched": 0.05,  # no passengers, rate code, payment, flag or surcharge: not hailed, but sent by an app
+    "dispatched": 0.05,  # sent by an app, not hailed: no passengers, rate code, payment, flag or surcharge
     "refunded": 0.003,  # followed by the same trip with negative amounts
-    "repeated": 0.0005,  # the same record twice
+    "repeated": 0.0005,  # recorded twice
     "without_distance": 0.008,
     "absurd_distance": 0.00005,  # up to 200,000 miles
     "wrong_clock": 0.0004,  # picked up in another month, or in 2009
@@ -112,7 +108,7 @@ DIRT = {
     "unknown_rate_code": 0.0008,  # 99
     "unknown_zone": 0.006,  # location 264 or 265
     "without_passengers": 0.018,
-    "torn_line": 0.0001,  # cut off in the middle, besides the trips
+    "torn_line": 0.0001,  # half a line, in addition to the trips
 }
 
 
@@ -127,8 +123,8 @@ class City(NamedTuple):
     character: Floats
 
 
-def _build() -> City:
-    """Return the city, always the same: a zone's neighbors, name and riders do not depend on a simulated month."""
+def _build_city() -> City:
+    """Return the city, which is the same for every seed and month."""
     random = np.random.default_rng(265)
     free = random.permutation([number for number in range(1, SIZE) if number not in NAMED])
     rows: dict[int, tuple[str, str, str, float, float, float]] = {0: ("", "", "", 0.0, 0.0, 0.0)}
@@ -144,47 +140,47 @@ def _build() -> City:
     return City(*map(np.array, zip(*(rows[number] for number in range(SIZE)), strict=True)))
 
 
-CITY = _build()
+CITY = _build_city()
 IS_AIRPORT = np.isin(CITY.service_zone, ("Airports", "EWR"))
 
 
 def miles_between(start: Integers, end: Integers) -> Floats:
-    """Return the miles driven, usually, between locations; a trip within a zone is short but not nothing."""
+    """Return the usual miles driven between locations; a trip within a zone is short, but not 0."""
     crow = np.hypot(CITY.east[start] - CITY.east[end], CITY.north[start] - CITY.north[end])
     return np.asarray(DETOUR * np.hypot(crow, WITHIN_A_ZONE))
 
 
 def draw_dropoffs(service: Service, pickups: Integers, *, random: np.random.Generator) -> Integers:
     """Draw drop-off locations: airports, or by popularity times a decay with the distance from the pickup."""
-    every = np.arange(SIZE)
+    locations = np.arange(SIZE)
     reach = np.where(IS_AIRPORT, AIRPORT_REACH, REACH[service])[:, None]
-    weights = _popularity(DROPOFFS) * np.exp(-miles_between(every[:, None], every) / reach)
+    weights = _popularity(DROPOFFS) * np.exp(-miles_between(locations[:, None], locations) / reach)
     cumulative = np.cumsum(weights, axis=1)
-    # Rows of cumulative shares one above the other make one sorted array, so that one search serves all trips.
-    rows = (every[:, None] + cumulative / cumulative[:, -1:]).ravel()
+    # Offset by the pickup, all rows of cumulative shares are one sorted array, which is searched once.
+    rows = (locations[:, None] + cumulative / cumulative[:, -1:]).ravel()
     in_the_city = np.searchsorted(rows, pickups + random.random(len(pickups)), side="right") % SIZE
     airports = random.choice(np.flatnonzero(IS_AIRPORT), len(pickups), p=(0.06, 0.46, 0.48))
     return np.where(random.random(len(pickups)) < TO_AIRPORTS, airports, in_the_city)
 
 
 def _popularity(shares: Shares, allowed: Mask | bool = True) -> Floats:
-    """Return the share of each location: within a borough the more, the nearer it is to Times Square."""
-    near = allowed / (1 + np.hypot(CITY.east, CITY.north))
-    part = np.where(CITY.service_zone == "Airports", "Airports", CITY.borough)
-    weights = sum(share * near * (part == place) / near[part == place].sum() for place, share in shares.items())
+    """Return the share of each location; within a borough, it decays with the distance from Times Square."""
+    nearness = allowed / (1 + np.hypot(CITY.east, CITY.north))
+    area = np.where(CITY.service_zone == "Airports", "Airports", CITY.borough)
+    weights = sum(share * nearness * (area == name) / nearness[area == name].sum() for name, share in shares.items())
     return np.asarray(weights / np.sum(weights))
 
 
 def hourly_demand(hours: Integers) -> Integers:
-    """Return how many trips begin in an hour, in any unit; ``hours`` are hours since 1970, local time."""
+    """Return the relative numbers of pickups; ``hours`` are hours since 1970, local time."""
     return np.asarray(DEMAND[_weekday(hours) // 5, hours % 24])
 
 
 def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.random.Generator) -> Trips:
-    """Return trips of yellow or green taxis, which began at ``pickup``: microseconds since 1970, local time.
+    """Return trips of yellow or green taxis; ``pickup`` is in microseconds since 1970, local time.
 
-    The columns are those of `whitewater_apps.taxi.schema.TRIP_COLUMNS`, (trips,), less the fees that were not yet due
-    in that month; amounts are US dollars in whole cents.
+    The columns are those of `whitewater_apps.taxi.schema.TRIP_COLUMNS`, (trips,), without the fees of later months;
+    amounts are in US dollars, in whole cents.
     """
     trips = _journeys(service, month, pickup, random=random)
     start, end, miles = trips["pickup_location_id"], trips["dropoff_location_id"], trips["trip_distance"]
@@ -192,13 +188,13 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
     hour, manhattan = hours % 24, CITY.borough == "Manhattan"
     flat = (manhattan[start] & (end == JFK)) | (manhattan[end] & (start == JFK))
     rush = (_weekday(hours) < 5) & (hour >= 16) & (hour < 20)
-    # The meter counts fifths of a mile, or minutes in which the car is slow.
+    # The meter counts fifths of a mile, or minutes in slow traffic.
     units = np.floor(4.2 * miles + 0.4 * trips["trip_time"] / 60)
     trips |= {
         "vendor_id": 1 + random.integers(2, size=count),
         "passenger_count": 1 + random.choice(len(PASSENGERS), count, p=PASSENGERS),
         "rate_code": np.where(flat, 2, 1),
-        "store_and_forward": _some(0.005, count, random=random),
+        "store_and_forward": _draw_flags(0.005, count, random=random),
         "trip_type": np.ones(count, np.int64),
         "fare_amount": np.where(flat, FLAT_FARE, INITIAL + UNIT * units),
         "extra": np.select([rush, (hour >= 20) | (hour < 6)], [1.0, 0.5], 0.0),
@@ -219,7 +215,7 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
 
 
 def app_trips(month: str, pickup: Integers, *, random: np.random.Generator) -> Trips:
-    """Return high-volume for-hire trips (fhvhv), whose fares are of miles, minutes and a surge; see `taxi_trips`."""
+    """Return high-volume for-hire trips (fhvhv), with fares by miles, minutes and surge; see `taxi_trips`."""
     trips = _journeys("fhvhv", month, pickup, random=random)
     count = len(pickup)
     surge = np.maximum(random.lognormal(0.05, 0.2, count), 0.9)
@@ -237,7 +233,7 @@ def app_trips(month: str, pickup: Integers, *, random: np.random.Generator) -> T
         "driver_pay": np.round(0.78 * fare, 2),
         "request_datetime": arrived - random.integers(60, 600, count) * MICROSECONDS,
         "on_scene_datetime": arrived,
-        **{name: _some(share, count, random=random) for name, share in flags.items()},
+        **{name: _draw_flags(share, count, random=random) for name, share in flags.items()},
     }
 
 
@@ -246,21 +242,21 @@ def _weekday(hours: Integers) -> Integers:
     return (hours // 24 + 3) % 7
 
 
-def _some(share: float, count: int, *, random: np.random.Generator) -> Integers:
+def _draw_flags(share: float, count: int, *, random: np.random.Generator) -> Integers:
     return (random.random(count) < share).astype(np.int64)
 
 
 def _journeys(service: Service, month: str, pickup: Integers, *, random: np.random.Generator) -> Trips:
-    """Return where trips lead, how far, how long they take, and what is due for the way."""
+    """Return the times, locations, distances, tolls and fees of trips."""
     count, hailed = len(pickup), (service != "green") | (CITY.service_zone != "Yellow Zone")
     start = random.choice(SIZE, count, p=_popularity(PICKUPS[service], hailed))
     end = draw_dropoffs(service, start, random=random)
     miles = np.round(miles_between(start, end) * random.lognormal(0, 0.25, count), 2)
-    # The streets are slow when many travel; a long trip is driven faster: it uses the highways.
+    # Traffic is slow when demand is high. Long trips are faster, because they use highways.
     miles_an_hour = (20 - hourly_demand(pickup // HOUR) / 6) * (1 + 0.35 * np.log1p(miles / 2))
     seconds = np.rint(90 + miles / miles_an_hour * 3600 * random.lognormal(0, 0.25, count)).astype(np.int64)
     yellow, crosses = CITY.service_zone == "Yellow Zone", CITY.borough[start] != CITY.borough[end]
-    due = {
+    fees = {
         "congestion_surcharge": (CONGESTION, yellow[start] | yellow[end]),
         "airport_fee": (AIRPORT, IS_AIRPORT[start]),
         "cbd_congestion_fee": (DISTRICT, yellow[start] | yellow[end]),
@@ -273,12 +269,12 @@ def _journeys(service: Service, month: str, pickup: Integers, *, random: np.rand
         "dropoff_location_id": end,
         "trip_distance": miles,
         "tolls_amount": np.where(crosses & (random.random(count) < 0.03 * miles), 6.12, 0.0),
-        **{name: fee * is_due for name, ((since, fee), is_due) in due.items() if month >= since},
+        **{name: fee * is_due for name, ((since, fee), is_due) in fees.items() if month >= since},
     }
 
 
 def _tips(service: Service, trips: Trips, charged: Floats, *, random: np.random.Generator) -> Floats:
-    """Draw tips: none, by a button for a share of what is charged, or whole dollars."""
+    """Draw tips: none, a share of the amount charged by preset button, or whole dollars."""
     count, start, end = len(charged), trips["pickup_location_id"], trips["dropoff_location_id"]
     generous = BY_HOUR[trips["pickup_datetime"] // HOUR % 24] + CITY.character[start] + 0.5 * CITY.character[end]
     mood = random.logistic(0, 1, count) + 0.47 * generous - 0.1 * np.log1p(trips["trip_distance"])
@@ -288,25 +284,22 @@ def _tips(service: Service, trips: Trips, charged: Floats, *, random: np.random.
     return np.asarray(np.round(tips * (random.logistic(0, 1, count) < WILLING[service] + generous), 2))
 
 
-def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator) -> Trips:
-    """Return as many trips with faults; ``dispatched`` says whether there are trips sent by an app among them.
-
-    The result has one more column, ``dispatched``, that marks them.
-    """
+def add_faults(trips: Trips, *, has_dispatched: bool, random: np.random.Generator) -> Trips:
+    """Return the trips with faults, and a column ``dispatched``, all false unless ``has_dispatched``."""
     count = len(trips["pickup_datetime"])
 
     def draw(fault: str) -> Mask:
         return random.random(count) < DIRT[fault]
 
     trips = {name: values.copy() for name, values in trips.items()}
-    trips["dispatched"] = draw("dispatched") & dispatched
+    trips["dispatched"] = draw("dispatched") & has_dispatched
     pickup, dropoff = trips["pickup_datetime"], trips["dropoff_datetime"]
-    left_running, backwards, wrong = draw("left_running"), draw("reversed"), draw("wrong_clock")
+    left_running, is_reversed, wrong_clock = draw("left_running"), draw("reversed"), draw("wrong_clock")
     dropoff[left_running] = pickup[left_running] + DAY - random.integers(1, 600, left_running.sum()) * MICROSECONDS
-    pickup[backwards], dropoff[backwards] = dropoff[backwards], pickup[backwards]
-    back = random.choice((31 * DAY, -31 * DAY, (pickup[0] - WRONG_CLOCK) // DAY * DAY), wrong.sum())
-    pickup[wrong] -= back
-    dropoff[wrong] -= back
+    pickup[is_reversed], dropoff[is_reversed] = dropoff[is_reversed], pickup[is_reversed]
+    error = random.choice((31 * DAY, -31 * DAY, (pickup[0] - WRONG_CLOCK) // DAY * DAY), wrong_clock.sum())
+    for time in (pickup, dropoff):
+        time[wrong_clock] -= error
     trips["trip_distance"][draw("without_distance")] = 0
     absurd = draw("absurd_distance")
     trips["trip_distance"][absurd] = np.round(np.exp(random.uniform(np.log(300), np.log(200_000), absurd.sum())), 2)
@@ -316,17 +309,17 @@ def soil(trips: Trips, *, dispatched: bool, random: np.random.Generator) -> Trip
     if "passenger_count" in trips:
         trips["passenger_count"][draw("without_passengers")] = 0
         trips["rate_code"][draw("unknown_rate_code")] = NULL_RATE_CODE
-    _follow(trips, draw("repeated"))
-    refunds = _follow(trips, draw("refunded"))
+    _copy_to_next(trips, draw("repeated"))
+    refunds = _copy_to_next(trips, draw("refunded"))
     for name in trips.keys() & AMOUNTS:
         trips[name][refunds] *= -1
     return trips
 
 
-def _follow(trips: Trips, chosen: Mask) -> Mask:
-    """Put a copy of each chosen trip in the place of the one after it; return which trips are copies."""
-    copies = np.zeros_like(chosen)
-    copies[1:] = chosen[:-1]
+def _copy_to_next(trips: Trips, rows: Mask) -> Mask:
+    """Overwrite the trip after each of the rows by a copy; return which trips are copies."""
+    is_copy = np.zeros_like(rows)
+    is_copy[1:] = rows[:-1]
     for values in trips.values():
-        values[copies] = values[:-1][chosen[:-1]]
-    return copies
+        values[is_copy] = values[:-1][rows[:-1]]
+    return is_copy
