@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from whitewater import lazy_pandas as pd
 from whitewater.io.text_files import filled_lines, parse_sound
 
 Kind = Literal["number", "timestamp", "text"]
-Column = pa.ChunkedArray | pa.Array
+Column: TypeAlias = pa.ChunkedArray | pa.Array
 MICROSECONDS = pa.timestamp("us")
 TEXT = pa.dictionary(pa.int32(), pa.string())
 # The type of a column that was read from text, or that has no values.
@@ -34,14 +34,10 @@ _NUMBER_TEXT = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 @dataclass(frozen=True)
 class Clock:
-    """How times are read.
+    """How times are read."""
 
-    Times with a zone are converted to local time in ``zone``. Text has the format ``form``, as C's ``strptime`` writes
-    it; if that is empty, ISO 8601 without a zone.
-    """
-
-    zone: str
-    form: str = ""
+    zone: str  # times with a zone are converted to local time in this one
+    form: str = ""  # the format of text, as for C's `strptime`; empty: ISO 8601 without a zone
 
 
 class Lines(NamedTuple):

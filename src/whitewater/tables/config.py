@@ -16,9 +16,7 @@ class RawFiles(Section):
     """How raw files are read."""
 
     block_rows: int = Field(500_000, ge=1_000, description="Rows read at once. Affects memory, not results.")
-    max_malformed_fraction: float = Field(
-        0.01, ge=0, le=1, description="Refuse files with a larger share of malformed rows."
-    )
+    max_malformed_fraction: float = Field(0.01, ge=0, le=1, description="Largest share of malformed rows in a file.")
 
 
 class Range(Section):

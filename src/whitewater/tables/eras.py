@@ -19,15 +19,11 @@ class RawColumn:
 
 @dataclass(frozen=True)
 class Era:
-    """A layout of raw files.
+    """A layout of raw files."""
 
-    ``columns`` maps the columns of the table to raw columns, ``ignored_columns`` are the other raw columns, and
-    ``constants`` are columns of the table whose one value follows from the names of the raw columns.
-    """
-
-    columns: Mapping[str, RawColumn]
+    columns: Mapping[str, RawColumn]  # by column of the table
     ignored_columns: tuple[str, ...]
-    constants: Mapping[str, int] = field(default_factory=dict)
+    constants: Mapping[str, int] = field(default_factory=dict)  # columns with one value, which follows from the names
 
     @property
     def raw_kinds(self) -> dict[str, Kind]:
@@ -37,17 +33,13 @@ class Era:
 
 @dataclass(frozen=True)
 class Codes:
-    """The fixed vocabulary of a column of codes or counts: integers from ``least`` to ``largest``.
-
-    ``spellings`` maps texts in lower case to codes. Code ``null`` stands for null. If ``nullable`` is false, null is
-    not a valid value.
-    """
+    """The fixed vocabulary of a column of codes or counts: integers from ``least`` to ``largest``."""
 
     largest: int
-    spellings: Mapping[str, int] = field(default_factory=dict)
+    spellings: Mapping[str, int] = field(default_factory=dict)  # the codes of texts in lower case
     least: int = 0
-    null: int | None = None
-    nullable: bool = True
+    null: int | None = None  # the code that stands for null
+    nullable: bool = True  # whether null is valid
 
     def code_of(self, text: str | None) -> int | None:
         """Return the code of a text: None for null or blank, -1 if it is not in the vocabulary."""

@@ -29,28 +29,19 @@ class Part:
 
 @dataclass(frozen=True)
 class Partition:
-    """Parts that are read together, in order.
-
-    ``duplicate_rows`` is a NumPy file with the positions of duplicates, see
-    `whitewater.tables.with_polars.mark_duplicates`; None if they were not searched for.
-    """
+    """Parts that are read together, in order."""
 
     parts: tuple[Part, ...]
-    duplicate_rows: Path | None = None
+    duplicate_rows: Path | None = None  # a NumPy file with the positions of duplicates, if they were searched for
 
     @property
     def name(self) -> str:
         """The file name of the first part, used for the files written from the partition."""
         return self.parts[0].path.name
 
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return sum(part.rows for part in self.parts)
-
     def duplicates(self) -> Array:
         """Return whether each row is a duplicate, bool (rows,)."""
-        is_duplicate = np.zeros(self.rows, bool)
+        is_duplicate = np.zeros(sum(part.rows for part in self.parts), bool)
         if self.duplicate_rows:
             is_duplicate[np.load(self.duplicate_rows)] = True
         return is_duplicate

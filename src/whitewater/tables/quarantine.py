@@ -29,10 +29,8 @@ def split_files(
 ) -> dict[str, Any]:  # fmt: skip
     """Keep the rows of an application's raw files that break no rule, and quarantine the others with all reasons.
 
-    Rows, in the columns of the schema, go to ``part-FILE-UNIT-PIECE.parquet`` in one of the two folders, which are
-    created; lines that cannot be parsed go to ``malformed-FILE-UNIT-PIECE.parquet`` in ``quarantine``. Returns the
-    numbers of rows of each file, and in total.
-
+    Rows go to ``part-FILE-UNIT-PIECE.parquet`` in one of the two folders, which are created; malformed lines go to
+    ``malformed-FILE-UNIT-PIECE.parquet`` in ``quarantine``. Returns the numbers of rows of each file, and in total.
     Raises as `whitewater.tables.raw_files.read_files` and `finish_data_sets`.
     """
     if run.engine == "local":

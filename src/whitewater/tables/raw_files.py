@@ -46,21 +46,17 @@ CheckedBlocks = Iterator[tuple[pa.Table, Array, tuple[str, ...]]]
 
 @dataclass(frozen=True)
 class RawFile:
-    """A file of one era, or a ``member`` of a zip file.
-
-    Text has ``fields``, the names of all fields of a line with padding, and ``body``, the byte after the header.
-    Parquet has ``group_rows``, the rows of each row group, and ``plain``: whether every column `is_plain`.
-    """
+    """A file of one era, or a member of a zip file."""
 
     path: Path
     form: Form
     era: Era
     clock: Clock
-    fields: tuple[str, ...] = ()
-    body: int = 0
+    fields: tuple[str, ...] = ()  # of text: all fields of a line, with padding
+    body: int = 0  # of text: the byte after the header
     member: str = ""
-    group_rows: tuple[int, ...] = ()
-    plain: bool = False
+    group_rows: tuple[int, ...] = ()  # of Parquet: the rows of each row group
+    plain: bool = False  # of Parquet: whether all columns are `is_plain`
 
     @property
     def name(self) -> str:
@@ -70,15 +66,12 @@ class RawFile:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a file that one task reads: row groups, or the lines that begin at these bytes, from start to stop.
-
-    ``place`` is the number of the file and that of the unit in it.
-    """
+    """A part of a file that one task reads: row groups, or the lines that begin at these bytes, from start to stop."""
 
     file: RawFile
     start: int
     stop: int | None
-    place: tuple[int, int] = (0, 0)
+    place: tuple[int, int] = (0, 0)  # number of the file, and of the unit in it
 
     @property
     def row_groups(self) -> range:
@@ -99,12 +92,10 @@ class Unit:
 def read_files(
     run: Run[RawFiles], inputs: Path, source: Source, read: Callable[[Unit], Counts]
 ) -> list[tuple[RawFile, Counts]]:
-    """Call ``read`` with each unit of an application's raw files; return the files and their counts.
+    """Call ``read`` with each unit of the raw files in ``inputs``, the list of step `fetch`; return their counts.
 
-    ``inputs`` is the list of files that step `fetch` wrote.
-
-    Raises InputError, which names every such file, if files are not understood or have more malformed lines than the
-    settings allow, and IntegrityError if files changed since `fetch`.
+    Raises InputError as `open_all`, or if files have more malformed lines than the settings allow, and IntegrityError
+    if files changed since `fetch`.
     """
     from whitewater.io.places import check_fetched
 
@@ -130,10 +121,9 @@ def read_files(
 
 
 def open_all(paths: Iterable[Path], source: Source) -> list[RawFile]:
-    """Recognize files by their content; each member of a zip file is a file.
+    """Recognize files by their content; a member of a zip file is a file.
 
-    Raises InputError, which names every such file, if files are unreadable, empty, damaged, without rows, or have
-    columns that are not understood.
+    Raises one InputError for all files that are unreadable, empty, damaged, without rows, or with unknown columns.
     """
     files: list[RawFile] = []
     faults: list[str] = []
@@ -184,13 +174,11 @@ def units(files: Iterable[RawFile], *, rows: int) -> list[Unit]:
 def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
     """Read the raw columns of a unit's era, about ``rows`` rows at a time, and the malformed lines.
 
-    Memory grows with the block, not with the row group of a Parquet file.
-
     Raises InputError if the file is damaged, or a value of a Parquet file is not of its column's kind.
     """
     file = unit.file
     if file.form == "parquet":
-        yield from (Lines(table, ()) for table in _parquet_blocks(unit, rows))
+        yield from _parquet_blocks(unit, rows)
         return
     size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
     for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
@@ -239,7 +227,7 @@ def _first_fault(file: RawFile, rows: int) -> str:
     return f"{quoted} has unbalanced quotes"
 
 
-def _parquet_blocks(unit: Unit, rows: int) -> Iterator[pa.Table]:
+def _parquet_blocks(unit: Unit, rows: int) -> Iterator[Lines]:
     file, kinds = unit.file, unit.file.era.raw_kinds
     where = ""
     try:
@@ -253,7 +241,7 @@ def _parquet_blocks(unit: Unit, rows: int) -> Iterator[pa.Table]:
                     where = f": column {name!r}"
                     columns[name] = cast_column(batch[name], kind, clock=file.clock)
                 where = ""
-                yield pa.table(columns)
+                yield Lines(pa.table(columns), ())
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputError(f"{file.path}, row group {unit.start}{where} {error}. Get the file again, or leave it "
                          "out.") from error  # fmt: skip

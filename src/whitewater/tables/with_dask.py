@@ -46,10 +46,7 @@ def backend_module(backend: str) -> ModuleType:
 
 
 def read_frames(unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: str) -> Frames:
-    """Yield about ``rows`` rows of a unit at a time, see `in_schema`, and the malformed lines.
-
-    A GPU reads all row groups of a unit at once.
-    """
+    """Yield about ``rows`` rows of a unit at a time (a GPU: all), see `in_schema`, and the malformed lines."""
     era, kinds = unit.file.era, unit.file.era.raw_kinds
     if backend != "cudf" or not unit.file.plain:
         for table, malformed in arrow_blocks(unit, rows=rows):
@@ -106,10 +103,7 @@ def _recode(texts: Series, codes: Codes) -> Series:
 
 
 def read(partitions: Sequence[Partition], schema: pa.Schema) -> dd.DataFrame:
-    """Return the rows of partitions in a schema, with columns ``file``, int64, and ``duplicate``, bool.
-
-    A column that a part lacks is null.
-    """
+    """Return the rows of partitions in a schema, with columns ``file``, int64, and ``duplicate``, bool."""
     backend = dask.config.get("dataframe.backend")
     no_rows = Partition(())
     meta = _read_partition(no_rows, schema=schema, backend=backend)

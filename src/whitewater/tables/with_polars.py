@@ -155,9 +155,7 @@ def sums_by_bin(
 ) -> list[pa.Table]:
     """Return the sums of a float64 column by each schema of keys; see `whitewater.tables.group_statistics`.
 
-    Null and NaN do not count as values.
-
-    Raises InputError with the message ``refusal`` if values are negative, infinite, or not below 2**20.
+    NaN counts as null. Raises InputError with the text ``refusal`` if a value is negative, infinite, or 2**20 or more.
     """
     values = pl.col(value).fill_nan(None)
     or_zero = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)

@@ -35,9 +35,7 @@ class Files(Section):
     """Your own files, CSV (plain, gzip or zip) or Parquet: paths, globs or URLs (file, http, https, gs, s3)."""
 
     paths: tuple[str, ...] = Field((), description="Paths, globs or URLs.")
-    zones: str = Field(
-        "", description="Table of zones, such as TLC's taxi_zone_lookup.csv: path or URL. Empty: all boroughs Unknown."
-    )
+    zones: str = Field("", description="Table of zones, like TLC's taxi_zone_lookup.csv. Empty: all boroughs Unknown.")
     anonymous: bool = Field(True, description="Read gs:// and s3:// without credentials.")
 
 
@@ -113,9 +111,7 @@ class Clean(Section):
         "is more than a year from the months with nine tenths of them. 0 switches the rule off.",
     )
     duplicates: Literal["keep", "quarantine"] = Field(
-        "keep",
-        description="What to do with trips that equal an earlier one of their file in every column. `quarantine` takes "
-        "another pass over all trips.",
+        "keep", description="Exact repeats of an earlier trip of their file. `quarantine` reads all trips once more."
     )
     max_unknown_zone_fraction: float = Field(
         0.05, ge=0, le=1, description="Stop if the table of zones lacks a larger share of the pickup or drop-off ids."

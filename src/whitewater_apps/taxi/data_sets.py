@@ -28,13 +28,10 @@ Catalog = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts of rows: ``rows`` by file, service, month of pickup and mask of reasons.
+    """Counts of rows; a null service or location is None."""
 
-    ``pickups`` and ``dropoffs`` are by file and location id. A null service or location is None.
-    """
-
-    rows: Counts = field(default_factory=Counts)
-    pickups: Counts = field(default_factory=Counts)
+    rows: Counts = field(default_factory=Counts)  # by file, service, month of pickup and mask of reasons
+    pickups: Counts = field(default_factory=Counts)  # by file and location id
     dropoffs: Counts = field(default_factory=Counts)
 
     def __add__(self, other: "Tally") -> "Tally":
@@ -78,25 +75,19 @@ def directory(service: int, month: int) -> str:
 
 @dataclass(frozen=True)
 class RowGroup:
-    """The trips of a service in row group ``index`` of a file; ``number`` counts the row groups of all files.
-
-    ``names`` are the columns of the file, with ``service`` only if that is what tells the service of each trip.
-    """
+    """The trips of a service in a row group of a Parquet file."""
 
     path: Path
-    index: int
-    number: int
+    index: int  # of the row group in the file
+    number: int  # of the row group in all files
     first_row: int
     rows: int
-    names: frozenset[str]
+    names: frozenset[str]  # columns of the file, with ``service`` only if each trip has its own
     service: Service
 
 
 def row_groups(trips: Path) -> list[RowGroup]:
-    """List the row groups of cleaned trips, sorted by path.
-
-    ``trips`` is a directory of Parquet files, or one file. A file has a directory ``service=...`` in its path, or a
-    text column ``service``.
+    """List the row groups of cleaned trips, a Parquet file or a directory of them, sorted by path.
 
     Raises InputError if there is no file, or one is not Parquet, lacks a column, or has an unknown service.
     """
@@ -124,7 +115,7 @@ def services(groups: Iterable[RowGroup]) -> list[Service]:
 
 
 def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozenset[str]]:
-    """Return the services of the trips in a file, and `RowGroup.names`."""
+    """Return the services of the trips in a file, and the columns of `RowGroup.names`."""
     missing = [name for name in REQUIRED if name not in names]
     if missing:
         raise InputError(f"{path}: not cleaned trips: no column {', '.join(missing)}. Run standardize and clean.")

@@ -268,7 +268,8 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     others = by_reason.drop(columns=list(reasons), errors="ignore").sum(axis=1)
     shares = by_reason.assign(**{shapes.OTHER_REASONS: others})[list(reasons)].div(rows["rows_in"], axis=0)
     shares = shares.assign(rejected=1 - rows["rows_out"] / rows["rows_in"], rows=rows["rows_in"])
-    has_bar = (rows.get(STRAY_MONTH, 0) != rows["rows_in"]) & rows.index.get_level_values("month").notna()
+    stray = rows.get(STRAY_MONTH, pd.Series(0, rows.index))
+    has_bar = (stray != rows["rows_in"]) & pd.notna(rows.index.get_level_values("month"))
     services = [service for service in LOOKS if service in rows[has_bar].index.unique("service")]
     months = sorted(rows[has_bar].index.unique("month"))
     subtitle = (
@@ -329,8 +330,7 @@ def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
     for place in np.flatnonzero(rows > 0).tolist() if few else []:
         text, height = f"{words.short_count(int(rows[place]))} rows", max(top[place], rejected[place])
         shapes.write_beside(axes, text, (place, height), (0, 2), ha="center")
-    axes.set(xlim=(-0.6, max(len(rows), 3) - 0.4), ylim=(0, 1.2 * np.nanmax([top, rejected]) or 1))
-    axes.set_ylabel("Share of rows")
+    axes.set(xlim=(-0.6, max(len(rows), 3) - 0.4), ylabel="Share of rows")
     axes.grid(visible=False, axis="x")
     # Every month if there are few, else the first of each year.
     months = list(shares.index)

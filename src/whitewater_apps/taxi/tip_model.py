@@ -65,13 +65,10 @@ PREDICTIONS = pa.schema({"pickup_datetime": pa.timestamp("us"), **dict.fromkeys(
 
 @dataclass(frozen=True)
 class FeatureSet(Features):
-    """The features of a model, and its boroughs in the order of their codes.
+    """The features of a model."""
 
-    ``zones`` map locations to boroughs, which may be others than those of the model.
-    """
-
-    boroughs: tuple[str, ...]
-    zones: Zones
+    boroughs: tuple[str, ...]  # in the order of their codes
+    zones: Zones  # may have other boroughs than the model
     never_null = frozenset({"hour", "weekday", "fare_amount"})
 
     def levels(self, feature: str) -> Mapping[float, str]:

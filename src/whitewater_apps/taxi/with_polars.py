@@ -100,10 +100,7 @@ def _is_of(service: int, month: int) -> pl.Expr:
 
 
 def tip_statistics(partitions: Sequence[Partition], *, workers: Workers) -> tip_tables.TipSums:
-    """Return the sums of tip / fare for each key; see `whitewater_apps.taxi.tip_tables`.
-
-    Raises InputError if a tip is 2**20 times the fare or more.
-    """
+    """Return the sums of tip / fare for each key; raises InputError if a tip is 2**20 times the fare or more."""
     parts = workers.map(_tip_sums, partitions, label="tips")
     return dict(zip(tip_tables.KEYS, merge(parts, tip_tables.SCHEMAS), strict=True))
 

@@ -65,7 +65,8 @@ def read_zones(path: Path) -> Zones:
             raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one row for "
                              "each.")  # fmt: skip
     by_location = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
-    return Zones(*zip(*by_location, strict=True), duplicates=len(rows) - len(zones))
+    boroughs, zone_names, service_zones = zip(*by_location, strict=True)
+    return Zones(boroughs, zone_names, service_zones, duplicates=len(rows) - len(zones))
 
 
 def zones_csv(zones: Zones) -> str:

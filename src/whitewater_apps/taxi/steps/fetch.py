@@ -26,8 +26,7 @@ KEY = "taxi.fetch.files"
 def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
     """Write a list of the files of trips, and the table of zones in TLC's layout, each zone once.
 
-    Simulated files are written beside the outputs. Downloads are shared by all runs, and resume if they were broken
-    off. The user's own files stay where they are.
+    Simulated files are beside the outputs, and downloads are shared by all runs. The user's files stay where they are.
     """
     downloads = Downloads(run.downloads, refresh=run.refresh)
     *trips, zones_file = find_inputs(run.settings, downloads, place=inputs.parent, threads=run.threads)
@@ -42,9 +41,7 @@ def fetch(run: Run[Fetch], *, inputs: Output, zones: Output) -> None:
 
 
 def find_inputs(settings: Fetch, downloads: Downloads, *, place: Path, threads: int) -> list[Input]:
-    """Simulate, find or download the files of trips, and the table of zones, which comes last.
-
-    Simulated files are in ``place / "generated"``.
+    """Simulate (in ``place / "generated"``), find or download the files of trips, and last the table of zones.
 
     Raises InputError if a file is missing, a glob matches nothing, or a download fails or has changed, and ConfigError
     if a service is not simulated in a month.

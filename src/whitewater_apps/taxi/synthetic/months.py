@@ -71,8 +71,7 @@ NULL_IF_DISPATCHED = {
     "trip_type",
 }  # fmt: skip
 NARROWED = {"vendor_id", "pickup_location_id", "dropoff_location_id"}
-# Texts for the numbers of the model: of flags, and of other columns by raw name.
-FLAGS = ("N", "Y")
+# Texts for the numbers of the model, by raw name.
 BASES = [f"B{90_000 + number}" for number in range(6)]
 SPELLINGS = {
     "hvfhs_license_num": [f"HV{number:04d}" for number in range(6)],
@@ -96,9 +95,7 @@ def simulate_month(service: Service, month: str, *, rows: int, seed: int) -> pa.
     """Return ``rows`` trips of a month, ``YYYY-MM``, with the raw names, order and types of its columns.
 
     Before 2017 these are those of the CSV of the time, from then on those of today's Parquet. Trips are nearly sorted
-    by pickup. Equal arguments give equal tables, whichever other months are simulated.
-
-    Raises ConfigError if the service is not simulated in that month.
+    by pickup. Equal arguments give equal tables. Raises as `layout`.
     """
     return pa.concat_tables(_tables(layout(service, month), rows=rows, seed=seed))
 
@@ -113,9 +110,7 @@ def write_zones(path: Path) -> Path:
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
     """Write the zone table, `ZONES`, and a file for each service and month; return the paths of these files.
 
-    Files of other months are removed. Only one process at a time may use the directory.
-
-    Raises ConfigError if a service is not simulated in a month.
+    Files of other months are removed. Only one process may use the directory. Raises as `layout`.
     """
     layouts = [
         layout(service, month, first=month == settings.months[0])
@@ -158,9 +153,7 @@ def _tables(file: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
 
 
 def layout(service: Service, month: str, *, first: bool = False) -> Layout:
-    """Return the layout of a service's file of a month: CSV before 2017, then Parquet.
-
-    The ``first`` yellow file is CSV as long as TLC published CSV.
+    """Return the layout of a file: CSV before 2017, then Parquet, but CSV to 2022 if it is the ``first`` yellow one.
 
     Raises ConfigError if the service is not simulated in that month.
     """
@@ -183,7 +176,7 @@ def _column(raw_name: str, trips: model.Trips, file: Layout) -> pa.Array:
         return pa.nulls(len(trips["dispatched"]), pa.null() if is_parquet and not is_narrow else pa.float64())
     is_nullable = column in NULL_IF_DISPATCHED or (column == "vendor_id" and not is_parquet)
     values = pa.array(trips[column], mask=trips["dispatched"] & is_nullable)
-    if spellings := SPELLINGS.get(raw_name) or (FLAGS if TRIP_COLUMNS[column].codes is FLAG else None):
+    if spellings := SPELLINGS.get(raw_name) or (("N", "Y") if TRIP_COLUMNS[column].codes is FLAG else None):
         return pa.array(spellings, pa.large_string() if is_narrow else pa.string()).take(values)
     if column.endswith("_datetime"):
         return values.cast(pa.timestamp("us")).cast(pa.timestamp("us" if is_parquet else "s"), safe=False)
