@@ -97,7 +97,7 @@ class Source:
     clock: Clock
 
     def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
-        """Return the era of a file with such columns, of which it stores those in ``numeric`` as numbers.
+        """Return the era of a file with these columns; ``numeric`` are those that it stores as numbers.
 
         Raises InputError if a column is unknown, two columns have the same meaning, or a required one is missing.
         """

@@ -82,7 +82,7 @@ def merge(parts: Iterable[Sequence[pa.Table]], keys: Sequence[pa.Schema]) -> lis
 
     ``parts`` are consumed one by one, and may be more than fit in memory.
     """
-    unmerged: list[Sequence[pa.Table]] = [[_schema(each).empty_table() for each in keys]]
+    unmerged: list[Sequence[pa.Table]] = [[_schema(schema).empty_table() for schema in keys]]
     for part in parts:
         unmerged.append(part)
         if sum(len(table) for tables in unmerged for table in tables) > 2 * LARGEST:

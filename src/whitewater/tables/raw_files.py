@@ -33,7 +33,7 @@ BYTES_A_ROW = 100
 # Longer than any header.
 HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
-SHOWN = 80
+LONGEST_QUOTE = 80
 _BUFFER_BYTES = 1 << 20
 # Numbers of rows by a key, such as service and month, and of `MALFORMED` lines, which cannot be parsed.
 Counts = Counter[Any]
@@ -211,7 +211,7 @@ def _first_fault(file: RawFile, rows: int) -> str:
     """Say why the first malformed line could not be parsed."""
     blocks = (block for unit in units([file], rows=rows) for block in arrow_blocks(unit, rows=rows))
     line = next(line for block in blocks for line in block.malformed)
-    quoted = repr(line if len(line) <= SHOWN else f"{line[:SHOWN]}...")
+    quoted = repr(line if len(line) <= LONGEST_QUOTE else f"{line[:LONGEST_QUOTE]}...")
     try:
         fields = next(csv.reader([line], strict=True))
     except csv.Error as error:
@@ -296,7 +296,7 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is neither Parquet nor readable CSV ({error}). Check the file.") from error
     if any(name[:1].isdigit() for name in names) and not any(name.lower() in source.aliases for name in names):
-        raise InputError(f"{where} has no header: its first line begins with {','.join(names)[:SHOWN]!r}. "
+        raise InputError(f"{where} has no header: its first line begins with {','.join(names)[:LONGEST_QUOTE]!r}. "
                          "Put the names of the columns before the first row.")  # fmt: skip
     era = source.recognize(names, path=where)
     if not sample:

@@ -131,8 +131,8 @@ def _complete(frame: Frame, schema: pa.Schema) -> Frame:
 def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
     """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
     # Comparing with null gives False in pandas and null in cuDF. Filled, it is False in both: null breaks no rule.
-    broken = (rule.is_broken_by(quantity(rule.quantity), is_null="isna", is_in="isin") for rule in rules)
-    return sum(each.fillna(False).astype("int64") * (1 << bit) for bit, each in enumerate(broken))
+    results = (rule.is_broken_by(quantity(rule.quantity), is_null="isna", is_in="isin") for rule in rules)
+    return sum(is_broken.fillna(False).astype("int64") * (1 << bit) for bit, is_broken in enumerate(results))
 
 
 def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:

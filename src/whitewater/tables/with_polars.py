@@ -233,8 +233,8 @@ def _find_repeated(hashes: Sequence[Array]) -> Array:
     pieces = np.uint64(sum(map(len, hashes)) // HASHES + 1)
     repeated = []
     for piece in range(int(pieces)):
-        sorted_hashes = np.sort(np.concatenate([each[each % pieces == piece] for each in hashes]))
-        repeated.append(np.unique(sorted_hashes[1:][sorted_hashes[1:] == sorted_hashes[:-1]]))
+        values = np.sort(np.concatenate([array[array % pieces == piece] for array in hashes]))
+        repeated.append(np.unique(values[1:][values[1:] == values[:-1]]))
     return np.sort(np.concatenate(repeated))
 
 

@@ -111,8 +111,8 @@ def _index_by_hour(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: int) -> None:
-    enough = hours["trips"] >= minimum_trips
-    mean, low, high = (hours[name].where(enough).to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
+    has_trips = hours["trips"] >= minimum_trips
+    mean, low, high = (hours[name].where(has_trips).to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
     axes.fill_between(HOURS, low, high, color=look.color, alpha=0.25, linewidth=0)
     # The band needs two adjacent hours; a lone hour has its interval, too.
     axes.vlines(HOURS, low, high, color=look.color, alpha=0.4, linewidth=1)
@@ -237,10 +237,11 @@ def _draw_rankings(
 def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     position = np.arange(len(places))
     for borough in places["borough"].unique():
-        look, here = _BOROUGHS.get(borough, _OTHER_BOROUGH), (places["borough"] == borough).to_numpy()
-        mean, low, high = (places.loc[here, name].to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
+        look, is_there = _BOROUGHS.get(borough, _OTHER_BOROUGH), (places["borough"] == borough).to_numpy()
+        mean, low, high = (places.loc[is_there, name].to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
         error = np.nan_to_num(np.stack([mean - low, high - mean]))
-        axes.errorbar(mean, position[here], xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
+        y = position[is_there]
+        axes.errorbar(mean, y, xerr=error, color=look.color, marker=look.mark, ls="none", elinewidth=1.5)
     for row, trips in enumerate(places["trips"].tolist()):
         shapes.write_at_right(axes, words.count(int(trips)), row)
     shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")

@@ -27,7 +27,7 @@ def rules(settings: Clean, zones: Zones, catalog: Catalog) -> tuple[Rule, ...]:
 
     Raises InputError if an excluded borough has no zone.
     """
-    usual = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
+    usual_keys = tuple(key for entry in catalog for key in usual_months(entry, settings.minimum_month_share))
     boroughs = {"pickup": settings.exclude_pickup_boroughs, "dropoff": settings.exclude_dropoff_boroughs}
     excluded = [(end, borough) for end, names in boroughs.items() for borough in names]
     for end, borough in excluded:
@@ -36,7 +36,7 @@ def rules(settings: Clean, zones: Zones, catalog: Catalog) -> tuple[Rule, ...]:
                              "Name the right table in taxi.fetch.files.zones.")  # fmt: skip
     return (
         *(Rule(f"missing_{name}", name, "missing") for name in settings.required),
-        *([Rule(STRAY_MONTH, "file_month", "not in", usual)] if settings.minimum_month_share > 0 else ()),
+        *([Rule(STRAY_MONTH, "file_month", "not in", usual_keys)] if settings.minimum_month_share > 0 else ()),
         *(Rule(f"{end}_in_{borough}", f"{end}_location_id", "in", zones.within(borough)) for end, borough in excluded),
         *(
             Rule(f"{quantity}_not_{bound}_{bounds[bound]:g}", quantity, test, bounds[bound])

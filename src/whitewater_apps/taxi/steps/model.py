@@ -81,8 +81,8 @@ def forecast(groups: Sequence[RowGroup], feature_set: FeatureSet, run: Run[Model
     settings = run.settings
     width, columns = len(feature_set.features), len(feature_set.linear_columns())
     rows = [sum(group.rows for group in groups if group.service == service) for service in services(groups)]
-    sampled = [min(count, settings.max_rows) for count in rows]
-    largest = max(sampled, default=0)
+    samples = [min(count, settings.max_rows) for count in rows]
+    largest = max(samples, default=0)
     reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW
     # A ridge task holds its features, its columns, and a few temporary columns.
     fitting = largest * (2 * width + columns + 4) * 8
@@ -90,10 +90,10 @@ def forecast(groups: Sequence[RowGroup], feature_set: FeatureSet, run: Run[Model
     workers.forecast(
         run.device,
         a_task=max(reading, fitting),
-        tasks=max(len(groups), len(grid(settings)) * settings.folds * len(sampled)),
-        shared=sum(sampled) * row_bytes,
+        tasks=max(len(groups), len(grid(settings)) * settings.folds * len(samples)),
+        shared=sum(samples) * row_bytes,
         # Drawing a sample holds up to three times its rows, and copies them.
-        here=(sum(sampled) + 6 * largest) * row_bytes,
+        here=(sum(samples) + 6 * largest) * row_bytes,
         what="the tip model",
         remedy="Set taxi.model.max_rows to fewer trips.",
     )
