@@ -22,7 +22,7 @@ from whitewater_apps.taxi.tip_model import FeatureSet
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
-# Readers of Parquet directories skip files with an underscore.
+# Readers of Parquet directories skip names that begin with an underscore.
 SUMMARY = "_summary.json"
 FILE_ROWS = 250_000
 
