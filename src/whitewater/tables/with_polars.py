@@ -161,7 +161,9 @@ def sums_by_bin(
     or_zero = pl.when((values >= 0) & (values < LIMIT)).then(values).otherwise(0.0)
     # Polars would evaluate an expression again at each use. A column is stored.
     numbers = rows.with_columns(values=values.is_not_null().cast(pl.Int64), or_zero=or_zero)
-    numbers = numbers.with_columns(bin=(pl.col("or_zero") * BINS).ceil().cast(pl.Int64), sum=in_units(pl.col("or_zero")))
+    numbers = numbers.with_columns(
+        bin=(pl.col("or_zero") * BINS).ceil().cast(pl.Int64), sum=in_units(pl.col("or_zero"))
+    )
     represented = pl.col("sum") / VALUE_UNIT
     numbers = numbers.with_columns(squares=(represented * represented * SQUARE_UNIT).cast(pl.Int128))
     totals = (pl.len().alias("rows"), pl.col("values").sum(), exact_sum("sum"), exact_sum("squares"))
