@@ -20,7 +20,7 @@ from tests.helpers.graphs import Graph, random_graph, rank
 from whitewater.engines import Array, Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.errors import ResourceError
-from whitewater.graphs.communities import modularity, numbered_by_size
+from whitewater.graphs.communities import modularity, number_by_size
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges
 from whitewater.graphs.library_gpu import (
@@ -140,7 +140,7 @@ def test_groups_and_modularity_are_those_of_edges_of_either_direction(
         for each in (components, labels):
             assert len(np.unique(each)) == 3 + ALONE
             assert [len(np.unique(each[ALONE:][group[ALONE:] == one])) for one in range(3)] == [1, 1, 1]
-        assert quality == pytest.approx(modularity(rows, numbered_by_size(labels), resolution=0.5))
+        assert quality == pytest.approx(modularity(rows, number_by_size(labels), resolution=0.5))
 
 
 def test_a_graph_without_edges_has_a_group_for_each_vertex() -> None:

@@ -1,10 +1,9 @@
-"""cuGraph on one GPU, or on those of all workers: initial ranks for PageRank, components, communities and modularity.
+"""cuGraph on one GPU or on all GPUs of the workers: initial ranks for PageRank, components and communities.
 
-On one GPU it gets compressed rows through `pylibcugraph.SGGraph`, without an edge list.
-`cugraph.Graph.from_cudf_adjlist` would do the same, but ignores ``store_transposed``, and PageRank on such a graph
-cannot be personalized (26.10). On several, `cugraph.dask` gets an edge list; this process needs a GPU, too: Dask takes
-the schema of the frames from an empty one made here. None of this has run on a GPU yet: its calls are checked against
-the signatures of RAPIDS.
+On one GPU, `pylibcugraph.SGGraph` takes the compressed rows as they are. `cugraph.Graph.from_cudf_adjlist` would, too,
+but it ignores ``store_transposed``, and PageRank on such a graph cannot be personalized (26.10). On several GPUs,
+`cugraph.dask` takes an edge list, and this process needs a GPU as well, for Dask's empty frame with the schema. None of
+this has run on a GPU yet: tests check the calls against the signatures of RAPIDS.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ import numpy.typing as npt
 from whitewater.engines import Array, Device
 from whitewater.engines.gpu import GpuDevice
 from whitewater.engines.workers import Workers
-from whitewater.graphs.communities import Groups, Labels, Method, numbered_by_size
+from whitewater.graphs.communities import Groups, Labels, Method, number_by_size
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges, GraphFolder
 from whitewater.tables.with_dask import backend_module
@@ -31,32 +30,32 @@ if TYPE_CHECKING:
 
 # Copies of the edges at once: cuGraph expands the rows to an edge list, sorts it, and compresses it again.
 COPIES = 4
-# The most edges that CuPy's sparse matrices and cuGraph can index with int32.
+# Maximum number of edges that CuPy's sparse matrices and cuGraph can index with int32.
 MAXIMUM_EDGES = 2_147_483_100
-# cuGraph's own defaults; the functions of pylibcugraph have none.
+# cuGraph's defaults, which pylibcugraph does not have.
 LEVELS, THRESHOLD, THETA = 100, 1e-7, 1.0
 
 
 def cugraph_bytes(edges: Edges, *, symmetric: bool = False) -> int:
-    """Return about how many bytes cuGraph takes to store edges, if ``symmetric`` both ways, and run an algorithm."""
+    """Estimate the bytes that cuGraph takes for an algorithm; ``symmetric`` stores each edge in both directions."""
     return (1 + symmetric) * len(edges.sources) * COPIES * (2 * edges.sources.itemsize + 8) + 8 * 8 * edges.target_count
 
 
 def fits_cugraph(edges: Edges, free: int, *, symmetric: bool = False) -> bool:
-    """Return whether cuGraph can work on edges with ``free`` bytes of GPU memory."""
+    """Return whether ``free`` bytes of GPU memory, and cuGraph's int32 indices, suffice for the edges."""
     return cugraph_bytes(edges, symmetric=symmetric) <= free and (1 + symmetric) * len(edges.sources) <= MAXIMUM_EDGES
 
 
 def cugraph_ranks(edges: Edges, restart: Array | None, settings: Pagerank) -> Array:
-    """Return cuGraph's PageRank, float64 (vertices,), on the device.
+    """Return cuGraph's PageRank, float64 (vertices,), on the device, from which power iteration starts.
 
     ``edges`` are those of all vertices, at least one, on the device; ``restart``, float64 (vertices,) on the host, is
-    the personalization, if any. Convergence and rounding are cuGraph's: power iteration starts from these ranks.
+    the personalization, if any.
     """
     import cupy
     import pylibcugraph
 
-    # A row of ours is a target, one of cuGraph's a source.
+    # Our rows are targets, cuGraph's are sources.
     graph = _graph(_rows(edges).transpose().tocsr(), symmetric=False)
     count = edges.target_count
     values = cupy.full(count, 1 / count) if restart is None else cupy.asarray(restart)
@@ -83,10 +82,9 @@ def cugraph_ranks(edges: Edges, restart: Array | None, settings: Pagerank) -> Ar
 
 
 def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -> Groups:
-    """Return the groups of vertices.
+    """Return the components and communities of ``edges``, those of all vertices, on the host.
 
-    ``edges`` are those of all vertices, on the host. They are taken as undirected: the weights of both directions are
-    added up. cuGraph's Louvain has no seed.
+    Edges count as undirected: the weights of both directions are added up. cuGraph's Louvain has no seed.
     """
     import pylibcugraph
 
@@ -99,17 +97,17 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
         resource_handle=handle, graph=graph, offsets=None, indices=None, weights=None, labels=None,
         do_expensive_check=False,
     )  # fmt: skip
-    own = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
+    options = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
     *communities, modularity = getattr(pylibcugraph, method)(
-        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **own
+        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **options
     )
     device = GpuDevice()
-    groups = [_in_order(*map(device.to_host, each), count=edges.target_count) for each in (components, communities)]
+    groups = [_order_labels(*map(device.to_host, pair), count=edges.target_count) for pair in (components, communities)]
     return Groups(groups[0], groups[1], modularity)
 
 
 def _rows(edges: Edges) -> csr_matrix:
-    """Return the edges as a sparse matrix of CuPy, one row per target."""
+    """Return the edges as a sparse CuPy matrix with one row per target."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
@@ -120,7 +118,7 @@ def _rows(edges: Edges) -> csr_matrix:
 
 
 def _graph(rows: csr_matrix, *, symmetric: bool) -> Any:
-    """Return cuGraph's graph of a sparse matrix with one row per source."""
+    """Build cuGraph's graph from a sparse matrix with one row per source."""
     import pylibcugraph
 
     return pylibcugraph.SGGraph(
@@ -137,7 +135,7 @@ def _graph(rows: csr_matrix, *, symmetric: bool) -> Any:
 
 
 def groups_beyond_one_gpu(folder: GraphFolder, workers: Workers, device: Device, **options: Any) -> Groups | None:
-    """Return the result of `groups_of_all_gpus`, or None if the graph fits into one GPU."""
+    """Compute the groups on all GPUs, or return None if the graph fits on one GPU."""
     if fits_cugraph(folder.in_edges(), workers.room_for_a_task(device, tasks=1), symmetric=True):
         return None
     return groups_of_all_gpus(folder, device, **options)
@@ -146,7 +144,7 @@ def groups_beyond_one_gpu(folder: GraphFolder, workers: Workers, device: Device,
 def ranks_of_all_gpus(
     folder: GraphFolder, restart: npt.NDArray[np.float64] | None, settings: Pagerank, device: Device, *, weighted: bool
 ) -> npt.NDArray[np.float64]:
-    """Return cuGraph's PageRank, float64 (vertices,), sum 1, to start from; ``restart`` is the personalization."""
+    """Return cuGraph's PageRank by all GPUs, float64 (vertices,), sum 1; ``restart`` is the personalization."""
     import cugraph.dask
 
     personalization = None
@@ -163,38 +161,38 @@ def ranks_of_all_gpus(
             fail_on_nonconvergence=False,
         )
         table = frame.compute()
-    # cuGraph has no vertices without edges: they start with their share of the restart.
+    # cuGraph leaves out vertices without edges: they start with their share of the restart.
     ranks = np.full(folder.vertices, 1 / folder.vertices) if restart is None else restart.copy()
     ranks[device.to_host(table["vertex"].values)] = device.to_host(table["pagerank"].values)
     return ranks / ranks.sum()
 
 
 def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int) -> Groups:
-    """Return the groups as `cugraph_groups` does."""
+    """Return the components and communities, computed by all GPUs; see `cugraph_groups`."""
     import cugraph.dask
 
     with _distributed_graph(folder, device, weighted=folder.weighted, directed=False) as graph:
         components = cugraph.dask.weakly_connected_components(graph).compute()
-        own = {"random_state": seed} if method == "leiden" else {}
-        frame, modularity = getattr(cugraph.dask, method)(graph, resolution=resolution, **own)
+        options = {"random_state": seed} if method == "leiden" else {}
+        frame, modularity = getattr(cugraph.dask, method)(graph, resolution=resolution, **options)
         communities = frame.compute()
     groups = [
-        _in_order(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)
+        _order_labels(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)
         for table, column in ((components, "labels"), (communities, "partition"))
     ]
     return Groups(groups[0], groups[1], modularity)
 
 
-def _in_order(vertices: Labels, labels: Labels, *, count: int) -> Labels:
-    """Return the groups of ``count`` vertices in their order, by size; a vertex without edges is one of its own."""
+def _order_labels(vertices: Labels, labels: Labels, *, count: int) -> Labels:
+    """Return the group of each of ``count`` vertices, numbered by size; a vertex without edges is its own group."""
     ordered: Labels = np.arange(count) + labels.max(initial=0) + 1
     ordered[vertices] = labels
-    return numbered_by_size(ordered)
+    return number_by_size(ordered)
 
 
 @contextmanager
 def _distributed_graph(folder: GraphFolder, device: Device, *, weighted: bool, directed: bool) -> Iterator[Any]:
-    """Yield cuGraph's graph with the edges spread over all workers."""
+    """Build cuGraph's graph with its edges spread over all workers; destroy the communication afterwards."""
     import cugraph
     from cugraph.dask.comms.comms import destroy, initialize
 
@@ -203,9 +201,9 @@ def _distributed_graph(folder: GraphFolder, device: Device, *, weighted: bool, d
         read = partial(_edge_table, folder=folder, weighted=weighted, directed=directed, device=device)
         table = dd.from_map(read, folder.in_edges().ranges(), meta=read((0, 0)))
         if not directed:
-            # An edge may exist in both directions: the weights are added up.
-            grouped = table.groupby(["source", "target"])
-            table = grouped.agg({"weight": "sum"}, split_out=table.npartitions).reset_index()
+            # Two edges in opposite directions become one.
+            pairs = table.groupby(["source", "target"])
+            table = pairs.agg({"weight": "sum"}, split_out=table.npartitions).reset_index()
         graph = cugraph.Graph(directed=directed)
         graph.from_dask_cudf_edgelist(
             table, source="source", destination="target", weight="weight", store_transposed=directed
@@ -218,7 +216,7 @@ def _distributed_graph(folder: GraphFolder, device: Device, *, weighted: bool, d
 def _edge_table(bounds: tuple[int, int], *, folder: GraphFolder, weighted: bool, directed: bool, device: Device) -> Any:
     """Return the in-edges of a range of vertices as a frame: source and target, int64, and weight, float64.
 
-    The source of an undirected edge is its smaller end. A self-loop gets twice its weight, because both its ends count.
+    The source of an undirected edge is its smaller end; an undirected self-loop gets twice its weight.
     """
     edges, xp = folder.in_edges(weighted=weighted).between(*bounds), device.xp
     source = device.to_device(edges.sources).astype("int64")

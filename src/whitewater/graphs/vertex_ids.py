@@ -1,9 +1,8 @@
-"""Ids of vertices that have names, such as URLs: XXH64, seed 0, of the name in UTF-8, read as a signed integer.
+"""Ids of named vertices, such as pages: XXH64 (seed 0) of the name in UTF-8, as a signed integer.
 
-So every page has its id before any other is known, on every machine. Two names of one id (expected once in 2**65 / n**2
-runs with n names) are found and refused where tables of vertices are merged.
-
-Source: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64.
+A page has the same id on every machine, whatever the other pages are. Merging tables of vertices refuses two names with
+one id, expected once in 2**65 / n**2 runs with n names. Source: Y. Collet, "xxHash fast digest algorithm", version
+0.8.2, section XXH64.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,11 +38,11 @@ def vertex_ids(names: Sequence[str]) -> Ids:
 
 
 def places_of(ids: Ids, known: Ids) -> Ids:
-    """Return the place of each id, int64 (ids,), among those known, which ascend, each once; -1 where it is not."""
+    """Return the position of each id in ``known``, int64 (ids,), -1 if missing; ``known`` is ascending and unique."""
     if not len(known):
         return np.full(len(ids), -1)
     if int(known[-1]) - int(known[0]) == len(known) - 1:
-        # Ids in a row, as those of Common Crawl, need no search, which would miss the cache at each step.
+        # Consecutive ids, such as Common Crawl's, need no binary search, which would miss the cache at each step.
         places = ids.view(np.uint64) - known[:1].view(np.uint64)
         return np.where(places < len(known), places.view(np.int64), -1)
     places = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -51,7 +50,7 @@ def places_of(ids: Ids, known: Ids) -> Ids:
 
 
 def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Ids], pa.Table | None]:
-    """Return the ids of integers, or of names: int64 (rows,) of each column, and the table of the names, each once."""
+    """Return the ids of columns of integers or names: int64 (rows,) per column; and the table of the unique names."""
     if pa.types.is_integer(columns[0].type):
         return [to_numpy(column) for column in columns], None
     words = pa.concat_arrays(columns).dictionary_encode()
@@ -62,39 +61,38 @@ def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Ids], pa.Table | None]:
 
 
 def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
-    """Return a table of vertices, which are ids with or without names, or names."""
+    """Return the table of vertices that are given as ids, as ids with names, or as names."""
     if names is not None:
-        return _merged([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
-    [ids], named = ids_of([vertices])
-    return pa.table({"vertex": to_arrow(ids)}) if named is None else _merged([named])
+        return _merge_tables([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
+    [ids], table = ids_of([vertices])
+    return pa.table({"vertex": to_arrow(ids)}) if table is None else _merge_tables([table])
 
 
 def merged(tables: Iterable[pa.Table]) -> pa.Table | None:
-    """Return one table, ascending by vertex, of tables of vertices, or of vertices and names, where each may be known.
-
-    What waits is merged when it is as large as what was merged before. Without tables, None.
+    """Merge tables of vertices, with or without names, into one with unique, ascending ids; None without tables.
 
     Raises IntegrityError if an id has two names.
     """
-    waiting = list[pa.Table]()
+    pending = list[pa.Table]()
     for table in tables:
-        waiting.append(table)
-        if len(waiting) > 1 and sum(each.num_rows for each in waiting[1:]) > waiting[0].num_rows:
-            waiting = [_merged(waiting)]
-    return _merged(waiting) if waiting else None
+        pending.append(table)
+        # Merged only once the new rows outnumber the merged ones, so that no row is sorted often.
+        if len(pending) > 1 and sum(new.num_rows for new in pending[1:]) > pending[0].num_rows:
+            pending = [_merge_tables(pending)]
+    return _merge_tables(pending) if pending else None
 
 
-def _merged(tables: Sequence[pa.Table]) -> pa.Table:
+def _merge_tables(tables: Sequence[pa.Table]) -> pa.Table:
     table = pa.concat_tables(tables).sort_by("vertex")
     ids = table["vertex"].to_numpy()
-    again = ids[1:] == ids[:-1]
-    if "name" in table.column_names and again.any():
+    is_repeated = ids[1:] == ids[:-1]
+    if "name" in table.column_names and is_repeated.any():
         names = table["name"]
-        different = np.flatnonzero(again & pc.not_equal(names[1:], names[:-1]).to_numpy())
-        if len(different):
+        conflicts = np.flatnonzero(is_repeated & pc.not_equal(names[1:], names[:-1]).to_numpy())
+        if len(conflicts):
             raise IntegrityError(
-                f"vertex {ids[different[0]]} has two names. A table of vertices must give each one name; where ids are "
-                "hashes of names, two names have one by chance, once in 2**65 / n**2 graphs of n names: leave one out, "
-                "or use integer ids."
+                f"vertex {ids[conflicts[0]]} has two names. Give each vertex of the table one name. If ids are hashes "
+                "of names, two names collided by chance, once in 2**65 / n**2 graphs of n names: leave one of them "
+                "out, or use integer ids."
             )
-    return table.filter(pa.array(np.append(True, ~again)[: len(ids)]))
+    return table.filter(pa.array(np.append(True, ~is_repeated)[: len(ids)]))
