@@ -1,4 +1,4 @@
-"""Weakly connected components and communities of a graph, by Numba kernels on the CPU. The direction of edges is ignored.
+"""Weakly connected components and communities of a graph, on the CPU. The direction of edges is ignored.
 
 Components are found by union-find with path halving (Tarjan: Efficiency of a Good But Not Linear Set Union Algorithm,
 JACM 1975). Communities are those of Leiden (Traag, Waltman, van Eck: From Louvain to Leiden: guaranteeing
@@ -142,7 +142,7 @@ def _run_round(
         labels = parts = np.unique(moved, return_inverse=True)[1]
         if method == "leiden":
             refined = np.arange(vertices)
-            refine(rows, labels, strength, share, random.permutation(vertices), refined)
+            refine(rows, (labels, strength), share, random.permutation(vertices), refined)
             parts = np.unique(refined, return_inverse=True)[1]
         if parts.max() + 1 == vertices:
             parts = labels
@@ -189,7 +189,7 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
         waiting[vertex] = False
         old = labels[vertex]
         totals[old] -= strength[vertex]
-        count = _add_common(graph, labels, None, vertex, common, touched)
+        count = _add_common(graph, labels, None, vertex, (common, touched))
         expected = share * strength[vertex]
         stays = common[old] - expected * totals[old]
         # Among equals the old community is the best, else the first one.
@@ -213,19 +213,18 @@ def move_vertices(graph: Rows, strength: Array, share: float, order: Array, labe
                 empty[empties] = old
                 empties += 1
             labels[vertex] = new
-            left = _queue_neighbors(graph, labels, vertex, queue, waiting, first, left)
+            left = _queue_neighbors(graph, labels, vertex, (queue, waiting), (first, left))
 
 
 @part
-def _add_common(
-    graph: Rows, labels: Array, communities: Array | None, vertex: int, common: Array, touched: Array
-) -> int:
+def _add_common(graph: Rows, labels: Array, communities: Array | None, vertex: int, sums: tuple[Array, Array]) -> int:
     """Sum the weights between a vertex and each neighboring label, without self-loops; return the number of labels.
 
-    The sums are written to ``common[label]``, the labels to ``touched``. If ``communities`` are given, only neighbors
-    in the vertex's own community count.
+    ``sums`` are the sum of each label, and the labels that have one. If ``communities`` are given, only neighbors in
+    the vertex's own community count.
     """
     offsets, neighbors, weights = graph
+    common, touched = sums
     count = 0
     for entry in range(offsets[vertex], offsets[vertex + 1]):
         neighbor = neighbors[entry]
@@ -242,10 +241,12 @@ def _add_common(
 
 @part
 def _queue_neighbors(
-    graph: Rows, labels: Array, vertex: int, queue: Array, waiting: Array, first: int, left: int
+    graph: Rows, labels: Array, vertex: int, queues: tuple[Array, Array], ends: tuple[int, int]
 ) -> int:
     """Append the neighbors of a vertex that are in other communities to the queue; return its length."""
     offsets, neighbors, _ = graph
+    queue, waiting = queues
+    first, left = ends
     for entry in range(offsets[vertex], offsets[vertex + 1]):
         neighbor = neighbors[entry]
         if not waiting[neighbor] and labels[neighbor] != labels[vertex]:
@@ -256,24 +257,26 @@ def _queue_neighbors(
 
 
 @kernel
-def refine(graph: Rows, communities: Array, strength: Array, share: float, order: Array, parts: Array) -> None:
+def refine(graph: Rows, vertex_data: tuple[Array, Array], share: float, order: Array, parts: Array) -> None:
     """Merge single vertices into connected parts of their communities, where both are well connected to the rest.
 
-    ``parts``, int64 (vertices,), starts with each vertex by itself, and is changed.
+    ``vertex_data`` are the community and the strength of each vertex. ``parts``, int64 (vertices,), starts with each
+    vertex by itself, and is changed.
     """
+    communities, strength = vertex_data
     vertices = len(parts)
     totals, sizes, common = strength.copy(), np.ones(vertices, np.int64), np.zeros(vertices)
     community_totals, outward = np.zeros(vertices), np.zeros(vertices)
     touched = np.empty(vertices, np.int64)
     for vertex in range(vertices):
         community_totals[communities[vertex]] += strength[vertex]
-        _add_common(graph, communities, communities, vertex, common, touched)
+        _add_common(graph, communities, communities, vertex, (common, touched))
         outward[vertex], common[communities[vertex]] = common[communities[vertex]], 0.0
     for vertex in order:
         own = parts[vertex]
         total = community_totals[communities[vertex]]
         if sizes[own] == 1 and outward[own] >= share * totals[own] * (total - totals[own]):
-            count = _add_common(graph, parts, communities, vertex, common, touched)
+            count = _add_common(graph, parts, communities, vertex, (common, touched))
             best, highest_gain = own, _LEAST_GAIN * strength[vertex]
             for position in range(count):
                 label = touched[position]

@@ -1,4 +1,4 @@
-"""A folder of edges: parts of two columns of ids, in any order, and the vertices that are more than their ends.
+"""A folder of edges in any order, in numbered Parquet files, and a table of vertices that may have no edges.
 
 ==================== ==================================================================================================
 file                 what it holds
@@ -8,9 +8,9 @@ file                 what it holds
 ``vertices.parquet`` vertex int64, ascending, each once; where named also name, text
 ==================== ==================================================================================================
 
-The vertices of the graph are the ends of the edges and those in ``vertices.parquet``, which has all of them if they are
-named, and is not there if it has none. Where ``directed`` is false, a row stands for both directions. The counts
-reconcile: ``read`` is ``edges`` and all that begin with ``dropped_`` together.
+The vertices of the graph are the ends of the edges and the rows of ``vertices.parquet``. This file has all vertices if
+they are named, and is left out if it would be empty. Where ``directed`` is false, a row stands for both directions. The
+counts reconcile: ``read`` is the sum of ``edges`` and of every count that begins with ``dropped_``.
 """
 
 from collections import Counter
@@ -32,28 +32,23 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 FORMAT = Format("edges.json", 1, "edges")
 _COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
-# Rows of a row group: 16 MB of ids, the work of one task.
+# 16 MB of ids, which one task works on.
 GROUP_ROWS = 1 << 20
-# A rank of 1e-10 divided by more has fewer than twelve digits, as the smallest numbers of float64 have.
+# A rank of 1e-10 divided by more is a subnormal float64 with fewer than twelve digits.
 LARGEST_WEIGHT = 1e302
 _BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some edges, as they come from a file.
+    """Edges read from a file."""
 
-    ``source`` and ``target`` int64 (rows,), ``weight`` float64 (rows,); ``firsts`` int64 are the vertices that lines
-    begin with; ``names``, vertex and name, are those of all these where they have any; ``counts`` tells how many lines
-    were read, and what those are that are not rows.
-    """
-
-    source: Ids
+    source: Ids  # int64 (rows,), as target
     target: Ids
-    weight: Array | None = None
-    firsts: Ids | None = None
-    names: pa.Table | None = None
-    counts: Counter[str] = field(default_factory=Counter)
+    weight: Array | None = None  # float64 (rows,)
+    firsts: Ids | None = None  # int64: the vertices at the start of lines
+    names: pa.Table | None = None  # vertex and name of all these vertices, if they are named
+    counts: Counter[str] = field(default_factory=Counter)  # lines by kind, such as comments
 
 
 @dataclass(frozen=True)
@@ -65,15 +60,15 @@ class EdgesFolder:
     weighted: bool
     directed: bool  # whether a row stands for one direction
     named: bool  # whether the vertices have names
-    vertex_rows: int | None  # of the table of the vertices, None where there is none
-    counts: dict[str, int]  # what was read, and what each rule left out
+    vertex_rows: int | None  # of the table of vertices, None without a table
+    counts: dict[str, int]  # rows read, and rows dropped by each rule
 
     def row_groups(self) -> list[RowGroup]:
-        """Return the row groups, in the order of the parts; see `Format.row_groups`."""
+        """Return the row groups of all parts in order; see `Format.row_groups`."""
         return FORMAT.row_groups(*numbered_files(self.path, "edges"), folder=self.path, rows=self.edges)
 
     def vertices(self) -> pa.Table | None:
-        """Return the table of the vertices, or None where they are just the ends of the edges; see `Format.table`."""
+        """Return the table of vertices, or None if they are just the ends of the edges; see `Format.table`."""
         if self.vertex_rows is None:
             return None
         columns = ["vertex", "name"] if self.named else ["vertex"]
@@ -82,21 +77,21 @@ class EdgesFolder:
 
 def open_edges(path: Path) -> EdgesFolder:
     """Open a folder of edges. Raises InputError if it is not one, or of another format."""
-    return FORMAT.read(path, lambda path, vertices, **found: EdgesFolder(path, vertex_rows=vertices, **found))
+    return FORMAT.read(path, lambda path, vertices, **fields: EdgesFolder(path, vertex_rows=vertices, **fields))
 
 
 def edge_schema(*, weighted: bool) -> pa.Schema:
-    """Return the names and types of the columns of edges."""
+    """Return the columns of edges."""
     return pa.schema(_COLUMNS[: 2 + weighted])
 
 
 def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch]:
-    """Yield the edges of a row group of a folder of edges, at most ``rows`` of them at a time, read-only.
+    """Yield the edges of a row group in read-only batches of at most ``rows``.
 
-    Raises InputError if the file is damaged, or a column is not there, is of another type, or has a null.
+    Raises InputError if the file is damaged, or a column is missing, has another type, or has a null.
     """
     schema = edge_schema(weighted=weighted)
-    # A buffer, and nothing read ahead: memory is bounded by what is asked for, not by the row group.
+    # Nothing is read ahead, so that memory is bounded by `rows`, not by the row group.
     with FORMAT.explained(group.path), pq.ParquetFile(
         group.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
     ) as file:  # fmt: skip
@@ -109,21 +104,21 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch
             yield Batch(**arrays)
 
 
-def check_types(found: pa.Schema, wanted: pa.Schema) -> None:
-    """Raise ValueError if a column that is wanted has another type than it should."""
-    for name, type_ in zip(wanted.names, wanted.types, strict=True):
-        if found.field(name).type != type_:
-            raise ValueError(f"column {name!r} is of type {found.field(name).type}, not {type_}")
+def check_types(actual: pa.Schema, expected: pa.Schema) -> None:
+    """Raise ValueError if an expected column has another type."""
+    for field_ in expected:
+        if (actual_type := actual.field(field_.name).type) != field_.type:
+            raise ValueError(f"column {field_.name!r} is of type {actual_type}, not {field_.type}")
 
 
 class EdgesWriter(RowGroupWriter):
-    """Writes one part of a folder of edges; use it as a context manager. A part without edges leaves no file.
+    """Writes one part of a folder of edges; a context manager. A part without edges leaves no file.
 
-    Parts are numbered by the order of the input, so that tasks on any number of workers leave the same folder.
+    Parts are numbered by the order of the input, so that the folder does not depend on the number of workers.
     """
 
     def __init__(self, folder: Path, part: int, *, weighted: bool, group_rows: int = GROUP_ROWS) -> None:
-        # Ids of vertices repeat too rarely for a dictionary to pay.
+        # Ids repeat too rarely for a dictionary.
         super().__init__(numbered(folder, "edges", part), edge_schema(weighted=weighted), group_rows=group_rows,
                          compression="snappy", use_dictionary=False)  # fmt: skip
 
@@ -139,9 +134,9 @@ class EdgesWriter(RowGroupWriter):
 def finish_edges(
     folder: Path, *, weighted: bool, directed: bool, vertices: pa.Table | None, counts: Mapping[str, int]
 ) -> EdgesFolder:
-    """Write the table of the vertices, if they are known, and last what makes the folder one of edges; open it.
+    """Write the table of vertices, which are unique and ascending, and last ``edges.json``; open the folder.
 
-    ``vertices`` ascend, each once. Raises IntegrityError if the counts do not reconcile.
+    Raises IntegrityError if the counts do not reconcile.
     """
     folder.mkdir(parents=True, exist_ok=True)
     dropped = sum(count for name, count in counts.items() if name.startswith("dropped_"))
@@ -149,7 +144,7 @@ def finish_edges(
         raise IntegrityError(f"{folder}: the counts do not add up: {dict(counts)}. Report this as a bug.")
     if vertices is not None:
         pq.write_table(vertices, folder / "vertices.parquet", compression="zstd", use_dictionary=False)
-    described = {"edges": counts["edges"], "weighted": weighted, "directed": directed, "counts": dict(counts)}
-    named, known = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)
-    FORMAT.write(folder, {**described, "named": named, "vertices": known})
+    named, rows = (False, None) if vertices is None else ("name" in vertices.column_names, vertices.num_rows)
+    FORMAT.write(folder, {"edges": counts["edges"], "weighted": weighted, "directed": directed, "counts": dict(counts),
+                          "named": named, "vertices": rows})  # fmt: skip
     return open_edges(folder)

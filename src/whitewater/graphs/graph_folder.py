@@ -1,4 +1,4 @@
-"""A graph in a folder: its in-edges as compressed sparse rows (CSR), in files that are mapped into memory.
+"""A folder of a graph: its in-edges as compressed sparse rows (CSR), in memory-mapped files.
 
 =================== ===================================================================================================
 file                what it holds; n vertices, m edges
@@ -35,13 +35,13 @@ Rule = Literal["drop", "sum", "maximum"]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 FORMAT = Format("graph.json", 1, "graph", remedy="Run the step renumber again.")
-# Minimum edges per range: a smaller one would cost more to hand out than to work on.
+# Minimum edges per range: a smaller range would cost more to hand out than to compute.
 RANGE_EDGES = 256 << 10
 
 
 @dataclass(frozen=True)
 class Edges:
-    """In-edges of consecutive targets: memory-mapped, in the host's memory, or on a device."""
+    """In-edges of consecutive targets: memory-mapped, in host memory, or on a device."""
 
     # int64 (targets + 1,): target t has edges ``offsets[t]`` to before ``offsets[t + 1]``, counted from ``offsets[0]``
     offsets: Integers
@@ -54,7 +54,7 @@ class Edges:
 
     @property
     def nbytes(self) -> int:
-        """About how many bytes the edges take on a GPU, including the segments that rows are cut into."""
+        """Approximate bytes on a GPU, including the segments that rows are cut into."""
         weights = 0 if self.weights is None else self.weights.nbytes
         return self.sources.nbytes + weights + 6 * self.offsets.nbytes
 
@@ -64,10 +64,7 @@ class Edges:
         return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
 
     def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
-        """Cut the targets into ranges ``(start, stop)`` with about the same number of edges.
-
-        A target with more edges than that makes a larger range of its own.
-        """
+        """Cut the targets into ranges ``(start, stop)`` with about equally many edges."""
         edges = int(self.offsets[-1] - self.offsets[0])
         count = max(1, min(at_most, edges // RANGE_EDGES))
         cuts = np.searchsorted(self.offsets, self.offsets[0] + np.arange(1, count) * edges // count).tolist()
@@ -75,46 +72,45 @@ class Edges:
 
 
 class MergedEdges(NamedTuple):
-    """Edges to ``vertices`` in the order of target and source, each pair of ends once; arrays of the host."""
+    """Unique edges to a range of vertices, ordered by target, then source, on the host."""
 
     vertices: range
     counts: Integers  # int64 (vertices,): edges of each target
     sources: npt.NDArray[Any]  # int32 or int64 (edges,): numbers of vertices
-    weights: Floats | None = None  # float64 (edges,), or None if there are none
+    weights: Floats | None = None  # float64 (edges,), or None if unweighted
     loops: int = 0
-    repeated: tuple[int, int] | None = None  # source and target of the first edge that was there several times, if any
+    repeated: tuple[int, int] | None = None  # source and target of the first edge that occurred several times
 
 
 class NumberedEdges(NamedTuple):
-    """Vertices, and the edges between their numbers."""
+    """Vertices, and the edges between them by number."""
 
     ids: Integers  # int64 (vertices,), ascending
-    entries: int  # edges before those with the same ends were merged
-    ranges: Iterator[MergedEdges]  # to ranges of vertices, ascending, as long as the workers are there
+    entries: int  # edges before merging
+    ranges: Iterator[MergedEdges]  # ascending by target; use it before the workers end
 
 
 class GraphFolder:
-    """An open graph folder: how many vertices and edges, and its arrays, mapped read-only; see `Format.array`."""
+    """An open graph folder: its numbers of vertices and edges, and its arrays, memory-mapped; see `Format.array`."""
 
     def __init__(self, path: Path, *, vertices: int, edges: int, weighted: bool, named: bool, index: Index) -> None:
-        def mapped(name: str, size: int, dtype: str) -> npt.NDArray[Any]:
+        def map_array(name: str, size: int, dtype: str) -> npt.NDArray[Any]:
             return np.asarray(FORMAT.array(path / f"{name}.npy", (size,), dtype))
 
         self.path, self.vertices, self.edges, self.weighted, self.named = path, vertices, edges, weighted, named
-        # What they hold is told at the top; weights are None if the graph has none.
-        self.ids: Integers = mapped("ids", vertices, "int64")
-        self.indptr: Integers = mapped("indptr", vertices + 1, "int64")
-        self.sources = mapped("sources", edges, index)
-        self.weights: Floats | None = mapped("weights", edges, "float64") if weighted else None
-        self.out_degree: Integers = mapped("out_degree", vertices, "int64")
-        self.out_weight: Floats | None = mapped("out_weight", vertices, "float64") if weighted else None
+        self.ids: Integers = map_array("ids", vertices, "int64")
+        self.indptr: Integers = map_array("indptr", vertices + 1, "int64")
+        self.sources = map_array("sources", edges, index)
+        self.weights: Floats | None = map_array("weights", edges, "float64") if weighted else None
+        self.out_degree: Integers = map_array("out_degree", vertices, "int64")
+        self.out_weight: Floats | None = map_array("out_weight", vertices, "float64") if weighted else None
 
     def in_edges(self, *, weighted: bool = True) -> Edges:
         """Return the in-edges of all vertices, mapped; with ``weighted=False``, each counts as 1."""
         return Edges(self.indptr, self.sources, self.weights if weighted else None)
 
     def names(self) -> pa.ChunkedArray | None:
-        """Return the name of each vertex, text (vertices,), or None if they have none; see `Format.table`."""
+        """Return the name of each vertex, text (vertices,), or None if unnamed; see `Format.table`."""
         if not self.named:
             return None
         return FORMAT.table(self.path / "names.parquet", ["name"], rows=self.vertices)["name"]
@@ -125,10 +121,7 @@ class GraphFolder:
 
 
 def open_graph(path: Path) -> GraphFolder:
-    """Open a graph folder.
-
-    Raises InputError if it is not one, or of another format, and as `Format.array` if an array was lost or changed.
-    """
+    """Open a graph folder. Raises the errors of `Format.read` and `Format.array`."""
     return FORMAT.read(path, GraphFolder)
 
 
@@ -140,11 +133,10 @@ def write_graph(
     weighted: bool,
     names: pa.ChunkedArray | pa.Array | None = None,
 ) -> GraphFolder:
-    """Write a graph folder, with three values per vertex in memory, and no edges; open it.
+    """Write a graph folder, with three values per vertex in memory but no edges; open it.
 
-    ``ids``, int64 (vertices,), are unique and ascending; ``rows`` are in ascending order of target.
-
-    Raises IntegrityError if there are not as many sources as the counts add up to.
+    ``ids``, int64 (vertices,), are unique and ascending; ``rows`` ascend by target. Raises IntegrityError if the number
+    of sources is not the sum of the counts.
     """
     path.mkdir(parents=True, exist_ok=True)
     in_degree, out_degree = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
@@ -171,13 +163,13 @@ def write_graph(
         np.save(path / f"{name}.npy", array)
     if names is not None:
         pq.write_table(pa.table({"name": names}), path / "names.parquet", compression="zstd")
-    described = {"vertices": len(ids), "edges": edges, "weighted": weighted, "named": names is not None, "index": index}
-    FORMAT.write(path, described)
+    FORMAT.write(path, {"vertices": len(ids), "edges": edges, "weighted": weighted, "named": names is not None,
+                        "index": index})  # fmt: skip
     return open_graph(path)
 
 
 def _write_headers(files: Mapping[BufferedWriter, str], edges: int) -> None:
-    """Write the headers of the edge arrays; NumPy pads them, so that they can be rewritten with the final shape."""
+    """Write the headers of the edge arrays, which NumPy pads: the final shape later fits into the same bytes."""
     for file, dtype in files.items():
         file.seek(0)
         header = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (edges,)}

@@ -97,9 +97,9 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
         resource_handle=handle, graph=graph, offsets=None, indices=None, weights=None, labels=None,
         do_expensive_check=False,
     )  # fmt: skip
-    options = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
+    own = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
     *communities, modularity = getattr(pylibcugraph, method)(
-        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **options
+        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **own
     )
     device = GpuDevice()
     groups = [_order_labels(*map(device.to_host, pair), count=edges.target_count) for pair in (components, communities)]
@@ -173,8 +173,8 @@ def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, r
 
     with _distributed_graph(folder, device, weighted=folder.weighted, directed=False) as graph:
         components = cugraph.dask.weakly_connected_components(graph).compute()
-        options = {"random_state": seed} if method == "leiden" else {}
-        frame, modularity = getattr(cugraph.dask, method)(graph, resolution=resolution, **options)
+        own = {"random_state": seed} if method == "leiden" else {}
+        frame, modularity = getattr(cugraph.dask, method)(graph, resolution=resolution, **own)
         communities = frame.compute()
     groups = [
         _order_labels(*(device.to_host(table[name].values) for name in ("vertex", column)), count=folder.vertices)
