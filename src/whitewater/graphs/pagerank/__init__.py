@@ -1,1 +1,1 @@
-"""PageRank: in-edges that numbers are pulled along, and the power iteration over them."""
+"""PageRank by power iteration."""

@@ -1,10 +1,9 @@
-"""Shares pulled along edges: the sparse matrix-vector product of PageRank.
+"""The sparse matrix-vector product of PageRank: for each target, the sum of ``weight * shares[source]`` in float64.
 
-To pull is to add up, for each target, ``weight * shares[source]`` over its in-edges, in float64, without a transposed
-copy and without atomic additions. The order of each sum is fixed. On the CPU the edges of a target, ascending by
-source, are cut into runs. The edges of a run go to four sums in turn, what is left after the last full four to the
-first one; then the four are added pairwise. Runs are added with compensation, so that the error does not grow with the
-degree. The bits of the result do not depend on threads or on ranges.
+It needs no transposed copy and no atomic additions, and its bits do not depend on threads or ranges, because each sum
+has a fixed order. On the CPU the edges of a target are cut into runs. The edges of a run are added to four sums in
+turn, those after the last full four to the first sum. The runs are added with compensation, so that the error does not
+grow with the degree.
 """
 
 from collections.abc import Callable
@@ -17,22 +16,22 @@ from whitewater.graphs.graph_folder import Edges
 
 # Called with shares and sums, float64 (vertices,): sets sums[v] to the sum of w * shares[u] over the in-edges of v.
 Pull = Callable[[Array, Array], None]
-# Edges of a target that are added up without compensation.
+# Edges that are added up without compensation.
 _RUN_EDGES = 128
 # Parts per thread: several, so that a slow thread delays the others little.
 _PARTS_PER_THREAD = 8
 
 
 def edges_to_device(device: Device, edges: Edges) -> Edges:
-    """Copy edges into the memory of a device; on the CPU they stay memory-mapped."""
+    """Copy edges to a device; on the CPU they stay memory-mapped."""
     weights = None if edges.weights is None else device.to_device(edges.weights)
     return Edges(device.to_device(edges.offsets), device.to_device(edges.sources), weights)
 
 
 def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> Pull:
-    """Return what pulls shares along in-edges, which are on the device, for many calls.
+    """Return the function that computes the product with in-edges, which are on the device.
 
-    On the CPU every call reads the mapped files from start to end; the system keeps in memory what fits.
+    On the CPU each call reads the mapped files from start to end; the system caches what fits into memory.
     """
     if device.name == "gpu":
         from whitewater.graphs.pagerank import in_edges_gpu
@@ -52,12 +51,12 @@ def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> Pull:
 def add_up(rows: tuple[Array, Array, Array | None], values: Array, sums: Array, start: int, stop: int) -> None:
     """Fill the sums from ``start`` to before ``stop``; ``rows`` are offsets, sources and weights of `Edges`.
 
-    With millions of edges a sum rounds millions of times, and in the same direction if the values are equal. So the
-    rounding error of adding each run is collected and added at the end (A. Neumaier, 1974, with Knuth's exact error of
-    a sum, The Art of Computer Programming, volume 2, section 4.2.2).
+    Millions of equal values would round in the same direction millions of times. So the rounding error of each run is
+    collected and added at the end (A. Neumaier, 1974, with Knuth's exact error of a sum, The Art of Computer
+    Programming, volume 2, section 4.2.2).
     """
     offsets, sources, weights = rows
-    # Unsigned indices: for a signed one Numba checks at every edge whether it is negative and counts from the end.
+    # Unsigned, because Numba checks every signed index for being negative.
     run, base = uint64(_RUN_EDGES), offsets[0]
     for target in range(start, stop):
         edge, end = uint64(offsets[target] - base), uint64(offsets[target + 1] - base)
@@ -76,7 +75,7 @@ def add_up(rows: tuple[Array, Array, Array | None], values: Array, sums: Array, 
 def _sum_of_run(sources: Array, weights: Array | None, values: Array, edge: int, end: int) -> float:
     one, two, three, four = uint64(1), uint64(2), uint64(3), uint64(4)
     end_of_fours = edge + ((end - edge) & ~three)
-    # An addition has the latency of four loads: four independent sums do not wait for each other.
+    # Four independent sums, because an addition takes as long as four loads.
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     while edge < end_of_fours:
         first += _term(sources, weights, values, edge)
@@ -93,7 +92,7 @@ def _sum_of_run(sources: Array, weights: Array | None, values: Array, edge: int,
 @part
 def _term(sources: Array, weights: Array | None, values: Array, edge: int) -> float:
     value: float = values[uint64(sources[edge])]
-    # Numba resolves this branch when it compiles: there are two versions.
+    # Numba resolves this branch when it compiles, and makes two versions.
     if weights is None:
         return value
     return weights[edge] * value

@@ -1,6 +1,6 @@
-"""Shares pulled along edges on a GPU; see `whitewater.graphs.pagerank.in_edges`.
+"""The matrix-vector product of `whitewater.graphs.pagerank.in_edges` on a GPU.
 
-Kernels use `cuda` as a global of this module, because that is where Numba's simulator puts its own.
+`cuda` must be a global of this module: Numba's simulator replaces it there.
 """
 
 from collections.abc import Callable
@@ -11,21 +11,21 @@ from numba import config, cuda
 from whitewater.engines import Array
 from whitewater.graphs.graph_folder import Edges
 
-# Small grids are intended here: do not warn of them.
+# Small grids are intended.
 config.CUDA_LOW_OCCUPANCY_WARNINGS = False
 THREADS = 256
-# Threads that add up one segment together. They read adjacent edges, and few suffice: most rows of a web are short.
+# Threads that add up one segment together. A few suffice, because most rows of a web graph are short.
 TEAM = 8
 # Maximum edges of a segment.
 SEGMENT_EDGES = 1024
 
 
 def prepare_in_edges(edges: Edges) -> Callable[[Array, Array], None]:
-    """Return what pulls shares along in-edges in the memory of a GPU.
+    """Return the function that computes the product with in-edges in GPU memory.
 
-    Rows are cut into segments, so that many threads share a row with many edges (after Bell and Garland:
-    Implementing sparse matrix-vector multiplication on throughput-oriented processors, SC 2009). A team of threads adds
-    up each segment, then a team adds up the segments of each row, in a fixed order.
+    Rows are cut into segments, so that many threads share a long row (after Bell and Garland: Implementing sparse
+    matrix-vector multiplication on throughput-oriented processors, SC 2009). A team of threads adds up each segment,
+    then a team adds up the segments of each row, in a fixed order.
     """
     import cupy
 
@@ -34,9 +34,9 @@ def prepare_in_edges(edges: Edges) -> Callable[[Array, Array], None]:
     first_segment = cupy.zeros(edges.target_count + 1, np.int64)
     first_segment[1:] = cupy.cumsum(-(-(offsets[1:] - offsets[:-1]) // SEGMENT_EDGES))
     count = int(first_segment[-1])
-    of_rows = cupy.searchsorted(first_segment, cupy.arange(count), side="right") - 1
-    starts = offsets[of_rows] + (cupy.arange(count) - first_segment[of_rows]) * SEGMENT_EDGES
-    segments = cupy.stack([starts, cupy.minimum(starts + SEGMENT_EDGES, offsets[of_rows + 1])], axis=1)
+    row = cupy.searchsorted(first_segment, cupy.arange(count), side="right") - 1
+    starts = offsets[row] + (cupy.arange(count) - first_segment[row]) * SEGMENT_EDGES
+    segments = cupy.stack([starts, cupy.minimum(starts + SEGMENT_EDGES, offsets[row + 1])], axis=1)
     rows, sums = cupy.stack([first_segment[:-1], first_segment[1:]], axis=1), cupy.empty(count, np.float64)
 
     def pull(shares: Array, out: Array) -> None:
@@ -49,10 +49,10 @@ def prepare_in_edges(edges: Edges) -> Callable[[Array, Array], None]:
 
 @cuda.jit
 def gpu_add_up(ranges: Array, values: Array, places: Array, weights: Array, sums: Array) -> None:
-    """Add up ``weights * values[places]`` over each range with a team of threads; blocks are of `THREADS` threads.
+    """Fill ``sums``, float64 (ranges,), with the sum of ``weights * values[places]`` over each range.
 
-    ``ranges``, int64 (ranges, 2), are the first place of each, and the one after its last; ``places`` are (0,) if each
-    value is in its own, and ``weights`` (0,) if all are 1. ``sums``, float64 (ranges,), is filled.
+    A team of threads adds up a range; blocks have `THREADS` threads. ``ranges``, int64 (ranges, 2), are start and stop.
+    Without ``places`` (length 0) the values are added in order; without ``weights`` all weights are 1.
     """
     team = cuda.shared.array(THREADS, np.float64)
     thread, member = cuda.threadIdx.x, cuda.threadIdx.x % TEAM
@@ -65,7 +65,6 @@ def gpu_add_up(ranges: Array, values: Array, places: Array, weights: Array, sums
     team[thread] = total
     cuda.syncthreads()
     if member == 0 and row < len(ranges):
-        # In the order of the members.
         total = 0.0
         for other in range(TEAM):
             total += team[thread + other]

@@ -16,14 +16,14 @@ from whitewater.graphs.vertex_ids import places_of, vertex_ids
 def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
     """Read a personalization vector: float64 (vertices,), sum 1.
 
-    The file is CSV with a header, or Parquet, with a column ``vertex`` (the id) or ``name``, and perhaps ``weight``,
-    else all weights are 1. The weights of rows with the same vertex are added up.
+    The file is CSV with a header, or Parquet. It has the column ``vertex`` (the id) or ``name``, and optionally
+    ``weight``, which is 1 by default. The weights of rows with the same vertex are added up.
 
-    Raises InputError if the table cannot be read or has no such columns, names an unknown vertex, or its weights are
+    Raises InputError if the file cannot be read, lacks these columns, names an unknown vertex, or has weights that are
     negative, not finite, or all 0.
     """
-    table = _read(path)
-    numbers = _numbers(table, path, graph)
+    table = _read_table(path)
+    numbers = _find_vertices(table, path, graph)
     weights = table["weight"].to_numpy() if "weight" in table.column_names else np.ones(len(table))
     invalid_rows = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if len(invalid_rows):
@@ -34,19 +34,19 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
     highest_weight = weights.max(initial=0)
     if not highest_weight:
         raise InputError(f"{path}: the weights add up to 0. Give at least one vertex a weight above 0.")
-    # Divided by the highest first, because the weights alone may add up to infinity, or be too small to divide by.
+    # Divided by the highest weight first, because the sum of the weights may overflow, or be too small to divide by.
     vector = np.bincount(numbers, weights / highest_weight, minlength=graph.vertices)
     return vector / vector.sum()
 
 
-def _read(path: Path) -> pa.Table:
+def _read_table(path: Path) -> pa.Table:
     types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
     try:
         if path.suffix == ".parquet":
             table = pq.read_table(path)
         else:
             table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
-        table.validate(full=True)  # such as that text is UTF-8
+        table.validate(full=True)  # text must be UTF-8
         if len(set(table.column_names)) < table.num_columns:
             raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
@@ -57,7 +57,7 @@ def _read(path: Path) -> pa.Table:
         ) from error
 
 
-def _numbers(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
+def _find_vertices(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArray[np.int64]:
     """Return the vertex number of each row."""
     keys = [name for name in ("vertex", "name") if name in table.column_names]
     if len(keys) != 1:

@@ -1,20 +1,17 @@
-"""Power iteration: PageRank's recurrence, iterated to its fixed point in float64, on the CPU or on one GPU.
+"""PageRank by power iteration in float64, on the CPU or on one GPU.
 
 The three definitions are variants of one recurrence. ``w`` is the weight of an edge from *u* to *v*, ``s[u]`` (the
 strength) the sum of the weights of the out-edges of *u*, *d* the damping, and *p* the personalization, with sum 1::
 
-    x'[v] = d * sum(w * x[u] / s[u] over in-edges of v) + (d * lost + 1 - d) * p[v]
+    x'[v] = d * sum(w * x[u] / s[u] over in-edges of v) + (d * dangling + 1 - d) * p[v]
 
-``lost`` is the rank of dangling vertices, those without out-edges. It restarts at *p*, or is dropped (gap).
-
-============ ======================================= ============ ================== ==========================
-definition   lost                                    p            weights            iterations
-============ ======================================= ============ ================== ==========================
-networkx     sum of x over dangling vertices         as given, or the graph's, or 1  to the tolerance
-                                                     uniform
-graphalytics sum of x over dangling vertices         uniform      1                  a given number
-gap          0: ranks sum to less than 1             uniform      1                  to the tolerance
-============ ======================================= ============ ================== ==========================
+============ ========================================= ================ ================== ==================
+definition   dangling                                  p                weights            iterations
+============ ========================================= ================ ================== ==================
+networkx     sum of x over vertices without out-edges  given or uniform the graph's, or 1  to the tolerance
+graphalytics sum of x over vertices without out-edges  uniform          1                  a fixed number
+gap          0, so that ranks sum to less than 1       uniform          1                  to the tolerance
+============ ========================================= ================ ================== ==================
 
 Sources: NetworkX, `networkx.algorithms.link_analysis.pagerank_alg.pagerank`, after Page, Brin, Motwani, Winograd: The
 PageRank Citation Ranking, 1999; A. Iosup et al.: The LDBC Graphalytics Benchmark, arXiv:2011.15028, section 2.3; S.
@@ -41,17 +38,17 @@ from whitewater.step import Run
 
 logger = logging.getLogger(__name__)
 PROGRESS_SECONDS = 5.0
-# Bound on the rounding error of one iteration, in L1: ranks sum to 1, and each takes a few roundings of 2**-53.
+# Bound on the rounding error of one iteration in L1: ranks sum to 1, and each is rounded a few times by 2**-53.
 ROUNDING = 2.0**-50
-# With fewer edges, workers would take longer to start than the iterations take.
+# With fewer edges, starting workers would take longer than the iterations.
 SMALL_EDGES = 1 << 20
-# Vectors in memory at once: ranks, shares, sums, strengths, and the rows of a personalization or of the result.
+# Vectors in memory at once: ranks, shares, sums, strengths, and the personalization or the result.
 VECTORS = 5
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a worker is given: a graph, what to compute, and the device and the number of threads to use."""
+    """The task of a worker."""
 
     folder: GraphFolder
     settings: Pagerank
@@ -69,15 +66,14 @@ class Problem:
 
     @property
     def starts_from_cugraph(self) -> bool:
-        """Whether iteration starts from cuGraph's ranks, if they fit into memory."""
+        """Whether iteration starts from cuGraph's ranks, if the graph fits into memory."""
         allowed = self.settings.cugraph and self.settings.definition == "networkx"
         return self.device.name == "gpu" and allowed and self.folder.edges >= SMALL_EDGES
 
     def strength(self) -> npt.NDArray[np.float64]:
-        """Return the sum of the weights of each vertex's out-edges, infinite where there are none.
+        """Return the sum of the weights of each vertex's out-edges, infinite for dangling vertices.
 
-        Raises InputError if a sum is so small that a rank divided by it would be infinite, or so large that the share
-        would lose digits.
+        Raises InputError if a rank divided by a sum would overflow or lose digits.
         """
         sums = np.array(self.folder.out_weight if self.weighted else self.folder.out_degree, np.float64)
         invalid = np.flatnonzero((sums > LARGEST_WEIGHT) | ((sums > 0) & (sums < np.finfo(np.float64).tiny)))
@@ -93,7 +89,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Solution:
-    """The ranks, float64 (vertices,) on the host, a record of each iteration, and whether cuGraph's were first."""
+    """Ranks, float64 (vertices,) on the host, a record of each iteration, and whether cuGraph's ranks came first."""
 
     ranks: npt.NDArray[np.float64]
     log: list[dict[str, Any]]
@@ -101,12 +97,10 @@ class Solution:
 
 
 def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[np.float64] | None = None) -> Solution:
-    """Run power iteration: on the CPU in this process, unless a cluster is attached, or on one GPU.
+    """Run power iteration on one worker: in this process on the CPU without a cluster, or on a GPU.
 
-    If there are several GPUs and cuGraph cannot hold the graph on one, it computes the initial ranks on all of them.
-
-    Raises InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit into
-    the memory of a GPU.
+    With several GPUs, cuGraph computes the initial ranks on all of them if the graph does not fit on one. Raises
+    InputError if weights add up to what float64 cannot hold, and ResourceError if the graph does not fit on a GPU.
     """
     if not folder.vertices:
         return Solution(np.zeros(0), [])
@@ -120,7 +114,7 @@ def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[
 
 
 def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None = None) -> Solution:
-    """Run power iteration in this process, all vectors on one device, from the ranks ``start`` if they are given."""
+    """Run power iteration in this process on one device; ``start`` are the initial ranks, if given."""
     device, edges = problem.device, problem.edges
     if device.name == "gpu":
         memory.forecast(edges.nbytes + VECTORS * 8 * problem.folder.vertices, device=device,
@@ -139,7 +133,7 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
 
 
 def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
-    """Return cuGraph's ranks, computed on all GPUs, or None if the graph fits into one."""
+    """Compute cuGraph's ranks on all GPUs, or return None if the graph fits on one."""
     from whitewater.graphs.library_gpu import fits_cugraph, ranks_of_all_gpus
 
     if fits_cugraph(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
@@ -150,7 +144,7 @@ def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.f
 
 
 def _cugraph_ranks(problem: Problem, edges: Edges) -> Array | None:
-    """Return cuGraph's ranks, on the device, or None if they are not to be the start or the graph does not fit."""
+    """Compute cuGraph's ranks on the device, or return None if they are not used or the graph does not fit."""
     if not problem.starts_from_cugraph:
         return None
     from whitewater.graphs.library_gpu import cugraph_bytes, cugraph_ranks, fits_cugraph
@@ -165,19 +159,17 @@ def _cugraph_ranks(problem: Problem, edges: Edges) -> Array | None:
 def power_iteration(
     pull: Pull, settings: Pagerank, device: Device, *, strength: Array, restart: Array, start: Array | None = None
 ) -> tuple[Array, list[dict[str, Any]]]:
-    """Iterate to the tolerance, or a number of times, as the definition says.
+    """Iterate to the tolerance or a fixed number of times; return the ranks, float64 (vertices,), and a log.
 
-    All vectors are on the device. ``strength`` is as `Problem.strength` has it, so that dangling vertices give a share
-    of 0; ``restart`` is *p*, float64 (vertices,), or (1,) if it is uniform; ``start``, which is overwritten, the
-    initial ranks, else *p*.
+    All vectors are on the device: ``strength`` is that of `Problem.strength`; ``restart`` is *p*, float64 (vertices,),
+    or (1,) if uniform; ``start`` are the initial ranks, *p* by default, and is overwritten.
 
-    Returned are the ranks, float64 (vertices,), and of each iteration its number, by how much it changed the ranks, in
-    L1, the bound on their L1 distance to the fixed point, and the rank of dangling vertices before it. By every
-    definition the recurrence is a contraction by *d* (Banach's fixed-point theorem); each iteration adds a rounding
-    error.
+    The log has for each iteration the L1 change of the ranks, a bound on their L1 distance to the fixed point, and the
+    rank of dangling vertices before it. The bound holds because the recurrence is a contraction by *d* (Banach's
+    fixed-point theorem), and each iteration adds a rounding error.
     """
     fixed_count, damping, xp, size = settings.definition == "graphalytics", settings.damping, device.xp, len(strength)
-    # Of a size that suits the device. Totals are added up slice by slice, so that they do not depend on the workers.
+    # Slices suit the device's memory. Their totals are added in order, so that they do not depend on the workers.
     slices = [slice(first, first + device.slice_rows) for first in range(0, size, device.slice_rows)]
     ranks = xp.broadcast_to(restart, (size,)).copy() if start is None else start
     shares, sums = xp.empty_like(ranks), xp.empty_like(ranks)
@@ -187,7 +179,7 @@ def power_iteration(
         dangling_ranks, changes = [], []
         for part in slices:
             xp.divide(ranks[part], strength[part], out=shares[part])
-            # Multiplying takes a fifth of the time of selecting, a branch that processors mispredict half the time.
+            # Multiplying takes a fifth of the time of selecting, whose branches are mispredicted half the time.
             dangling_ranks.append((ranks[part] * xp.isinf(strength[part])).sum())
         dangling = math.fsum(map(float, dangling_ranks))
         pull(shares, sums)
@@ -206,8 +198,7 @@ def power_iteration(
         if time.monotonic() - logged_at > PROGRESS_SECONDS:
             logged_at = time.monotonic()
             # The bound shrinks by about the same factor in each iteration.
-            done = math.log(bound) / math.log(settings.tolerance)
-            progress = len(log) / settings.iterations if fixed_count else max(0.0, min(done, 1.0))
-            extra = {"progress": progress}
+            estimate = max(0.0, min(math.log(bound) / math.log(settings.tolerance), 1.0))
+            extra = {"progress": len(log) / settings.iterations if fixed_count else estimate}
             logger.info("iteration %d: at most %.2g from the exact ranks", len(log), bound, extra=extra)
     return ranks, log
