@@ -1,21 +1,20 @@
-"""What the step `parse` makes of pages: a folder of documents, and one of the links between them.
+"""The folders that the step `parse` writes: documents, and the links between them.
 
 ======================== ==============================================================================================
 file                     what it holds
 ======================== ==============================================================================================
 ``documents.json``       format, number of documents
-``documents-00000...``   ``.parquet``, a row a document: vertex int64 (id of its URL), url text (in normal form), title
-                         text, text text
-``aliases.parquet``      a row an address that stands for a document: alias int64, vertex int64, reason text (redirect,
-                         duplicate or canonical); in the order of alias, each once. ``vertex`` is a document, or for a
-                         redirect to what was not fetched, the id of that URL.
+``documents-00000...``   ``.parquet``, a row per document: vertex int64 (id of its URL), url (normalized), title, text
+``aliases.parquet``      a row per address of a document: alias int64, ascending and unique, vertex int64, reason text
+                         (redirect, duplicate or canonical). ``vertex`` is a document, or for a redirect to a page that
+                         was not fetched, the id of its URL.
 ``links.json``           in the other folder: format, number of links
-``links-00000...``       ``.parquet``, a row a link: source int64 (id of the document's URL), target int64 (id of the
-                         URL that it leads to), target_url text (that URL in normal form; dictionary of the row group)
+``links-00000...``       ``.parquet``, a row per link: source int64 (id of the document's URL), target int64 (id of the
+                         URL that it leads to), target_url text (normalized; dictionary of the row group)
 ======================== ==============================================================================================
 
-Files are numbered by the row groups of the pages, with gaps where these have no documents or links. A document has a
-link to a target once at most; targets may be aliases, or nothing that was fetched.
+Files are numbered by the row groups of the pages, with gaps where these have no documents or links. Each pair of source
+and target occurs once. Targets may be aliases, or pages that were not fetched.
 """
 
 from pathlib import Path
@@ -26,8 +25,6 @@ from whitewater.io.folder import PartsFormat, write_table
 
 ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
 ALIAS_ROWS = 1 << 20
-
-
 DOCUMENTS = PartsFormat(
     "documents.json",
     1,

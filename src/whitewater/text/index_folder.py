@@ -1,4 +1,4 @@
-"""A folder of an inverted index, read a row group at a time.
+"""The folder of an inverted index, which is read one row group at a time.
 
 ===================== =================================================================================================
 file                  what it holds
@@ -7,9 +7,8 @@ file                  what it holds
 ``terms.parquet``     term (ascending by bytes of UTF-8), document_frequency int32, collection_frequency int64, offset
                       int64: the row of its first posting
 ``postings.parquet``  document int32, frequency int32 and, if stored, positions list of int32; by term, then document
-``documents.parquet`` vertex int64, url, title, text, length int32 (words that are terms, those of the title as often
-                      as they count), rank float64; the number of a document is its row, in the order of the folder
-                      of documents
+``documents.parquet`` vertex int64, url, title, text, length int32 (weighted number of terms), rank float64; in the
+                      order of the folder of documents, where the number of a document is its row
 ===================== =================================================================================================
 """
 
@@ -38,13 +37,13 @@ if TYPE_CHECKING:
 
 FORMAT = Format("index.json", 1, "index", remedy="Run the step index again.")
 TERM_ROWS, POSTING_ROWS = 1 << 12, 1 << 17
-# Few documents are read for each query, but the footer, which is read for each, grows with the row groups.
+# A query reads few documents, but the whole footer, which grows with the number of row groups.
 DOCUMENT_ROWS, DOCUMENT_ROW_GROUPS = 128, 1024
 DOCUMENTS_SCHEMA = pa.schema([*DOCUMENTS.schema, ("length", pa.int32()), ("rank", pa.float64())])
 
 
-class Described(Section):
-    """What `index.json` holds; ``vertices`` are those of the graph, ``too_long`` the words that are not indexed."""
+class IndexSummary(Section):
+    """The content of `index.json`; ``vertices`` counts those of the graph, ``too_long`` the words left out."""
 
     documents: int
     vertices: int
@@ -59,23 +58,23 @@ class Described(Section):
 class IndexFolder:
     """An open index. Its methods raise InputError if a file cannot be read."""
 
-    def __init__(self, path: Path, **described: Any) -> None:
-        self.path, self.described = path, Described(**described)
-        if self.described.unicode != UNICODE:
-            raise InputError(f"{path} was made with Unicode {self.described.unicode}, but this Python has {UNICODE}. "
+    def __init__(self, path: Path, **summary: Any) -> None:
+        self.path, self.summary = path, IndexSummary(**summary)
+        if self.summary.unicode != UNICODE:
+            raise InputError(f"{path} was made with Unicode {self.summary.unicode}, but this Python has {UNICODE}. "
                              f"{FORMAT.remedy}")  # fmt: skip
         self._terms, self._postings, self._documents = (
-            _Rows(path / f"{name}.parquet", described[name]) for name in ("terms", "postings", "documents")
+            _Table(path / f"{name}.parquet", summary[name]) for name in ("terms", "postings", "documents")
         )
 
     @cached_property
     def terms(self) -> Terms:
-        """What its words became, and those of queries do."""
-        return Terms(self.described.settings)
+        """How words of documents and queries become terms."""
+        return Terms(self.summary.settings)
 
     @cached_property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """Words of each document, int32 (documents,)."""
+        """Number of words of each document, int32 (documents,)."""
         return to_numpy(self._documents.column("length"))
 
     @cached_property
@@ -84,27 +83,27 @@ class IndexFolder:
         return to_numpy(self._documents.column("rank"))
 
     def postings(self, term: str, *, positions: bool = False) -> pa.Table | None:
-        """Return the postings of a term: document, frequency and, if so wanted, positions. None: no document has it."""
+        """Return the documents with a term, its frequencies and, if asked for, positions; None without any document."""
         group = self._terms.last_group_from(term)
         if group < 0:
             return None
         table = self._terms.groups([group], ["term", "document_frequency", "offset"])
-        known = table["term"].to_pylist()
-        row = bisect_left(known, term)
-        if known[row : row + 1] != [term]:
+        terms = table["term"].to_pylist()
+        row = bisect_left(terms, term)
+        if terms[row : row + 1] != [term]:
             return None
         start = table["offset"][row].as_py()
         columns = ["document", "frequency", "positions"][: 2 + positions]
         return self._postings.rows(start, start + table["document_frequency"][row].as_py(), columns)
 
     def read(self, numbers: Sequence[int], columns: list[str]) -> list[dict[str, Any]]:
-        """Read columns of documents, in the order of their numbers given."""
-        places = [self._documents.place(number) for number in numbers]
-        tables = {group: self._documents.groups([group], columns) for group in {group for group, _ in places}}
-        return [record for group, row in places for record in tables[group].slice(row, 1).to_pylist()]
+        """Read columns of documents, in the order of their numbers."""
+        locations = [self._documents.locate(number) for number in numbers]
+        tables = {group: self._documents.groups([group], columns) for group in {group for group, _ in locations}}
+        return [record for group, row in locations for record in tables[group].slice(row, 1).to_pylist()]
 
     def numbers(self, urls: Iterable[str]) -> dict[str, int]:
-        """Return the numbers of the documents with these URLs, of those that the index has."""
+        """Return the numbers of the documents with these URLs; URLs that are not in the index are left out."""
         import pyarrow.compute as pc
 
         column = self._documents.column("url")
@@ -115,8 +114,8 @@ class IndexFolder:
 def open_index(path: Path) -> IndexFolder:
     """Open an index.
 
-    Raises InputError if it is not one, of another format, or made with another version of Unicode, which splits words
-    differently, or if a file cannot be read; and IntegrityError if one lacks rows.
+    Raises InputError if it cannot be read, has another format, or was made with another version of Unicode, which
+    splits words differently; and IntegrityError if rows are missing.
     """
     return FORMAT.read(path, IndexFolder)
 
@@ -124,7 +123,7 @@ def open_index(path: Path) -> IndexFolder:
 def write_documents(
     path: Path, groups: Sequence[RowGroup], *, lengths: npt.NDArray[np.int32], ranks: npt.NDArray[np.float64]
 ) -> None:
-    """Write the documents in row groups, with the length and the rank of each."""
+    """Write the documents with the length and the rank of each."""
     rows, start = max(DOCUMENT_ROWS, -(-len(lengths) // DOCUMENT_ROW_GROUPS)), 0
     with RowGroupWriter(
         path / "documents.parquet", DOCUMENTS_SCHEMA, group_rows=rows, compression="snappy", use_dictionary=False,
@@ -139,11 +138,12 @@ def write_documents(
 
 
 def write_postings(path: Path, postings: "Postings") -> None:
-    """Write the terms and their postings: differences packed into bits are as small as zstd makes them, and faster."""
+    """Write the terms and their postings."""
     path.mkdir(parents=True, exist_ok=True)
     pq.write_table(
         postings.terms, path / "terms.parquet", row_group_size=TERM_ROWS, compression="zstd", use_dictionary=False
     )  # fmt: skip
+    # Bit-packed differences are as small as zstd, and faster.
     packed = ["document", "frequency", "positions.list.element"][: postings.postings.num_columns]
     pq.write_table(
         postings.postings, path / "postings.parquet", row_group_size=POSTING_ROWS, compression="none",
@@ -151,16 +151,17 @@ def write_postings(path: Path, postings: "Postings") -> None:
     )  # fmt: skip
 
 
-def finish_index(path: Path, postings: "Postings", settings: Index, *, vertices: int) -> Described:
-    """Write what makes the folder an index."""
-    described = Described(documents=len(postings.lengths), vertices=vertices, terms=len(postings.terms),
-                          postings=len(postings.postings), mean_length=float(postings.lengths.mean(dtype=np.float64)),
-                          too_long=postings.too_long, settings=settings)  # fmt: skip
-    FORMAT.write(path, described.model_dump(mode="json"))
-    return described
+def finish_index(path: Path, postings: "Postings", settings: Index, *, vertices: int) -> IndexSummary:
+    """Write ``index.json``, which makes the folder an index."""
+    mean_length = float(postings.lengths.mean(dtype=np.float64))
+    summary = IndexSummary(documents=len(postings.lengths), vertices=vertices, terms=len(postings.terms),
+                           postings=len(postings.postings), mean_length=mean_length, too_long=postings.too_long,
+                           settings=settings)  # fmt: skip
+    FORMAT.write(path, summary.model_dump(mode="json"))
+    return summary
 
 
-class _Rows:
+class _Table:
     """A Parquet file that is read by row groups."""
 
     def __init__(self, path: Path, rows: int) -> None:
@@ -180,19 +181,17 @@ class _Rows:
             return self._file.read_row_groups(groups, columns)
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:
-        (first, row), (last, _) = self.place(start), self.place(stop - 1)
+        (first, row), (last, _) = self.locate(start), self.locate(stop - 1)
         return self.groups(range(first, last + 1), columns).slice(row, stop - start)
 
     def last_group_from(self, value: str) -> int:
-        """Return the last row group whose first value in the first column is not above ``value``; -1 if there is none.
-
-        Arrow's own search would import pandas.
-        """
+        """Return the last row group whose first column starts at or before ``value``, or -1."""
+        # Arrow's own search would import pandas.
         metadata = self._file.metadata
         groups = range(metadata.num_row_groups if metadata.num_rows else 0)
         return bisect_right(groups, value, key=lambda group: metadata.row_group(group).column(0).statistics.min) - 1
 
-    def place(self, number: int) -> tuple[int, int]:
-        """Return the row group of a row of the file, and its row there."""
+    def locate(self, number: int) -> tuple[int, int]:
+        """Return the row group of a row of the file, and the row within it."""
         group = bisect_right(self._starts, number) - 1
         return group, number - self._starts[group]

@@ -1,11 +1,10 @@
-"""Words of a text: maximal runs of letters and digits of Unicode, in lower case.
+"""Splits text into words: maximal runs of Unicode letters and digits, in lower case.
 
-A word begins with a letter or digit, which is what `str.isalnum` says is one, and goes on with those and with combining
-marks (general categories M). Lower case is Unicode's simple mapping, a code point to a code point, without context and
-locale: that of `str.lower`, except that U+0130 (capital I with dot above) becomes i. There is no normalization: one
-accented letter and a letter with a combining accent are different words.
-
-The terms of an index are the words without stop words and too long ones, stemmed where that is set.
+A word begins with a letter or digit by `str.isalnum`, and continues with letters, digits and combining marks (general
+categories M). Lower case is Unicode's simple mapping of single code points, without context and locale: that of
+`str.lower`, except that U+0130 (capital I with dot above) becomes i. Text is not normalized, so a precomposed letter
+and a letter with a combining accent differ. The terms of an index are the words, stemmed if that is set, without stop
+words and words that are too long.
 
 Sources: The Unicode Standard, chapter 4, sections 4.2 (case) and 4.5 (general category), in the version of Python's
 module `unicodedata`, which an index records. M. F. Porter, "Snowball: a language for stemming algorithms" (2001).
@@ -24,16 +23,15 @@ from whitewater.text.config import Index
 UNICODE = unicodedata.unidata_version
 LETTER, MARK = 1, 2
 CODE_POINTS = 0x110000
-# Letters and digits are in planes 0 to 3, letters with two cases in planes 0 and 1; marks in planes 0, 1 and 14.
+# Letters and digits are in planes 0 to 3, cased letters in planes 0 and 1, marks in planes 0, 1 and 14.
 _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
 _DOTTED_I = "\u0130"
-
-# Longer words are encoded data or text without spaces, and count as the empty word. Bytes of UTF-8.
+# Bytes of UTF-8. Longer words are encoded data or text without spaces, and become the empty word.
 LONGEST = 64
-# Positions of the text begin so many behind those of the title, so that no phrase goes from one into the other.
+# Gap between the positions of title and text, so that no phrase spans both.
 GAP = 100
-# Source: Apache Lucene, EnglishAnalyzer, its default set.
+# Source: the default set of Apache Lucene's EnglishAnalyzer.
 _ENGLISH = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
     "to was will with"
@@ -42,7 +40,7 @@ _STOP_WORDS = {"none": frozenset[str](), "english": frozenset(_ENGLISH.split())}
 
 
 class Word(NamedTuple):
-    """A word in lower case, and where it stands in the text."""
+    """A word in lower case, and its position in the text."""
 
     text: str
     start: int
@@ -50,13 +48,13 @@ class Word(NamedTuple):
 
 
 def words(text: str) -> Iterator[Word]:
-    """Find the words of a text, in its order."""
+    """Yield the words of a text."""
     start: int | None = None
-    for place, letter in enumerate(f"{text}\n"):
+    for position, letter in enumerate(f"{text}\n"):
         if letter.isalnum():
-            start = place if start is None else start
+            start = position if start is None else start
         elif start is not None and not _is_mark(letter):
-            yield Word(lower(text[start:place]), start, place)
+            yield Word(lower(text[start:position]), start, position)
             start = None
 
 
@@ -69,12 +67,12 @@ def lower(word: str) -> str:
 
 @cache
 def characters() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return what each code point is, (code points,): 0, `LETTER` or `MARK`; and its lower case. It takes 50 ms."""
+    """Return the kind of each code point, (code points,): 0, `LETTER` or `MARK`; and its lower case. Takes 50 ms."""
     kinds = np.zeros(CODE_POINTS, np.uint8)
     kinds[:_LETTERS_END] = np.strings.isalnum(np.arange(_LETTERS_END, dtype=np.uint32).view("U1"))
     kinds[[code for codes in _MARK_RANGES for code in codes if not kinds[code] and _is_mark(chr(code))]] = MARK
     lowered = np.arange(CODE_POINTS, dtype=np.uint32)
-    lowered[:_CASES_END] = [ord(chr(code).lower()[0]) for code in range(_CASES_END)]  # i of U+0130, without its dot
+    lowered[:_CASES_END] = [ord(chr(code).lower()[0]) for code in range(_CASES_END)]  # U+0130 gets a plain i
     return kinds, lowered
 
 
@@ -83,7 +81,7 @@ def _is_mark(letter: str) -> bool:
 
 
 class Terms:
-    """What an index makes of words; each distinct word is stemmed once."""
+    """Maps words to the terms of an index; each distinct word is stemmed once."""
 
     def __init__(self, settings: Index) -> None:
         self.stop_words = _STOP_WORDS[settings.stop_words]
@@ -94,7 +92,7 @@ class Terms:
             self._stem = cache(snowballstemmer.stemmer(settings.stemmer).stemWord)
 
     def of(self, word: str) -> str | None:
-        """Return the term of a word in lower case, or None for a stop word, and for one that was too long: ``""``."""
+        """Return the term of a lower-case word; None for a stop word, and for ``""``, a word that was too long."""
         if not word or word in self.stop_words:
             return None
         return word if self.are_words else self._stem(word) or word

@@ -137,11 +137,11 @@ def test_the_index_describes_its_documents_in_their_order(tmp_path: Path) -> Non
     rows = pq.read_table(made.path / "documents.parquet").to_pylist()
     assert [Page(*(row[name] for name in ("vertex", "url", "title", "text", "rank"))) for row in rows] == oracle.pages
     assert [row["length"] for row in rows] == oracle.lengths
-    described = made.described
-    assert (described.documents, described.vertices) == (40, 42)
-    assert described.terms == len(oracle.postings())
-    assert described.mean_length == sum(oracle.lengths) / 40
-    assert described.settings == Index()
+    summary = made.summary
+    assert (summary.documents, summary.vertices) == (40, 42)
+    assert summary.terms == len(oracle.postings())
+    assert summary.mean_length == sum(oracle.lengths) / 40
+    assert summary.settings == Index()
 
 
 def test_terms_and_postings_are_found_across_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_documents_without_words_are_in_the_index(tmp_path: Path) -> None:
     pages = [Page(5, "u", "", "the", 0.5), Page(3, "v", "", "", 0.5)]
     ranks = write_ranks(tmp_path / "vertices.parquet", pages)
     made = open_index(run_index(write_documents(tmp_path / "documents", pages), ranks, positions=True))
-    assert made.described.terms == made.described.postings == made.described.mean_length == 0
+    assert made.summary.terms == made.summary.postings == made.summary.mean_length == 0
     assert made.postings("the") is None
     assert [row["url"] for row in made.read([0, 1], ["url"])] == ["u", "v"]
 
@@ -176,7 +176,7 @@ def test_words_that_are_too_long_are_counted(tmp_path: Path) -> None:
     pages = [Page(5, "u", "x" * 65, f"{'y' * 64} {'z' * 200}", 1.0)]
     ranks = write_ranks(tmp_path / "vertices.parquet", pages)
     made = open_index(run_index(write_documents(tmp_path / "documents", pages), ranks))
-    assert made.described.too_long == 2
+    assert made.summary.too_long == 2
     assert made.postings("x" * 65) is None
     assert made.postings("y" * 64) is not None
 

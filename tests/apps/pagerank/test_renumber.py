@@ -335,7 +335,7 @@ def test_the_maximum_is_numpys(tmp_path: Path) -> None:
 
 def test_an_id_that_the_statistics_deny_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_edges(tmp_path / "edges", [1, 2], [2, 3])
-    monkeypatch.setattr(edge_plan, "distances", lambda *_, **__: edge_plan.IdCodes(1, 2))
+    monkeypatch.setattr(edge_plan, "code_by_distance", lambda *_, **__: edge_plan.IdCodes(1, 2))
     with pytest.raises(IntegrityError, match="does not have by its statistics"):
         graph_of(tmp_path / "edges")
 
@@ -359,7 +359,9 @@ def test_work_that_does_not_fit_is_refused_before_it_starts(tmp_path: Path, monk
 def test_edges_of_one_target_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_edges(tmp_path / "edges", np.arange(20_000) % 20, np.full(20_000, 7))
     monkeypatch.setattr("whitewater.engines.memory.available", lambda: 300_000)
-    with pytest.raises(ResourceError, match=r"merging 20,000 edges of a few targets .* the vertex that most edges"):
+    with pytest.raises(
+        ResourceError, match=r"merging 20,000 edges of a few targets .* the vertex with the most in-edges"
+    ):
         graph_of(tmp_path / "edges", memory_gb=LITTLE_GB)
 
 

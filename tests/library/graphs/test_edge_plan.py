@@ -19,8 +19,8 @@ from whitewater.graphs.build.with_kernels import (
     IdCodes,
     Piece,
     Sizes,
-    distances,
-    tasks_of,
+    code_by_distance,
+    split_tasks,
 )
 from whitewater.graphs.edges_folder import open_edges
 
@@ -54,7 +54,7 @@ def test_every_row_group_is_in_one_task(
 ) -> None:
     path = tmp_path_factory.mktemp("plan") / "edges"
     folder = write_edges(path, np.arange(rows), np.arange(rows), group_rows=group_rows)
-    tasks = tasks_of(folder.row_groups(), threads=threads)
+    tasks = split_tasks(folder.row_groups(), threads=threads)
     assert [group for task in tasks for group in task] == folder.row_groups()
     assert len(tasks) <= 4 * threads
     assert all(tasks)
@@ -67,14 +67,14 @@ def test_ids_that_lie_close_together_are_coded_as_distances(tmp_path: Path) -> N
         ("extreme", 2**63 - 1, None),
     ):
         write_edges(tmp_path / name, [5, -7], [last, 0])
-        assert distances(open_edges(tmp_path / name).row_groups(), NONE, ends=4) == span
+        assert code_by_distance(open_edges(tmp_path / name).row_groups(), NONE, ends=4) == span
 
 
 def test_vertices_without_edges_are_in_the_span(tmp_path: Path) -> None:
     vertices = np.array([-9, 3, 88], np.int64)
     table = pa.table({"vertex": pa.array(vertices)})
     folder = write_edges(tmp_path / "edges", [3], [3], vertices=table)
-    assert distances(folder.row_groups(), vertices, ends=5) == IdCodes(-9, 98)
+    assert code_by_distance(folder.row_groups(), vertices, ends=5) == IdCodes(-9, 98)
 
 
 def test_a_file_that_was_cut_while_the_step_ran_is_refused(tmp_path: Path) -> None:

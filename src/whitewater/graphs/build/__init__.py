@@ -1,1 +1,1 @@
-"""From edges in any order to a graph, out of core."""
+"""Builds a graph from edges in any order, out of core."""

@@ -1,7 +1,7 @@
 """The kernels of `whitewater.graphs.build.with_kernels`.
 
-``KeyedEdges`` are keys, uint64 (edges,), and their weights, float64 (edges,), or an empty array where there are none.
-``Numbers`` are a bit for each code, set for vertices, uint64 (words,), and the vertices before each word, uint32.
+``KeyedEdges`` are keys, uint64 (edges,), and weights, float64 (edges,), empty if unweighted. ``Numbers`` are a bit for
+each code, set for vertices, uint64 (words,), and the number of vertices before each word, uint32.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ _NO_CODE = 0xFFFFFFFFFFFFFFFF
 
 @part
 def _mark(marks: Array, code: int) -> None:
-    # Read before written: most codes were seen, and a store would wait for the one before it to the same word.
+    # Most bits are set already: a check is faster than a store, which waits for the previous store to the same word.
     word, bit = code >> uint64(6), uint64(1) << (code & uint64(63))
     if not marks[word] & bit:
         marks[word] |= bit
@@ -28,11 +28,10 @@ def _mark(marks: Array, code: int) -> None:
 
 @kernel
 def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int, bool], output: Output3) -> int:
-    """Fill in the keys of edges, and mark the codes that occur.
+    """Fill the ``output``, keys, weights and marks, from edges; return the number of keys, or -1 if an id has no code.
 
-    ``ends`` are source and target, int64 (edges,), ``weight`` is float64 (edges,) or empty; ``span`` is what to
-    subtract from an end for its code, how many codes there are, and whether the opposite of each edge is added;
-    ``output`` is keys, weights, and the marks, uint64. Returns the number of keys; -1 if an id has no code.
+    ``ends`` are source and target, int64 (edges,), ``weight`` float64 (edges,) or empty. ``span`` is the end with code
+    0, the number of codes, and whether to add the opposite of each edge.
     """
     source, target = ends
     minimum, size, symmetric = span
@@ -58,7 +57,7 @@ def encode_block(ends: tuple[Array, Array], weight: Array, span: tuple[int, int,
 
 @kernel
 def sort_digit(edges: KeyedEdges, bit: int, width: int, output: KeyedEdges) -> Array:
-    """Sort by the digit of ``width`` bits from ``bit`` on, stably; return where the edges of each digit end, int64."""
+    """Sort stably by the digit of ``width`` bits from ``bit`` on; return the end of each digit's edges, int64."""
     keys, weights = edges
     to_keys, to_weights = output
     mask = uint64((1 << width) - 1)
@@ -78,9 +77,9 @@ def sort_digit(edges: KeyedEdges, bit: int, width: int, output: KeyedEdges) -> A
 
 @kernel
 def sort_keys(edges: KeyedEdges, other: KeyedEdges) -> bool:
-    """Sort by key, stably, by digits from the lowest on; bits ahead of a digit that all keys share are passed over.
+    """Sort stably by key, one digit after the other; return whether the result is in the ``other`` arrays.
 
-    Returns whether the result is in the other arrays, which are of the same lengths.
+    Bits before a digit that all keys share are skipped.
     """
     keys = edges[0]
     differing = uint64(0)
@@ -101,7 +100,7 @@ def sort_keys(edges: KeyedEdges, other: KeyedEdges) -> bool:
 
 @part
 def _number(code: int, numbers: Numbers) -> int:
-    """Return the number of a marked code: the marks before it."""
+    """Return the number of marks before a code."""
     words, before = numbers
     word = code >> uint64(6)
     return int64(before[word]) + ones(words[word] & ((uint64(1) << (code & uint64(63))) - uint64(1)))
@@ -111,12 +110,11 @@ def _number(code: int, numbers: Numbers) -> int:
 def merge_equal(
     edges: KeyedEdges, maximum: bool, numbers: Numbers, targets: tuple[Array, int], output: KeyedEdges
 ) -> tuple[int, int, int]:
-    """Write one edge for each run of equal keys, which are sorted.
+    """Write one edge for each run of equal keys; return the number of edges, of self-loops, and the first merged edge.
 
-    The weight of a run is the ``maximum`` or else the sum, in ascending order; without weights it is the run's length.
-    ``targets`` are the edges of each target, int64, added to, and the number of the first of them; ``output`` is
-    numbers of sources, and weights if not empty, filled from the beginning. Returns the edges written, how many of them
-    are self-loops, and which of them is the first of several keys, or -1.
+    The weight of a run is the ``maximum``, or the sum in ascending order; without weights it is the run's length.
+    ``targets`` are the edges of each target, int64, which are added to, and the number of the first target; ``output``
+    are numbers of sources, and weights if not empty. Without a run of several keys, the first merged edge is -1.
     """
     keys, weights = edges
     counts, vertex = targets
@@ -137,15 +135,15 @@ def merge_equal(
         counts[target] += 1
         loops += previous == key & uint64(_SOURCE)
         if len(merged):
-            merged[filled] = _merged(weights[edge:stop], maximum) if len(weights) else float(stop - edge)
+            merged[filled] = _merge_weights(weights[edge:stop], maximum) if len(weights) else float(stop - edge)
         filled += 1
         edge = stop
     return filled, loops, repeated
 
 
 @part
-def _merged(weights: Array, maximum: bool) -> float:
-    """Return the sum, added up in ascending order, or the maximum of weights, which may be moved."""
+def _merge_weights(weights: Array, maximum: bool) -> float:
+    """Return the maximum of weights or their sum in ascending order; may reorder them."""
     if len(weights) == 1:
         return float(weights[0])
     if maximum:

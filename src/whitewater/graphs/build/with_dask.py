@@ -1,6 +1,6 @@
-"""In-edges by Dask DataFrame, on pandas or cuDF: number the ids of all ends, then sort the edges by their numbers.
+"""Builds in-edges with Dask DataFrame on pandas or cuDF: number the ids of all ends, then sort the edges by number.
 
-The edges stay with the workers, in memory; Dask and cuDF spill what does not fit, where they are set to.
+The edges stay in the workers' memory; Dask and cuDF spill if they are configured to.
 """
 
 from functools import partial
@@ -24,18 +24,17 @@ from whitewater.step import Run
 from whitewater.tables.with_dask import backend_module, read_parquet
 
 Frame = Any  # a DataFrame of pandas or cuDF
-# The key of an edge is the number of its target times 2**31 plus that of its source: int64, as Dask's divisions are.
+# The key of an edge is the number of its target times 2**31 plus that of its source: int64, like Dask's divisions.
 VERTEX_BITS = 31
 MOST_VERTICES = 1 << VERTEX_BITS
-# The edges are there as they were read, as keys, shuffled and sorted.
+# Of the edges: as read, as keys, shuffled, and sorted.
 COPIES = 4
 
 
 def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], workers: Workers) -> NumberedEdges:
     """Give vertices numbers, and merge edges with the same ends; see `whitewater.graphs.build.with_kernels`.
 
-    The edges stay in the memory of the workers. Raises ResourceError if they have too little, or there are more than
-    2**31 vertices.
+    Raises ResourceError if the workers have too little memory, or there are more than 2**31 vertices.
     """
     rows = folder.edges if folder.directed else 2 * folder.edges
     if not rows:
@@ -50,12 +49,12 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
         raise ResourceError(f"there are {len(ids):,} vertices, but engine dask numbers {MOST_VERTICES:,} at most. "
                             "Leave some out, or set engine to local.")  # fmt: skip
     number = partial(_keys, device=run.device)
-    keyed = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
-    # Where ranges of targets of about as many edges as the device likes begin, and where the last one ends.
+    keys = edges.map_partitions(number, delayed(workers.place(ids)), meta=number(edges._meta, ids[:0]))
+    # Bounds of ranges of targets with about as many edges as suit the device.
     ends = np.cumsum(in_edges, out=in_edges)
     inner = np.searchsorted(ends, np.arange(run.device.partition_rows, ends[-1], run.device.partition_rows))
     first = sorted({0, *inner.tolist(), len(ends)})
-    ordered = keyed.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
+    ordered = keys.set_index("key", divisions=[vertex << VERTEX_BITS for vertex in first], shuffle_method="tasks")
     merge = delayed(partial(_merge, rule=rule, index=index_type(len(ids)), device=run.device))
     parts = zip(ordered.to_delayed(), pairwise(first), strict=True)
     merged = workers.compute(*(merge(part, range(*vertices)) for part, vertices in parts))
@@ -63,7 +62,7 @@ def number_edges(folder: EdgesFolder, known: Ids, *, rule: Rule, run: Run[Any], 
 
 
 def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> Frame:
-    """Return the edges of a row group: source and target, int64, weight, float64, if there is one; and their opposites.
+    """Return the edges of a row group, with their opposites if ``both``: source and target, int64, and weight, float64.
 
     Raises InputError as `edge_blocks` does.
     """
@@ -83,27 +82,27 @@ def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> 
 
 
 def _vertices(edges: dd.DataFrame, known: Ids, workers: Workers) -> tuple[Ids, Array]:
-    """Return the ids of all vertices, int64, ascending, and the edges that lead to each, int64, before merging."""
+    """Return the ids of all vertices, int64, ascending, and the number of in-edges of each before merging, int64."""
     sources, targets = (edges[[end]].rename(columns={end: "id"}) for end in ("source", "target"))
     ends = dd.concat([sources.assign(in_edges=0), targets.assign(in_edges=1)])
     [counts] = ends.groupby("id")["in_edges"].sum(split_out=1).to_delayed()
     on_host = delayed(lambda sums: (sums.index.to_numpy(), sums.to_numpy()))
-    [(found, in_edges)] = workers.compute(on_host(counts))
-    ids = np.union1d(found, known)
-    of_all = np.zeros(len(ids), np.int64)
-    of_all[np.searchsorted(ids, found)] = in_edges
-    return ids, of_all
+    [(end_ids, end_counts)] = workers.compute(on_host(counts))
+    ids = np.union1d(end_ids, known)
+    in_edges = np.zeros(len(ids), np.int64)
+    in_edges[np.searchsorted(ids, end_ids)] = end_counts
+    return ids, in_edges
 
 
 def _keys(edges: Frame, ids: Ids, *, device: Device) -> Frame:
-    """Return the keys of edges, and their weights, if there are any."""
-    known = device.to_device(ids)
-    source, target = (device.xp.searchsorted(known, edges[end].values) for end in ("source", "target"))
+    """Replace the ends of edges by their key."""
+    device_ids = device.to_device(ids)
+    source, target = (device.xp.searchsorted(device_ids, edges[end].values) for end in ("source", "target"))
     return edges.assign(key=target << VERTEX_BITS | source).drop(columns=["source", "target"])
 
 
 def _merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Device) -> MergedEdges:
-    """Make one of the edges with the same key, which is the frame's index; their targets are in ``vertices``."""
+    """Merge the edges of a frame, indexed by key, to targets in ``vertices``."""
     columns = ["key", *edges.columns]
     edges = edges.reset_index().sort_values(columns)
     return merge_sorted(
@@ -114,32 +113,32 @@ def _merge(edges: Frame, vertices: range, *, rule: Rule, index: str, device: Dev
 def merge_sorted(
     keys: Array, weights: Array | None = None, *, vertices: range, rule: Rule, index: str, device: Device
 ) -> MergedEdges:
-    """Make one of the edges with the same key, int64 (edges,), which ascend, as do the weights, float64, of each."""
+    """Merge edges with the same key; keys, int64 (edges,), ascend, as do the weights, float64, of equal keys."""
     xp, to_host = device.xp, device.to_host
     is_first = xp.ones(len(keys), bool)
     is_first[1:] = keys[1:] != keys[:-1]
     starts = xp.flatnonzero(is_first)
     lengths = xp.diff(starts, append=xp.asarray([len(keys)]))
-    several = to_host(keys[starts[lengths > 1][:1]]).tolist()
+    first_repeated = to_host(keys[starts[lengths > 1][:1]]).tolist()
     if weights is not None:
         weights = to_host(_weights_of_runs(weights, starts, lengths, rule, xp))
     elif rule == "sum":
         weights = to_host(lengths.astype("float64"))
     target, source = keys[starts] >> VERTEX_BITS, keys[starts] & (MOST_VERTICES - 1)
     counts, loops = xp.bincount(target - vertices.start, minlength=len(vertices)), int((target == source).sum())
-    repeated = (several[0] & (MOST_VERTICES - 1), several[0] >> VERTEX_BITS) if several else None
+    repeated = next(((key & (MOST_VERTICES - 1), key >> VERTEX_BITS) for key in first_repeated), None)
     return MergedEdges(vertices, to_host(counts), to_host(source.astype(index)), weights, loops, repeated)
 
 
 def _weights_of_runs(weights: Array, starts: Array, lengths: Array, rule: Rule, xp: ModuleType) -> Array:
-    """Return the weight of each run of equal keys, whose weights ascend: the sum in this order, or the last one."""
+    """Return the weight of each run of equal keys: the sum in ascending order, or the maximum, which is last."""
     if rule != "sum":
         return weights[starts + lengths - 1]
     sums: Array = weights[starts]
     longer = xp.flatnonzero(lengths > 1)
-    place = 1
+    position = 1
     while len(longer):
-        sums[longer] += weights[starts[longer] + place]
-        place += 1
-        longer = longer[lengths[longer] > place]
+        sums[longer] += weights[starts[longer] + position]
+        position += 1
+        longer = longer[lengths[longer] > position]
     return sums

@@ -1,10 +1,9 @@
-"""In-edges by kernels of the CPU: edges as keys, cut into buckets by target and sorted, in memory or through files.
+"""Builds in-edges on the CPU: edges become keys, which are put into buckets by target and sorted, in memory or on disk.
 
-Each end of an edge has a *code*, a number below 2**32 that is higher for a higher id. The *key* of an edge is the code
-of its target times 2**32 plus that of its source, so that keys in ascending order are compressed sparse rows of
-in-edges. Where the ids lie close together, the code of an id is its distance from the smallest one; otherwise the edges
-are read once for their ids alone, and the code of an id is its place among these. A bit for each code marks those that
-occur.
+Each id has a *code* below 2**32, in the order of the ids. If the ids lie close together, the code is the distance from
+the smallest id; otherwise the edges are read once for their ids alone, and the code is the position among the ids. One
+bit per code marks the codes that occur. The *key* of an edge is the code of its target times 2**32 plus the code of its
+source, so that sorted keys are compressed sparse rows of in-edges.
 
 Sorting: LSD radix sort (Knuth, The Art of Computer Programming, volume 3, section 5.2.5) of buckets that fit into the
 cache of a core (Polychroniou, Ross: A comprehensive study of main-memory partitioning, SIGMOD 2014).
@@ -33,73 +32,72 @@ from whitewater.tables.arrow_arrays import empty
 
 CODE_BITS = 32
 CODES = 1 << CODE_BITS
-# Tasks for each thread, so that none waits long for the last one.
+# So that no thread waits long for the last task.
 TASKS_A_THREAD = 4
-# Edges of a bucket: its keys, twice, fit into the cache of a core.
+# Edges of a bucket: two copies of its keys fit into the cache of a core.
 BUCKET_EDGES = 32 << 10
-# More buckets at once would be written to slower than they are sorted.
+# Writing to more buckets at once would take longer than sorting them.
 MOST_BUCKETS = 1 << 10
-# Ids are coded as distances where these are at most so many times the ends of edges, or few anyway.
+# Codes are distances if there are at most SPARSEST distances per end of an edge, or at most FEW_CODES.
 SPARSEST, FEW_CODES = 8, 1 << 22
-# Bytes that an edge takes while its ids are looked up, where codes are not distances; that an edge takes while it is
-# encoded, at most; and a vertex for the arrays of the graph.
+# Bytes of an edge while its ids are looked up as positions; of an edge while it is encoded; and of a vertex.
 HASHED_BYTES, WORK_BYTES, VERTEX_BYTES = 112, 200, 48
-# Edges that are encoded, or merged, at once: at least, and at most.
+# Bounds on the edges that are encoded or merged at once.
 SMALLEST_PIECE, LARGEST_PIECE = 1 << 16, 1 << 21
 _UINT64, _FLOAT64 = np.dtype(np.uint64), np.dtype(np.float64)
-# Read-only as the arrays of a file are, so that kernels are compiled once.
+# Read-only like the arrays of a file, so that kernels are compiled once.
 _NO_WEIGHTS = np.frombuffer(b"")
 
 
 class Sizes:
-    """How much is worked on at once: of ``entries`` edges, opposite ones included, in ``budget`` bytes."""
+    """Sizes of the work on ``entries`` edges, including opposite ones, in ``budget`` bytes."""
 
     def __init__(self, entries: int, weighted: bool, budget: int, threads: int) -> None:
         self.entries, self.weighted, self.budget, self.threads = entries, weighted, budget, threads
         edge_bytes = 16 if weighted else 8
-        # Bytes of an edge while it is merged: its key, and weight, twice, and the result.
+        # Bytes of an edge while it is merged: two copies of its key and weight, and the result.
         self.merged_bytes = 3 * edge_bytes
-        # Of all edges under way: the keys, and what they are made from or become. If it is too much, they go to disk.
+        # All keys, and the arrays that they are made from or become. If this is above the budget, keys go to disk.
         self.in_memory_bytes = 2 * entries * edge_bytes
         self.spills = self.in_memory_bytes > budget
-        # Rows that are encoded and bucketed at once.
+        # Rows that are encoded at once.
         self.piece_rows = min(max(budget // (threads * WORK_BYTES), SMALLEST_PIECE), LARGEST_PIECE)
-        # Edges that are merged in a task; as many results wait to be written.
-        wanted = min(-(-entries // (TASKS_A_THREAD * threads)), budget // (2 * threads * self.merged_bytes))
-        self.range_edges = min(max(wanted, SMALLEST_PIECE), LARGEST_PIECE)
+        # Edges that a task merges; as many results wait to be written.
+        edges = min(-(-entries // (TASKS_A_THREAD * threads)), budget // (2 * threads * self.merged_bytes))
+        self.range_edges = min(max(edges, SMALLEST_PIECE), LARGEST_PIECE)
 
     def bucket_bits(self, codes: int) -> tuple[int, int]:
-        """Return the bits of a target's code that its bucket has in common, and those that number the buckets."""
-        # Two at least: a key of 64 bits cannot be shifted by as many.
-        wanted = max(2, min(MOST_BUCKETS, -(-self.entries // BUCKET_EDGES)))
+        """Return the number of low bits of a target's code within a bucket, and of high bits that number buckets."""
+        # At least two buckets, because a key of 64 bits cannot be shifted by 64.
+        buckets = max(2, min(MOST_BUCKETS, -(-self.entries // BUCKET_EDGES)))
         if self.spills:
-            wanted = max(wanted, min(CODES, 4 * self.entries // self.range_edges))
+            buckets = max(buckets, min(CODES, 4 * self.entries // self.range_edges))
         bits = (codes - 1).bit_length()
-        width = min(bits, (wanted - 1).bit_length())
+        width = min(bits, (buckets - 1).bit_length())
         return bits - width, width
 
 
 @dataclass(frozen=True)
 class IdCodes:
-    """``size`` codes: distances from ``minimum``, or, ``minimum`` being 0, places in ``ids``, int64, ascending."""
+    """``size`` codes: distances from ``minimum``, or positions in ``ids``, int64, ascending, with ``minimum`` 0."""
 
     minimum: int
     size: int
     ids: Array | None = None
 
     def empty_marks(self) -> Array:
-        """Return words of 64 bits with a bit for each code, the lowest first, uint64; none is set."""
+        """Return a cleared bit for each code, lowest first, in uint64 words."""
         return np.zeros(-(-self.size // 64), np.uint64)
 
     def shifted_codes(self, ids: Array) -> Array:
-        """Return the codes of ids, int64, plus `minimum`; what an id without a code gets is out of their range."""
+        """Return the codes of ids, int64, plus `minimum`; an id without a code gets a number out of range."""
         if self.ids is None:
             return ids
         numbers, distinct = pd.factorize(ids)
         return places_of(distinct, self.ids)[numbers]
 
     def number(self, marks: Array, known: Ids) -> tuple[Ids, Numbers]:
-        """Return the ids that are marked or known, int64, ascending, and the numbers of their codes."""
+        """Return the marked and known ids, int64, ascending, and the `Numbers` of the kernels."""
         is_vertex = np.unpackbits(marks.view(np.uint8), bitorder="little")
         is_vertex[self.shifted_codes(known) - self.minimum] = 1
         words = np.packbits(is_vertex, bitorder="little").view(np.uint64)
@@ -109,18 +107,15 @@ class IdCodes:
 
 
 class Piece(NamedTuple):
-    """Edges ordered by bucket, in memory or, where that is too small, in files.
-
-    Those of bucket *b* are from ``ends[b]`` to before ``ends[b + 1]``, int64 (buckets + 1,).
-    """
+    """Edges ordered by bucket, in memory or in files; bucket *b* is ``ends[b]`` to before ``ends[b + 1]``."""
 
     keys: Array | Path
     weights: Array | Path
-    ends: Array
+    ends: Array  # int64 (buckets + 1,)
 
     def buckets(self, numbers: range) -> Iterator[KeyedEdges]:
-        """Yield the edges of each of some buckets. Raises InputError if a file is cut off."""
-        keys, weights = (_mapped(each) if isinstance(each, Path) else each for each in self[:2])
+        """Yield the edges of each bucket. Raises InputError if a file is cut off."""
+        keys, weights = (_map_array(array) if isinstance(array, Path) else array for array in self[:2])
         for start, stop in pairwise(self.ends[numbers.start : numbers.stop + 1].tolist()):
             yield keys[start:stop], weights[start:stop]
 
@@ -138,57 +133,58 @@ def number_edges(
 ) -> NumberedEdges:
     """Give vertices numbers in ascending order of their ids, and merge edges with the same ends.
 
-    By ``rule`` edges with the same ends get the sum of their weights, added up in ascending order, or else the
-    maximum; edges without any count 1 each. `whitewater.graphs.build.with_dask` gives equal bits.
+    By ``rule``, merged edges get the sum of their weights, added in ascending order, or the maximum; without weights
+    each edge counts 1. `whitewater.graphs.build.with_dask` gives equal bits. If edges have no direction, the opposite
+    of each edge is added, except of self-loops. ``known`` are ids of vertices that may have no edges, int64, ascending.
+    ``memory_gb`` is the host memory for edges, by default (0) half of what is available; more edges go to files in
+    ``spool``.
 
-    Where edges have no direction, the opposite of each that is not a self-loop is added. ``known`` are ids of vertices
-    that may have no edges, int64, ascending. ``memory_gb`` is the host's memory for edges under way, 0: half of what is
-    available; what is more goes through files in the folder ``spool``.
-
-    Raises ResourceError if there is not enough memory for the vertices, or for the edges of a few targets, or the
-    vertices are more than 2**32.
+    Raises ResourceError for too little memory for the vertices or the edges of a few targets, or above 2**32 vertices.
     """
     groups, threads = folder.row_groups(), sum(workers.threads)
     budget = int(memory_gb * 1e9) if memory_gb else memory.available() // 2
     sizes = Sizes(folder.edges << (not folder.directed), folder.weighted, budget, threads)
     run.note(edges_on_disk=sizes.spills)
-    tasks = tasks_of(groups, threads=threads)
-    codes = distances(groups, known, ends=2 * sizes.entries + len(known)) or _places(tasks, known, sizes, workers)
+    tasks = split_tasks(groups, threads=threads)
+    codes = code_by_distance(groups, known, ends=2 * sizes.entries + len(known)) or _code_by_position(
+        tasks, known, sizes, workers
+    )
     forecast = _check_memory(sizes, codes, vertices=min(codes.size, 2 * folder.edges + len(known)))
     run.note(memory_forecast_bytes=forecast)
     bucket_bits = sizes.bucket_bits(codes.size)
     shared = {"codes": codes, "bucket_bits": bucket_bits, "rows": sizes.piece_rows, "weighted": folder.weighted,
               "symmetric": not folder.directed, "spool": spool if sizes.spills else None}  # fmt: skip
     marks, pieces = codes.empty_marks(), list[Piece]()
-    for encoded, marked in workers.map(encode, list(enumerate(tasks)), label="encode", shared=shared):
-        marks |= marked
-        pieces += encoded
+    for task_pieces, task_marks in workers.map(encode, list(enumerate(tasks)), label="encode", shared=shared):
+        marks |= task_marks
+        pieces += task_pieces
     ids, numbers = codes.number(marks, known)
     ranges = _target_ranges(pieces, codes, bucket_bits, ids, range_edges=sizes.range_edges)
     at_once = max(1, len(ranges))
     if sizes.spills:
-        # Few results wait in memory.
-        at_once, most = 2 * threads, max((each.edges for each in ranges), default=0)
+        # Bounds the results that wait in memory.
+        at_once, most = 2 * threads, max((range_.edges for range_ in ranges), default=0)
         memory.forecast(
             most * sizes.merged_bytes,
             what=f"merging {most:,} edges of a few targets",
-            remedy="Use a machine with more memory, or leave out the vertex that most edges lead to.",
+            remedy="Use a machine with more memory, or leave out the vertex with the most in-edges.",
         )
     shared = {"pieces": pieces, "numbers": numbers, "rule": rule, "index": index_type(len(ids)),
               "weighted": folder.weighted or rule == "sum"}  # fmt: skip
-    merge_some = partial(workers.map, merge, label="merge", ordered=True, shared=shared)
+    merge_ranges = partial(workers.map, merge, label="merge", ordered=True, shared=shared)
     parts = (ranges[start : start + at_once] for start in range(0, len(ranges), at_once))
-    return NumberedEdges(ids, sum(int(piece.ends[-1]) for piece in pieces), chain.from_iterable(map(merge_some, parts)))
+    entries = sum(int(piece.ends[-1]) for piece in pieces)
+    return NumberedEdges(ids, entries, chain.from_iterable(map(merge_ranges, parts)))
 
 
-def tasks_of(groups: Sequence[RowGroup], *, threads: int) -> list[Sequence[RowGroup]]:
-    """Return row groups that are encoded together; they are of one size, but for the last one of a file."""
+def split_tasks(groups: Sequence[RowGroup], *, threads: int) -> list[Sequence[RowGroup]]:
+    """Split row groups, which have about one size, into tasks."""
     size = max(1, -(-len(groups) // (TASKS_A_THREAD * threads)))
     return [groups[start : start + size] for start in range(0, len(groups), size)]
 
 
-def distances(groups: Sequence[RowGroup], known: Ids, *, ends: int) -> IdCodes | None:
-    """Return codes that are distances, or None where a file does not tell its ids, or a bit for each is too much."""
+def code_by_distance(groups: Sequence[RowGroup], known: Ids, *, ends: int) -> IdCodes | None:
+    """Return distances as codes, or None if a file has no statistics of its ids, or there are too many distances."""
     footers = {path: FORMAT.footer(path) for path in {group.path for group in groups}}
     chunks = [footers[path].row_group(number).column(end).statistics for path, number, _ in groups for end in range(2)]
     if any(chunk is None or not chunk.has_min_max for chunk in chunks) or not (chunks or len(known)):
@@ -198,18 +194,18 @@ def distances(groups: Sequence[RowGroup], known: Ids, *, ends: int) -> IdCodes |
     return IdCodes(minimum, size) if size <= min(CODES, max(FEW_CODES, SPARSEST * ends)) else None
 
 
-def _places(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, workers: Workers) -> IdCodes:
-    """Read the ids of all edges; the code of each is its place among these and those that are known."""
+def _code_by_position(tasks: Sequence[Sequence[RowGroup]], known: Ids, sizes: Sizes, workers: Workers) -> IdCodes:
+    """Read the ids of all edges; return the positions among these and the known ids as codes."""
     _check_memory(sizes, IdCodes(0, len(known), known), vertices=len(known))
-    found = workers.map(distinct_ids, tasks, label="ids", shared={"rows": sizes.piece_rows})
-    ids: Ids = reduce(union_of_ids, found, known)
+    task_ids = workers.map(distinct_ids, tasks, label="ids", shared={"rows": sizes.piece_rows})
+    ids: Ids = reduce(union_of_ids, task_ids, known)
     if len(ids) > CODES:
         raise ResourceError(f"there are {len(ids):,} vertices, but at most {CODES:,} can be numbered. Leave some out.")
     return IdCodes(0, len(ids), ids)
 
 
 def _check_memory(sizes: Sizes, codes: IdCodes, *, vertices: int) -> int:
-    """Refuse the work if it takes more memory of the host than there is; return how much it takes, in bytes."""
+    """Refuse the work if the host has too little memory; return the memory that it takes, in bytes."""
     hashed = 0 if codes.ids is None else sizes.threads * min(sizes.piece_rows, sizes.entries) * HASHED_BYTES
     marks = codes.size // 64 * (8 * (sizes.threads + 1) + 4)
     edges = min(sizes.budget, sizes.in_memory_bytes)
@@ -225,26 +221,26 @@ def _check_memory(sizes: Sizes, codes: IdCodes, *, vertices: int) -> int:
 def _target_ranges(
     pieces: Sequence[Piece], codes: IdCodes, bucket_bits: tuple[int, int], ids: Ids, *, range_edges: int
 ) -> list[TargetRange]:
-    """Cut the buckets into ranges of about ``range_edges`` edges, and leave out empty ones."""
+    """Cut the buckets into ranges of about ``range_edges`` edges, without empty ranges."""
     shift, width = bucket_bits
     used = ((codes.size - 1) >> shift) + 1
     ends = sum((piece.ends for piece in pieces), np.zeros((1 << width) + 1, np.int64))
     cuts = np.flatnonzero(np.diff(ends[:used] // range_edges, prepend=-1))
-    # Where codes are places, each is the number of its id.
+    # A position among the ids is the number of a vertex.
     firsts = cuts << shift if codes.ids is not None else np.searchsorted(ids, (cuts << shift) + codes.minimum)
     buckets, vertices = [*cuts.tolist(), used], [*firsts.tolist(), len(ids)]
     ranges = zip(pairwise(buckets), pairwise(vertices), np.diff(ends[buckets]).tolist(), strict=True)
-    return [TargetRange(range(*some), range(*targets), edges) for some, targets, edges in ranges if edges]
+    return [TargetRange(range(*own), range(*targets), edges) for own, targets, edges in ranges if edges]
 
 
 def distinct_ids(groups: Sequence[RowGroup], *, rows: int) -> Ids:
-    """Return the ids of the ends of edges, int64, ascending, each once."""
+    """Return the unique ids of the ends of edges, int64, ascending."""
     blocks = (block for group in groups for block in edge_blocks(group, weighted=False, rows=rows))
     return union_of_ids(*(union_of_ids(block.source, block.target) for block in blocks))
 
 
 def union_of_ids(*arrays: Ids) -> Ids:
-    """Return the ids, int64, that are in any of some arrays, ascending, each once."""
+    """Return the unique ids of arrays, int64, ascending."""
     # Many times faster than `numpy.unique`.
     return np.sort(pd.unique(np.concatenate(arrays)))
 
@@ -253,10 +249,7 @@ def encode(
     task: tuple[int, Sequence[RowGroup]], *, codes: IdCodes, bucket_bits: tuple[int, int], rows: int, weighted: bool,
     symmetric: bool, spool: Path | None
 ) -> tuple[list[Piece], Array]:  # fmt: skip
-    """Encode the edges of row groups, ``rows`` at once, ordered by bucket; return the marks of their codes, too.
-
-    Pieces go to files in ``spool``, if that is given; ``bucket_bits`` are as `Sizes` has them.
-    """
+    """Encode row groups, ``rows`` edges at a time, into pieces, in ``spool`` if given; return the marks, too."""
     number, groups = task
     pieces, marks = list[Piece](), codes.empty_marks()
     for block in (block for group in groups for block in edge_blocks(group, weighted=weighted, rows=rows)):
@@ -272,11 +265,11 @@ def encode(
 
 
 def encode_edges(block: Batch, codes: IdCodes, marks: Array, *, symmetric: bool) -> KeyedEdges:
-    """Return the keys of edges; ``symmetric`` adds the opposite of each that is not a self-loop.
+    """Return the keys of edges, and set ``marks``; ``symmetric`` adds opposite edges, except of self-loops.
 
-    The codes that occur are marked, see `IdCodes.empty_marks`. Raises IntegrityError if an id has no code.
+    Raises IntegrityError if an id has no code.
     """
-    keys, weights = _room(len(block.source) << symmetric, weighted=block.weight is not None)
+    keys, weights = _empty_edges(len(block.source) << symmetric, weighted=block.weight is not None)
     edges = encode_block(
         (codes.shifted_codes(block.source), codes.shifted_codes(block.target)),
         _NO_WEIGHTS if block.weight is None else block.weight,
@@ -285,36 +278,35 @@ def encode_edges(block: Batch, codes: IdCodes, marks: Array, *, symmetric: bool)
     )
     if edges < 0:
         raise IntegrityError(
-            "an edge has an id that its Parquet file does not have by its statistics, or had not when it was read "
-            "before. Run the step that writes the edges again."
+            "an edge has an id that its Parquet file does not have by its statistics, or had not when it was first "
+            "read. Run the step that writes the edges again."
         )
     return keys[:edges], weights[:edges]
 
 
 def bucket_edges(edges: KeyedEdges, bucket_bits: tuple[int, int]) -> tuple[Array, Array, Array]:
-    """Order edges by bucket; return keys, weights, and where buckets begin and the last one ends, see `Piece`."""
-    ordered = _room(len(edges[0]), weighted=len(edges[1]) > 0)
+    """Order edges by bucket; return the fields of `Piece`."""
+    ordered = _empty_edges(len(edges[0]), weighted=len(edges[1]) > 0)
     shift, width = bucket_bits
     return (*ordered, np.append(0, sort_digit(edges, CODE_BITS + shift, width, ordered)))
 
 
 def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule: Rule, index: str,
           weighted: bool) -> MergedEdges:  # fmt: skip
-    """Sort the edges of a range by target, then source, bucket by bucket, and make one of those with the same ends.
+    """Sort the edges of a range by target and source, bucket by bucket, and merge edges with the same ends.
 
-    ``numbers`` are those of the codes, ``index`` is the dtype of the sources, and ``weighted`` says whether the result
-    has weights; for ``rule`` see `number_edges`.
+    ``index`` is the dtype of the sources; ``weighted`` says whether the result has weights.
     """
     vertices = task.vertices
     counts = np.zeros(len(vertices), np.int64)
     sources, merged = empty(task.edges, np.dtype(index)), empty(task.edges if weighted else 0, _FLOAT64)
     filled, loops, repeated = 0, 0, -1
-    for of_pieces in zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True):
+    for bucket in zip(*(piece.buckets(task.buckets) for piece in pieces), strict=True):
         keys, weights = (
             np.concatenate(arrays, out=empty(sum(map(len, arrays)), arrays[0].dtype))
-            for arrays in zip(*of_pieces, strict=True)
+            for arrays in zip(*bucket, strict=True)
         )
-        other = _room(len(keys), weighted=len(weights) > 0)
+        other = _empty_edges(len(keys), weighted=len(weights) > 0)
         written, own_loops, first = merge_equal(
             other if sort_keys((keys, weights), other) else (keys, weights), rule == "maximum", numbers,
             (counts, vertices.start), (sources[filled:], merged[filled:]),
@@ -327,11 +319,11 @@ def merge(task: TargetRange, *, pieces: Sequence[Piece], numbers: Numbers, rule:
     return MergedEdges(vertices, counts, sources[:filled], merged[:filled] if weighted else None, loops, ends)
 
 
-def _room(edges: int, *, weighted: bool) -> KeyedEdges:
+def _empty_edges(edges: int, *, weighted: bool) -> KeyedEdges:
     return empty(edges, _UINT64), empty(edges if weighted else 0, _FLOAT64)
 
 
-def _mapped(path: Path) -> Array:
+def _map_array(path: Path) -> Array:
     with FORMAT.explained(path):
-        # Slices of a plain array are made ten times as fast as those of a `numpy.memmap`.
+        # Slicing a plain array is ten times as fast as slicing a `numpy.memmap`.
         return np.asarray(np.load(path, mmap_mode="r"))
