@@ -66,11 +66,10 @@ def _unite(offsets: Array, sources: Array, parents: Array) -> None:
 @part
 def _find_root(parents: Array, vertex: int) -> int:
     """Return the root of a vertex; move the vertices on the way to it below their grandparents."""
-    current = vertex
-    while parents[current] != current:
-        parents[current] = parents[parents[current]]
-        current = parents[current]
-    return current
+    while parents[vertex] != vertex:
+        parents[vertex] = parents[parents[vertex]]
+        vertex = parents[vertex]
+    return vertex
 
 
 def number_by_size(labels: Labels) -> Labels:

@@ -24,7 +24,6 @@ import pyarrow as pa
 from whitewater.io.folder import PartsFormat, write_table
 
 ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
-ALIAS_ROWS = 1 << 20
 DOCUMENTS = PartsFormat(
     "documents.json",
     1,
@@ -47,7 +46,7 @@ LINKS = PartsFormat(
 
 def write_aliases(path: Path, aliases: pa.Table) -> None:
     """Write the aliases (columns of `ALIASES`) into a folder of documents."""
-    write_table(aliases.cast(ALIASES).sort_by("alias"), path / "aliases.parquet", group_rows=ALIAS_ROWS)
+    write_table(aliases.cast(ALIASES).sort_by("alias"), path / "aliases.parquet", group_rows=1 << 20)
 
 
 def read_aliases(path: Path) -> pa.Table:

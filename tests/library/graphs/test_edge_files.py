@@ -36,7 +36,9 @@ WHOLE = 1 << 40
 def units_of(path: Path, options: EdgeFiles, size: int = WHOLE) -> list[text.Unit]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "RANGE_BYTES", size)
-        return text.units(text.open_file(path, options))
+        file = text.open_file(path, options)
+        assert file
+        return text.units(file)
 
 
 def pairs(path: Path, size: int = WHOLE, **options: Any) -> list[tuple[Any, ...]]:

@@ -7,7 +7,6 @@ workers. A few blocks per worker are in memory, and the vertices of a table, of 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -119,16 +118,8 @@ def _read_table(files: OpenFiles, settings: EdgeFiles, workers: Workers) -> tupl
 
 
 def _open_files(paths: Sequence[str], settings: EdgeFiles) -> OpenFiles:
-    """Tell text from Parquet, and read the lines before the first row of text."""
-
-    def open_one(path: Path) -> TextFile | None:
-        # `open_file` reports errors.
-        with suppress(OSError), path.open("rb") as stream:
-            if stream.read(4) == b"PAR1":
-                return None
-        return text.open_file(path, settings)
-
-    return dict(_raise_errors((path, _catch_error(path, work=open_one)) for path in map(Path, paths)))
+    work = partial(text.open_file, settings=settings)
+    return dict(_raise_errors((path, _catch_error(path, work=work)) for path in map(Path, paths)))
 
 
 def _read_parts(

@@ -46,6 +46,7 @@ _UNSUPPORTED = {
     "general, with weights above 0 or as pattern.",
     "hermitian": "each entry implies its complex conjugate. Write all edges as general.",
 }
+_PARQUET = b"PAR1"
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _SHOWN_BYTES = 80
 _NAMES = re.compile(rb"[\t -/:-~]+")
@@ -101,12 +102,14 @@ class Unit(NamedTuple):
     stop: int | None
 
 
-def open_file(path: Path, settings: EdgeFiles) -> TextFile:
-    """Read the lines of a file before its first row."""
+def open_file(path: Path, settings: EdgeFiles) -> TextFile | None:
+    """Read the lines of a text file before its first row; return None for Parquet."""
     separator, marks = _SEPARATORS[settings.delimiter], _COMMENTS[settings.comment]
     banner, row, ahead = b"", b"", list[bytes]()
     with open_text(path) as stream:
         start = stream.read(4)
+        if start == _PARQUET:
+            return None
         if start.startswith(_UTF_16) or b"\0" in start:
             raise InputError(f"{path} is not text in UTF-8, but most likely in UTF-16. Convert it, such as with "
                              "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip

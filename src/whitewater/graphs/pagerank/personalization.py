@@ -42,10 +42,8 @@ def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float
 def _read_table(path: Path) -> pa.Table:
     types = {"vertex": pa.int64(), "name": pa.string(), "weight": pa.float64()}
     try:
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-        else:
-            table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+        options = csv.ConvertOptions(column_types=types)
+        table = pq.read_table(path) if path.suffix == ".parquet" else csv.read_csv(path, convert_options=options)
         table.validate(full=True)  # text must be UTF-8
         if len(set(table.column_names)) < table.num_columns:
             raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
