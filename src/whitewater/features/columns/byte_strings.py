@@ -1,12 +1,9 @@
-"""The values of a dictionary as strings of bytes, UTF-8 of a text, 8 bytes of an integer; and their hash table.
+"""The values of a dictionary as byte strings (UTF-8 of text, 8 bytes of an integer), and their hash table.
 
-Strings are spans of one array of bytes, as in Arrow. What is only read is given to kernels without permission to write,
-and offsets as int64, so that each is compiled once.
-
-A table of slots is open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4).
-A slot is the upper half of a string's digest, then its number plus 1; 0 is empty. Its place is the upper bits of
-the digest, so that a table grows without digesting anything again, and in order. Hashes that leave the process are
-XXH64; its source is in `whitewater.tables.hashing`, which hashes rows of integers.
+The table uses open addressing with linear probing (Knuth, The Art of Computer Programming, volume 3, section 6.4). A
+slot has the upper half of a digest and the number of the string plus 1; 0 is empty. Its place is the upper bits of the
+digest, so that a table grows in order and without new digests. Hashes that leave the process are XXH64; its source is
+in `whitewater.tables.hashing`. Kernels take read-only arrays and int64 offsets, so that each is compiled once.
 """
 
 from __future__ import annotations
@@ -24,22 +21,19 @@ from whitewater.tables.hashing import PRIMES
 _INTEGER_BYTES = 8
 _MOST_BYTES = 2**31 - 1
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
-# Bytes and offsets; and with a third array, of hashes or of slots.
+# Bytes and offsets, and for `Hashed` their hashes or slots.
 Strings = tuple[Array, Array]
 Hashed = tuple[Array, Array, Array]
 _NUMBER, _TAG, _WORD = uint64(0xFFFFFFFF), uint64(0xFFFFFFFF00000000), uint64(0xFFFFFFFFFFFFFFFF)
 _ZERO, _ONE, _HALF, _LANE, _STRIPE = map(uint64, (0, 1, 4, 8, 32))
 PRIME_1, PRIME_2, PRIME_3, PRIME_4, PRIME_5 = map(uint64, PRIMES)
-# Strings whose look-ups are begun together.
+# Strings whose memory is loaded ahead.
 _AHEAD = 1024
 
 
 @dataclass(frozen=True)
 class ByteStrings:
-    """String *i* is ``data[offsets[i]:offsets[i + 1]]``.
-
-    ``data`` is uint8 and read-only, so that kernels meet one type; ``offsets`` are int64 (strings + 1,).
-    """
+    """String *i* is ``data[offsets[i]:offsets[i + 1]]``; ``data`` is uint8, ``offsets`` are int64 (strings + 1,)."""
 
     data: Array
     offsets: Array
@@ -54,7 +48,7 @@ class ByteStrings:
 
     @classmethod
     def of(cls, dictionary: pa.Array) -> ByteStrings:
-        """Return those of an Arrow array of string, binary (large or not) or int64, without nulls; without a copy."""
+        """View an Arrow array of string, binary (large or not) or int64 without nulls."""
         if pa.types.is_int64(dictionary.type):
             data = np.from_dlpack(dictionary).view(np.uint8)
             return cls(read_only(data), np.arange(0, len(data) + 1, _INTEGER_BYTES))
@@ -71,7 +65,7 @@ class ByteStrings:
         return hashes
 
     def as_arrow(self, type_: pa.DataType) -> pa.Array:
-        """Return the values, of string, binary or int64; where 2 GiB of text do not fit, of the large type."""
+        """Return an Arrow array of string, binary or int64; of the large type beyond 2 GiB."""
         if pa.types.is_int64(type_):
             return to_arrow(self.data[: self.offsets[-1]].view(np.int64))
         small = type_ in LARGE and int(self.offsets[-1]) <= _MOST_BYTES
@@ -81,7 +75,7 @@ class ByteStrings:
 
 
 def read_only(values: Array) -> Array:
-    """Return an array as kernels take it, so that each is compiled once: contiguous, and read-only."""
+    """Return a contiguous, read-only view or copy, as kernels take it."""
     view = np.ascontiguousarray(values).view()
     view.flags.writeable = False
     return view
@@ -97,7 +91,7 @@ def hash_strings(strings: Strings, seed: int, hashes: Array) -> None:
 
 @kernel
 def digest_strings(strings: Strings, digests: Array) -> None:
-    """Fill ``digests``, uint64 (strings,), with what strings are looked for by; XXH64 takes three times as long."""
+    """Fill ``digests``, uint64 (strings,), for hash tables; XXH64 takes three times as long."""
     data, offsets = strings
     for row in range(len(digests)):
         position, end = uint64(offsets[row]), uint64(offsets[row + 1])
@@ -111,7 +105,7 @@ def digest_strings(strings: Strings, digests: Array) -> None:
 
 @kernel
 def place_slots(filled: Array, slots: Array) -> None:
-    """Put slots, uint64, into an empty table of at least twice as many, a power of two."""
+    """Insert slots into an empty table, whose size is a power of two and at least twice their number."""
     mask, shift = uint64(len(slots) - 1), _shift(slots)
     for slot in filled:
         if slot:
@@ -123,7 +117,7 @@ def place_slots(filled: Array, slots: Array) -> None:
 
 @part
 def _shift(slots: Array) -> int:
-    """Return by how much a hash is shifted right to be a place of the table."""
+    """Return the right shift that turns a hash into a place of the table."""
     bits = 1
     while (1 << bits) < len(slots):
         bits += 1
@@ -132,12 +126,11 @@ def _shift(slots: Array) -> int:
 
 @kernel
 def find(strings: Hashed, table: Hashed, size: int, learning: bool, numbers: Array) -> tuple[int, int]:
-    """Find strings, given with their digests, among known ones, of which there are ``size``.
+    """Fill ``numbers``, int64 (strings,), with the number of each string in a table of ``size`` strings, or -1.
 
-    ``table`` are the known strings, with room for more where ``learning``, and their slots, no more than half of them
-    filled; if ``learning``, a string that is not known becomes so, with the next number. ``numbers``, int64 (strings,),
-    are filled with the number of each, -1 where it is not known. Returns how many strings were found before the room
-    was used up, and how many are known now.
+    ``strings`` come with digests. ``table`` is the known strings and their slots, at most half of them filled. If
+    ``learning``, unknown strings are added. Returns how many strings were processed before the table was full, and the
+    new size.
     """
     (data, offsets, hashes), (known, known_offsets, slots) = strings, table
     mask, shift, room = uint64(len(slots) - 1), _shift(slots), min(len(known_offsets) - 1, len(slots) // 2)
@@ -168,9 +161,9 @@ def find(strings: Hashed, table: Hashed, size: int, learning: bool, numbers: Arr
 
 @part
 def _touch(hashes: Array, table: Hashed, shift: int, out: Array) -> None:
-    """Load what strings will be compared with, so that their misses of the cache overlap; what is filled is of no use.
+    """Load the strings to compare with into the cache; the values of ``out`` are not used.
 
-    Without branches a core has dozens of these loads under way at once: look-ups in large tables take half the time.
+    Without branches, dozens of cache misses overlap, which halves the time of look-ups in large tables.
     """
     known, known_offsets, slots = table
     for row in range(len(hashes)):
@@ -180,7 +173,7 @@ def _touch(hashes: Array, table: Hashed, shift: int, out: Array) -> None:
 
 @part
 def _is(string: tuple[Array, int, int], known: Array, known_offsets: Array, number: int) -> bool:
-    """Tell whether a string is the known one of a number, counted from 1."""
+    """Return whether a string equals the known one of a number, from 1."""
     data, begin, end = string
     first, last = uint64(known_offsets[number - _ONE]), uint64(known_offsets[number])
     if last - first != end - begin:

@@ -1,8 +1,7 @@
-"""What values a column of categories has: numbered as they are met, and hashed.
+"""The values of categorical columns: numbered in order of appearance, counted, and hashed.
 
-Values are those of dictionaries, on the host; rows are codes. Hashes are the same on every device, in every version,
-and for one row as for a billion: values are hashed by XXH64; those of the columns of a row are combined, in order, by
-the finalizer of SplitMix64.
+Hashes are the same on every device, in every version, and for one row as for a billion. Values are hashed by XXH64; the
+finalizer of SplitMix64 combines the columns of a row in order.
 
 Sources: Y. Collet, "xxHash fast digest algorithm", version 0.8.2, section XXH64; G. L. Steele, D. Lea, C. H. Flood,
 "Fast splittable pseudorandom number generators", OOPSLA 2014.
@@ -29,13 +28,13 @@ _LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12
 MOST_VALUES = 1 << 31
 _WORD = 2**64 - 1
 _FACTOR_1, _FACTOR_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-# What stands for the hash of a null, mixed with the seed: the golden ratio, as SplitMix64 has it.
+# The golden ratio, as in SplitMix64; mixed with the seed it is the hash of null.
 _GOLDEN = 0x9E3779B97F4A7C15
 _INTEGER_BYTES = 8
 
 
 def scalar(value: Value, name: str) -> Any:
-    """Return a text or an integer of one row, and None for None and NaN; raises InputError if it is above 2**63 - 1."""
+    """Return a text or integer, and None for None and NaN; raises InputError for integers above 2**63 - 1."""
     # NaN alone is not equal to itself.
     if value is None or value != value:  # noqa: PLR0124
         return None
@@ -45,25 +44,22 @@ def scalar(value: Value, name: str) -> Any:
 
 
 class CategoryCounter:
-    """Numbers distinct values, Arrow's string, binary or int64, densely, in the order in which they are met first.
-
-    Two values are one only if their bytes are equal, whatever their hashes.
-    """
+    """Numbers distinct values of Arrow's string, binary or int64 in order of appearance, by their bytes."""
 
     def __init__(self, type_: pa.DataType, *, room: int = _LEAST_ROOM) -> None:
         self._type = type_
-        self.size = 0  # how many values there are
+        self.size = 0
         self._slots = np.zeros(1 << (2 * max(room, _LEAST_ROOM) - 1).bit_length(), np.uint64)
         self._offsets = np.zeros(len(self._slots) // 2 + 1, np.int64)
-        # The kernel reads a byte even of empty strings.
+        # Not empty, because the kernel reads a byte even for empty strings.
         self._data = np.empty(_LEAST_BYTES, np.uint8)
 
     def add(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the number of each entry, int64 (entries,); those that are new get the next numbers."""
+        """Return the number of each entry, int64 (entries,); new values get the next numbers."""
         return self.look_up(dictionary, learning=True)
 
     def look_up(self, dictionary: pa.Array, *, learning: bool = False) -> npt.NDArray[np.int64]:
-        """Return the number of each entry, int64 (entries,), -1 where it has none and is not to be learned."""
+        """Return the number of each entry, int64 (entries,), -1 for unknown values unless ``learning``."""
         strings = ByteStrings.of(dictionary)
         hashes, numbers, done = hashes_of(strings), np.empty(len(strings), np.int64), 0
         while done < len(strings):
@@ -76,7 +72,7 @@ class CategoryCounter:
         return numbers
 
     def _grow(self, bytes_needed: int) -> None:
-        """Make room: twice as many values, or twice as many bytes."""
+        """Double the capacity for values or for bytes."""
         if self.size >= MOST_VALUES:
             raise ResourceError(
                 f"{self.size:,} categories are as many as can be told apart, and there are more. Use HashBucket."
@@ -90,16 +86,16 @@ class CategoryCounter:
 
     @property
     def nbytes(self) -> int:
-        """The memory that they take."""
+        """Memory in bytes."""
         return self._slots.nbytes + self._offsets.nbytes + self._data.nbytes
 
     def values(self) -> pa.Array:
-        """Return the values in the order of their numbers; past 2 GiB of text they are of Arrow's large type."""
+        """Return the values in the order of their numbers, as Arrow's large type beyond 2 GiB of text."""
         return ByteStrings(self._data, self._offsets[: self.size + 1]).as_arrow(self._type)
 
 
 def hashes_of(strings: ByteStrings) -> Array:
-    """Return what strings are looked for by, uint64 (strings,)."""
+    """Return the digests of strings for hash tables, uint64 (strings,)."""
     hashes = np.empty(len(strings), np.uint64)
     digest_strings(strings.spans, hashes)
     return hashes
@@ -112,10 +108,7 @@ def _longer(values: Array, length: int) -> Array:
 
 
 def count_codes(codes: Array, size: int) -> Array:
-    """Count the rows of each code below ``size``, int32 (rows,) -> int64 (size,); those of code -1 are not counted.
-
-    Raises IntegrityError if there is another code.
-    """
+    """Count each code below ``size``, int32 (rows,) -> int64 (size,), except -1; raises IntegrityError for others."""
     counts = np.zeros(size, np.int64)
     if outside := fill_counts(read_only(codes), counts):
         raise IntegrityError(f"{outside} rows have a code that is not below {size}. This is an error of the program.")
@@ -124,7 +117,7 @@ def count_codes(codes: Array, size: int) -> Array:
 
 @kernel
 def fill_counts(codes: Array, counts: Array) -> int:
-    """Count the rows of each code, int32, into int64 (size,); return how many rows have a code that is not below it."""
+    """Add the count of each code, int32, to ``counts``, int64; return the number of codes beyond its size."""
     outside = int64(0)
     for code in codes:
         if code >= len(counts):
@@ -166,12 +159,9 @@ def row_hash_one(values: Sequence[str | int | bytes | None], seed: int) -> int:
 
 
 def row_hash(columns: Sequence[Column | Text], seed: int, device: Device) -> Array:
-    """Return a hash of each row, which depends on the values, their order and the seed, and on nothing else.
+    """Return a hash of each row, uint64 (rows,) on the device, from its values in order and the seed, at least 0.
 
-    Hashes are uint64 (rows,), on the device. Columns are of categories or integers; an integer is the same in either,
-    and a null has a hash of its own. The seed is 0 or more.
-
-    Raises ConfigError if a column is of floats or lists.
+    Columns are of categories or integers, and an integer has the same hash in both; raises ConfigError for others.
     """
     state: Array = device.xp.full(len(columns[0]), np.uint64(mix(seed + _GOLDEN & _WORD)))
     for column in columns:

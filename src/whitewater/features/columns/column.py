@@ -1,10 +1,8 @@
-"""Columns of a block of rows, numbers, categories and lists; and columns of Arrow and of frames as such, and back.
+"""Columns of a block of rows: numbers, categories and lists, and their conversion from and to Arrow and frames.
 
-Blocks are the host's. Operators that compute numbers from numbers take `Numbers` of CuPy's arrays too: the columns of a
-frame of cuDF. What a category *is*, a text or an integer, is kept once in a dictionary.
-
-Frames are used through the API that pandas and cuDF share. The index of every frame is 0, 1, 2, ... A null in a column
-of floats is NaN; pandas has nullable types for integers and booleans.
+Blocks are on the host, but `Numbers` may have CuPy arrays, from frames of cuDF. Frames are used through the API that
+pandas and cuDF share, and have the index 0, 1, 2, ... A null is NaN in floats; pandas has nullable types for integers
+and booleans.
 """
 
 from collections.abc import Mapping
@@ -23,7 +21,7 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow
 
 Frame = Any
 Series = Any
-# pandas' dtypes of numbers and booleans of which some are null
+# pandas' nullable dtypes
 _NULLABLE = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -35,8 +33,7 @@ _MOST_VALUES = 2**31 - 1
 class Numbers:
     """``values`` (rows,) of an integer, floating or boolean dtype.
 
-    ``valid``, bool (rows,), is False where the value is null, which it is nowhere if ``valid`` is None. A
-    NaN is null as well, with or without ``valid``; what stands at a null has no meaning.
+    ``valid``, bool (rows,), is False for nulls; None means no nulls. NaN is also null. Values at nulls have no meaning.
     """
 
     values: Array
@@ -50,8 +47,8 @@ class Numbers:
 class Categories:
     """Row *i* is ``dictionary[codes[i]]``, or null where the code is -1.
 
-    ``codes`` are int32 (rows,). ``dictionary`` is an Arrow array without nulls: string,
-    int64, or binary (combinations of columns). Its entries may repeat, and need not all occur.
+    ``codes`` are int32 (rows,). ``dictionary`` is an Arrow array without nulls: string, int64, or binary (combinations
+    of columns). Its entries may repeat or be unused.
     """
 
     codes: Array
@@ -63,10 +60,7 @@ class Categories:
 
 @dataclass(frozen=True)
 class Lists:
-    """Row *i* is ``values[offsets[i]:offsets[i + 1]]``; ``offsets`` are int64 (rows + 1,), from 0.
-
-    A null list is an empty one.
-    """
+    """Row *i* is ``values[offsets[i]:offsets[i + 1]]``; ``offsets`` are int64 (rows + 1,). A null list is empty."""
 
     offsets: Array
     values: Numbers | Categories
@@ -91,7 +85,7 @@ class Text:
 
     def on_host(self) -> Categories:
         """Return the texts as categories on the host."""
-        texts = table_of(self.series.to_frame("text"))["text"]  # of no type where all are null
+        texts = table_of(self.series.to_frame("text"))["text"]  # has Arrow's null type if all are null
         return cast("Categories", column_of(texts.cast(pa.large_string())))
 
 
@@ -100,21 +94,21 @@ Block = Mapping[str, Column]
 
 
 def take_rows(column: Numbers | Categories, rows: Array | slice) -> Numbers | Categories:
-    """Return some rows of a column without lists."""
+    """Return rows of a column without lists."""
     if isinstance(column, Categories):
         return Categories(column.codes[rows], column.dictionary)
     return Numbers(column.values[rows], None if column.valid is None else column.valid[rows])
 
 
 def as_floats(column: Column, xp: ModuleType = np) -> Array:
-    """Return numbers as float64 (rows,) of NumPy or CuPy, NaN where they are null; they are not copied needlessly."""
+    """Return numbers as float64 (rows,) of NumPy or CuPy, with NaN for nulls, and without a copy if possible."""
     numbers = cast("Numbers", column)
     floats = numbers.values.astype(np.float64, copy=False)
     return floats if numbers.valid is None else xp.where(numbers.valid, floats, np.nan)
 
 
 def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
-    """Return a column of Arrow as one of ours; raises ValueError as `plain_type`."""
+    """Convert a column of Arrow; raises ValueError as `plain_type`."""
     values = one_array(column)
     type_ = plain_type(values.type)
     if pa.types.is_dictionary(values.type):
@@ -130,12 +124,12 @@ def column_of(column: pa.ChunkedArray | pa.Array) -> Column:
 
 
 def categories_of(values: pa.DictionaryArray) -> Categories:
-    """Return a dictionary of text or int64, and its indices, as categories."""
+    """Return a dictionary-encoded array of text or int64 as categories."""
     if values.dictionary.null_count:
-        # A dictionary may name null as a value.
-        known = values.dictionary.drop_null()
-        codes = pc.index_in(values.dictionary, known, skip_nulls=True)
-        values = pa.DictionaryArray.from_arrays(codes.take(values.indices), known)
+        # Arrow allows null as an entry of a dictionary.
+        dictionary = values.dictionary.drop_null()
+        codes = pc.index_in(values.dictionary, dictionary, skip_nulls=True)
+        values = pa.DictionaryArray.from_arrays(codes.take(values.indices), dictionary)
     return Categories(_filled(values.indices.cast(pa.int32()), _NULL), values.dictionary.cast(plain_type(values.type)))
 
 
@@ -152,31 +146,28 @@ def _numbers(values: pa.Array) -> Numbers:
 
 
 def _filled(values: pa.Array, null: float) -> Array:
-    """Return numbers as NumPy's; Arrow's own `fill_null` would import pandas."""
+    """Return numbers as a NumPy array with nulls filled; Arrow's `fill_null` would import pandas."""
     if values.null_count:
         values = pc.coalesce(values, to_arrow(np.array([null], values.type.to_pandas_dtype()))[0])
     return np.from_dlpack(values)
 
 
 def arrow_of(column: Column, type_: pa.DataType) -> pa.Array:
-    """Return a column of the host as an Arrow array of a type, with nulls as nulls, but NaN in floats.
-
-    Raises ValueError if its values cannot be of the type.
-    """
+    """Convert a column to an Arrow type, with NaN for nulls of floats; raises ValueError if values do not fit."""
     if isinstance(column, Lists):
         if int(column.offsets[-1]) > _MOST_VALUES:
             raise ValueError(f"lists of more than {_MOST_VALUES} values in all do not fit one block")
         items = arrow_of(column.values, type_.value_type)
         return pa.ListArray.from_arrays(to_arrow(column.offsets.astype(np.int32)), items, type=type_)
     if isinstance(column, Categories):
-        made = column.dictionary.take(_with_nulls(column.codes, column.codes >= 0))
+        array = column.dictionary.take(_with_nulls(column.codes, column.codes >= 0))
     else:
-        made = _arrow_numbers(column, type_)
+        array = _arrow_numbers(column, type_)
     if not pa.types.is_null(type_):
-        return made.cast(type_)
-    if made.null_count < len(made):
+        return array.cast(type_)
+    if array.null_count < len(array):
         raise ValueError("it has values")
-    return pa.nulls(len(made))
+    return pa.nulls(len(array))
 
 
 def _arrow_numbers(column: Numbers, type_: pa.DataType) -> pa.Array:
@@ -198,10 +189,10 @@ def _with_nulls(values: Array, valid: Array | None) -> pa.Array:
 
 
 def as_categories(column: Column) -> Categories:
-    """Return a column as categories: integers and booleans become those of int64.
+    """Return a column as categories; integers and booleans become int64.
 
-    Floats that are all NaN are what a column of nulls is read as. Raises ConfigError if it is of other floats, which
-    have no equal values to rely on, or of lists; InputError if a value is above 2**63 - 1.
+    Raises ConfigError for lists and for floats, unless all are NaN (a column of nulls); InputError for a value above
+    2**63 - 1.
     """
     if isinstance(column, Categories):
         return column
@@ -241,7 +232,7 @@ def column_of_series(series: Series) -> Any:
     if not is_integer(series):
         return Text(series)
     valid = series.notna()
-    # pandas' types with nulls are called as NumPy's are, but for their case.
+    # pandas' nullable types differ from NumPy's in case only.
     dtype = str(series.dtype).lower().replace("boolean", "bool")
     values = series.fillna(False if kind == "b" else 0).astype(dtype).values
     return Numbers(values, None if bool(valid.all()) else valid.astype("bool").values)

@@ -1,9 +1,7 @@
-"""Categories by a column or a combination of columns, and their numbers.
+"""Categories of a column or a combination of columns, and their numbers.
 
-The category of a combination is bytes: for each part its kind, its length (uint32) and its bytes, all little-endian,
-so that different parts never give the same bytes.
-
-Group 0 is that of null, which is a category of its own.
+The category of a combination is bytes: for each part its kind, its length (uint32) and its bytes, little-endian, so
+that different parts never give the same bytes. Group 0 is null, a category of its own.
 """
 
 from __future__ import annotations
@@ -111,7 +109,7 @@ def combine(columns: Sequence[Categories]) -> Categories:
 
 
 def _parts(dictionary: pa.Array) -> pa.Array:
-    """Return the part of a combination that null is, and then those that the entries of a dictionary are."""
+    """Return the parts of combinations for null and the entries of a dictionary."""
     strings = ByteStrings.of(dictionary)
     heads = np.empty((len(strings), _HEAD_BYTES), np.uint8)
     heads[:, 0] = _INTEGER if pa.types.is_int64(dictionary.type) else _TEXT
@@ -123,7 +121,7 @@ def _parts(dictionary: pa.Array) -> pa.Array:
 
 
 def split(combinations: pa.Array, count: int) -> list[pa.Array]:
-    """Return the values of the so many columns of which binary combinations are, of string or int64."""
+    """Split binary combinations of ``count`` columns into their values, of string or int64."""
     data, offsets = ByteStrings.of(combinations).spans
     places, columns = offsets[:-1].copy(), []
     for _ in range(count):
@@ -141,17 +139,14 @@ def split(combinations: pa.Array, count: int) -> list[pa.Array]:
 
 
 def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
-    """Return columns of frames as frames are grouped and merged by them: ``key_0`` and so on.
-
-    They are text, or integers of 64 bits. Raises InputError if a value is above 2**63 - 1.
-    """
-    frames, given = frame_class(device), cast("list[Column | Text]", [block[name] for name in columns])
-    keys = [each if isinstance(each, Text) else as_integers(each) for each in given]
-    return frames({f"key_{place}": series_of(each, frames()) for place, each in enumerate(keys)})
+    """Return a frame of columns as keys, named ``key_0`` and so on: text, or int64 as `as_integers`."""
+    frames, sources = frame_class(device), cast("list[Column | Text]", [block[name] for name in columns])
+    keys = [column if isinstance(column, Text) else as_integers(column) for column in sources]
+    return frames({f"key_{index}": series_of(key, frames()) for index, key in enumerate(keys)})
 
 
 def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
-    """Return the ``number`` of the table's row that has the same keys, null if none has: a left join."""
+    """Return the ``number`` of the row of the table with the same keys, or null: a left join."""
     merged = keys.assign(order=device.xp.arange(len(keys))).merge(table, how="left", on=list(keys.columns))
     # Neither library guarantees the order of merged rows.
     return merged.sort_values("order").reset_index(drop=True)["number"]
@@ -164,11 +159,10 @@ def categories_of_keys(keys: pa.Table, count: int) -> Categories:
 
 
 class CategoryNumbers:
-    """Numbers of categories: ``first`` and following of the known ``values``, one of null, one of what is not known.
+    """Numbers of categories: ``values`` are numbered from ``first``; null and unseen values have numbers of their own.
 
-    With ``buckets``, what is not known has the number ``unseen`` plus ``hash % buckets``. ``values`` are an Arrow array
-    of string, binary or int64: distinct, and without null. The tables for look-ups are made with the first of these:
-    serving a row, or another process, has no use for them, or makes its own.
+    With ``buckets``, the number of an unseen value is ``unseen`` plus ``hash % buckets``. ``values`` are a distinct
+    Arrow array of string, binary or int64 without null. Hash tables are built at the first look-up in each process.
     """
 
     def __init__(self, values: pa.Array, null: int, first: int, unseen: int, buckets: int = 1) -> None:
@@ -179,14 +173,14 @@ class CategoryNumbers:
 
     @classmethod
     def of_groups(cls, values: pa.Array) -> CategoryNumbers:
-        """Return the groups of rows: null is 0, values are 1 and following, all others are the one after these."""
+        """Return numbers of groups: null is 0, values follow from 1, and unseen values are one group after these."""
         return cls(values, NULL_GROUP, 1, len(values) + 1)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CategoryNumbers, (self.values, self.null, self.first, self.unseen, self.buckets)
 
     def of_dictionary(self, dictionary: pa.Array) -> npt.NDArray[np.int64]:
-        """Return the numbers of the entries of a dictionary, int64, and then that of null, so that code -1 takes it."""
+        """Return the numbers of the entries of a dictionary, int64, then that of null, which code -1 selects."""
         with self._lock:
             if self._counter is None:
                 self._counter = CategoryCounter(self.values.type, room=len(self.values))
@@ -201,7 +195,7 @@ class CategoryNumbers:
     def of_rows(self, categories: Categories, dtype: npt.DTypeLike = np.int64) -> Array:
         """Return the number of each row, (rows,)."""
         numbers = self.of_dictionary(categories.dictionary).astype(dtype, copy=False)
-        # Code -1 takes the last one. Of all modes, this alone does not look through the codes first.
+        # Code -1 selects the last number. Only this mode does not check the codes first.
         return np.take(numbers, categories.codes, mode="wrap")
 
     def of_block(self, each: Input, block: Block, mode: Mode, dtype: npt.DTypeLike = np.int64) -> Array:
@@ -215,7 +209,7 @@ class CategoryNumbers:
         unseen = cast("Any", self.unseen)
         if self.buckets > 1:
             count = len(keys.columns)
-            # The bytes of combinations are on the host alone.
+            # The bytes of combinations are only on the host.
             column = column_of_series(keys["key_0"]) if count == 1 else categories_of_keys(table_of(keys), count)
             hashes = value_hashes(column, SEED, mode.device)
             unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
@@ -224,7 +218,7 @@ class CategoryNumbers:
         return numbers.where(has_key, self.null).values.astype(dtype)
 
     def of_value(self) -> Callable[[str | int | bytes | None], int]:
-        """Return what gives the number of one value, and of None."""
+        """Return a function that numbers a value or None."""
         known = {None: self.null} | {value: number for number, value in enumerate(self.values.to_pylist(), self.first)}
 
         def number(value: Any) -> int:
@@ -234,7 +228,7 @@ class CategoryNumbers:
         return number
 
     def of_row(self, each: Input) -> Callable[[Row], Any]:
-        """Return what gives the number of one row's value of a column or combination; of a list, those of its items."""
+        """Return a function that numbers a row's value of a column or combination, or the items of its list."""
         number = self.of_value()
         if not isinstance(each, str):
             return lambda row: number(combine_one([scalar(row[name], name) for name in each]))

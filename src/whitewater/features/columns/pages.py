@@ -1,8 +1,7 @@
-"""The kernels that read Parquet pages: headers, definition levels, dictionary indices, texts.
+"""Kernels that decode Parquet pages: headers, definition levels, dictionary indices, texts.
 
-No byte of a file is trusted: each read is checked against the end of its page, and each index against the dictionary.
-The format: https://parquet.apache.org/docs/file-format/ (definition levels and dictionary indices in the hybrid of runs
-and bit packing).
+No byte of a file is trusted: reads are checked against the end of the page, and indices against the dictionary. Levels
+and indices use the hybrid of runs and bit packing of https://parquet.apache.org/docs/file-format/.
 """
 
 import numpy as np
@@ -11,15 +10,15 @@ from whitewater.engines import Array
 from whitewater.engines.kernel import int64, kernel, part, uint64
 from whitewater.features.columns.byte_strings import eight_bytes, little_endian
 
-# Stands for the size of levels where it stands ahead of them.
+# The size of levels is stored before them.
 ABSENT = -1
 MALFORMED = -2
-# Definition levels are looked up as indices are: 0, 1, and an entry for null that they never reach.
+# Definition levels are decoded as indices of this table: 0, 1, and the null, which is never reached.
 _LEVELS = np.array([0, 1, 0], np.uint32)
 _MOST_BITS = 32
 # Thrift's compact types: the integers are of 16, 32 and 64 bits.
 _STOP, _TRUE, _FALSE, _INTEGERS, _BINARY, _STRUCT = 0, 1, 2, (4, 5, 6), 8, 12
-# A header has structs, and these have some.
+# A header has nested structs.
 DEPTHS = 3
 
 
@@ -40,10 +39,10 @@ def _varint(data: Array, position: int) -> tuple[int, int]:
 
 @kernel
 def read_header(data: Array, position: int, fields: Array) -> int:
-    """Read the header of a page, a struct of Thrift's compact protocol; return where it ends, or `MALFORMED`.
+    """Read the header of a page, a struct of Thrift's compact protocol; return its end, or `MALFORMED`.
 
-    ``fields``, int64 (`DEPTHS`, numbers), are filled by number with the integers and booleans of the header, and of the
-    structs in it by depth. The number of the latest field, in column 0, is scratch.
+    ``fields``, int64 (`DEPTHS`, numbers), are filled with integers and booleans by depth of the struct and number of
+    the field. Column 0 is scratch.
     """
     depth, fields[0, 0] = 0, 0
     while 0 <= position < len(data):
@@ -73,7 +72,7 @@ def read_header(data: Array, position: int, fields: Array) -> int:
 
 @part
 def _value(data: Array, position: int, kind: int) -> tuple[int, int]:
-    """Return a boolean, or an integer or the length of a text, and the position after it, or `MALFORMED`."""
+    """Return a boolean, an integer or the length of a text, and the position after it, or `MALFORMED`."""
     if kind in (_TRUE, _FALSE):
         return int64(kind == _TRUE), position
     value, position = _varint(data, position)
@@ -84,11 +83,10 @@ def _value(data: Array, position: int, kind: int) -> tuple[int, int]:
 
 @kernel
 def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]:
-    """Read which rows of a page have a value.
+    """Fill ``present``, uint32 (rows,), with 1 for a value and 0 for a null.
 
-    ``page``, uint8, is uncompressed and begins with the levels, of ``size`` bytes, or `ABSENT` where the first four
-    bytes tell; ``present``, uint32 (rows,), is filled with 1 for a value and 0 for a null. Returns the number of values
-    and where they begin, or `MALFORMED`.
+    ``page``, uint8, is uncompressed and begins with ``size`` bytes of levels; if `ABSENT`, the size is its first four
+    bytes. Returns the number of values and their start, or `MALFORMED`.
     """
     start = 0
     if size == ABSENT:
@@ -106,10 +104,10 @@ def definition_levels(page: Array, size: int, present: Array) -> tuple[int, int]
 
 @kernel
 def spread(values: Array, present: Array, count: int, null: int) -> None:
-    """Move the last ``count`` values to the rows that have one, in order; the other rows get ``null``."""
+    """Move the last ``count`` values to the rows that are ``present``; other rows get ``null``."""
     source, last = uint64(len(values) - count), uint64(len(values) - 1)
     for row in range(len(values)):
-        # No branch, which a core would guess wrong at every other null.
+        # Without branches, which would be mispredicted at nulls.
         there = uint64(present[row])
         mask = uint64(0) - there
         values[row] = (uint64(values[min(source, last)]) & mask) | (uint64(null) & ~mask)
@@ -118,10 +116,9 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
 
 @kernel
 def look_up(data: Array, position: int, width: int, table: Array, values: Array) -> bool:
-    """Look up indices of ``width`` bits, in runs or packed, until ``values`` is full; False if they are malformed.
+    """Look up indices of ``width`` bits, in runs or packed, until ``values`` is full; return False if malformed.
 
-    ``data``, uint8, is a page, uncompressed; ``table``, uint32 or uint64 (entries of the dictionary + 1,), has the null
-    last; ``values`` are as the table.
+    ``data``, uint8, is an uncompressed page; ``table``, uint32 or uint64 (dictionary entries + 1,), ends with the null.
     """
     filled = 0
     while filled < len(values):
@@ -155,8 +152,8 @@ def _repeat(data: Array, position: int, size: int, table: Array, run: Array) -> 
 def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> int:
     """Look up packed indices of ``width`` bits and return the largest.
 
-    An index is cut from the eight bytes that it begins in; their loads become one instruction. Groups of eight indices
-    take whole bytes. The last ones are read byte by byte, because eight bytes might reach beyond the data.
+    An index is cut from the eight bytes that it begins in, which are loaded by one instruction. The last indices are
+    read byte by byte, because eight bytes might extend beyond the data.
     """
     if width == 1:
         return _unpack_bits(data, start, table, run)
@@ -180,7 +177,7 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
 
 @part
 def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
-    """Look up packed indices of one bit, which definition levels are as well: a choice, which runs on vectors."""
+    """Look up packed indices of one bit, such as definition levels: a choice between two values, which vectorizes."""
     low, high = table[0], table[min(1, len(table) - 1)]
     some = 0
     for group in range(len(run) // 8):
@@ -197,7 +194,7 @@ def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
 
 @kernel
 def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
-    """Copy byte arrays that are preceded by their length into ``text``; ``offsets`` (int32, arrays + 1) tells where."""
+    """Copy byte arrays preceded by their lengths into ``text``, and fill ``offsets``, int32 (arrays + 1,)."""
     position = written = 0
     offsets[0] = 0
     for index in range(len(offsets) - 1):
@@ -208,7 +205,7 @@ def split_byte_arrays(data: Array, offsets: Array, text: Array) -> bool:
         if size > len(data) - position:
             return False
         end = written + size
-        # Eight bytes at once, some of them too many, as long as both arrays have them.
+        # Copy eight bytes at a time if both arrays have room for some too many.
         if size <= 64 and position + 64 <= len(data):
             for first in range(0, size, 8):
                 word = eight_bytes(data, uint64(position + first))

@@ -1,8 +1,7 @@
-"""Columns of a Parquet file as they are stored: flat ones by our own decoder, page by page, and others by pyarrow.
+"""Columns of a Parquet file: flat ones by our own decoder, page by page, and others by pyarrow.
 
-The entries of a dictionary stay entries of a dictionary: a row of text is a code, no object of Python, and a row of
-numbers one look-up. Covered is what writers make of flat columns of numbers and text: data pages of version 1 and 2,
-plain or dictionary encoded, compressed with Snappy, Zstandard, gzip, Brotli or not at all.
+Dictionaries are kept, so that a row of text is a code. The decoder covers flat columns of numbers and text in pages of
+version 1 and 2, plain or dictionary encoded, uncompressed or compressed with Snappy, Zstandard, gzip or Brotli.
 """
 
 import zlib
@@ -27,7 +26,7 @@ from whitewater.tables.arrow_arrays import empty
 # The last bytes of a file: the length of its footer, and four letters.
 _END = b"\0\0\0\0PAR1"
 _TEXT = "BYTE_ARRAY"
-# How types are stored, and the types of their rows; those of text are codes.
+# The physical types, and the dtypes of rows; rows of text are codes.
 _STORED_AS: dict[pa.DataType, tuple[str, str]] = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), ("INT32", "<i4")),
     pa.int64(): ("INT64", "<i8"),
@@ -36,14 +35,14 @@ _STORED_AS: dict[pa.DataType, tuple[str, str]] = {
     **dict.fromkeys((pa.string(), pa.large_string()), (_TEXT, "<i4")),
 }
 _UNCOMPRESSED = "UNCOMPRESSED"
-# Not LZ4, a name that Parquet gives to two formats.
+# Not LZ4, which names two formats in Parquet.
 _CODECS = {_UNCOMPRESSED, "SNAPPY", "ZSTD", "GZIP", "BROTLI"}
 _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
-# A dictionary page calls its own plain encoding by either of the first two.
+# A dictionary page may name its plain encoding by either of the first two.
 _PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
 _MOST_BYTES = 2**31 - 1
-# Fields of the header of a page are numbered up to 8; those that are not there have a value that none can have.
+# Fields of a page header are numbered up to 8; missing ones have a value that no field can have.
 _NUMBERS, _MISSING = 9, -(2**62)
 _OTHER_ROWS = "has other rows than its row group"
 _OTHER_SIZE = "has a page of another size than its header says"
@@ -52,12 +51,12 @@ _OTHER_SIZE = "has a page of another size than its header says"
 def read_columns(
     path: Path, row_group: int, names: Sequence[str], *, start: int = 0, rows: int | None = None
 ) -> dict[str, Column]:
-    """Read columns of one row group of a Parquet file, or of ``rows`` rows from ``start`` on, as they are stored.
+    """Read columns of a row group of a Parquet file, or ``rows`` rows of it from ``start`` on.
 
-    Text and dictionaries become `Categories`, of which what is not dictionary encoded has each of its values; numbers
-    and booleans `Numbers` of their width, lists `Lists`. Arrow's null type is float64, all NaN.
+    Text and dictionaries become `Categories` with the stored dictionary, or one entry per value; numbers and booleans
+    `Numbers` of their width; lists `Lists`. Arrow's null type becomes float64, all NaN.
 
-    Raises InputError where the file is damaged, or a column is missing or of another type.
+    Raises InputError if the file is damaged, or a column is missing or of an unsupported type.
     """
     columns: dict[str, Column] = {}
     try:
@@ -83,7 +82,7 @@ def read_columns(
 
 
 def _footer(path: Path, data: FileIO) -> tuple[pq.FileMetaData, pa.Schema]:
-    """Return what a file's footer says, which is parsed once for all reads: it grows with row groups times columns."""
+    """Return the footer of a file and its schema; parsed once: its size is row groups times columns."""
     size = data.seek(0, SEEK_END)
     data.seek(max(0, size - len(_END)))
     end = data.read(len(_END))
@@ -101,7 +100,7 @@ def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
 def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         column = file.read_row_group(row_group, [name], use_threads=False).column(0)
-    # What is not UTF-8 is read as well.
+    # Arrow also reads text that is not UTF-8.
     column.validate(full=True)
     return column_of(column.slice(wanted.start, len(wanted)))
 
@@ -119,10 +118,10 @@ class Page(NamedTuple):
 def _read_chunk(
     data: FileIO, footer: pq.FileMetaData, schema: pa.Schema, row_group: int, name: str
 ) -> Numbers | Categories | None:
-    """Return the rows of a column chunk, or None where it is of a form that is left to pyarrow.
+    """Return the rows of a column chunk, or None if pyarrow has to read it.
 
-    Raises OSError or ValueError, whose messages complete a sentence about the column, if there is not one of that name,
-    the chunk is cut off or malformed, its bytes cannot be decompressed, or a text is not UTF-8.
+    Raises OSError or ValueError if the column is missing, or the chunk is damaged or not UTF-8. Callers put the column
+    before the message.
     """
     covered = _covered_leaf(footer, schema, row_group, name)
     if covered is None:
@@ -130,7 +129,7 @@ def _read_chunk(
     leaf, type_ = covered
     declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
     is_text, dtype = declared.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
-    # Numbers are moved as unsigned ones of their width, for which the kernels are compiled.
+    # Kernels are compiled for unsigned integers of each width.
     null = np.array([-1 if is_text else np.nan if dtype.kind == "f" else 0], dtype).view(f"u{dtype.itemsize}")
     values = empty(footer.row_group(row_group).num_rows, null.dtype)
     table, valid, first = null, None, 0
@@ -159,14 +158,14 @@ def _read_chunk(
 def _covered_leaf(
     footer: pq.FileMetaData, schema: pa.Schema, row_group: int, name: str
 ) -> tuple[int, pa.DataType] | None:
-    """Return the index of a column among the leaves of the file, and its type, or None if its form is not covered."""
+    """Return the leaf index of a column and its type, or None if the decoder does not cover it."""
     names, leaves = schema.names, range(len(footer.schema))
     if names.count(name) != 1:
         problem = "is there more than once" if name in names else "is not there"
         raise ValueError(f"{problem}; the columns are {', '.join(names)}")
     type_ = schema.field(name).type
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
-    # A struct before it has several leaves, or none.
+    # Structs before it have several leaves, or none.
     for leaf in (*leaves[names.index(name) :], *leaves):
         if (declared := footer.schema.column(leaf)).path == name:
             chunk = footer.row_group(row_group).column(leaf)
@@ -177,7 +176,6 @@ def _covered_leaf(
 
 
 def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
-    """Yield the pages of a chunk."""
     starts = [offset for offset in (chunk.dictionary_page_offset, chunk.data_page_offset) if offset]
     stored = empty(chunk.total_compressed_size, np.dtype(np.uint8))
     data.seek(min(starts, default=0))
@@ -201,7 +199,7 @@ def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
 
 
 def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) -> Page:
-    """Return a page, given the part of its header for pages of its kind, and its bytes as they are stored."""
+    """Return a page, given the part of its header for its kind, and its stored bytes."""
     is_second = kind == _DATA_V2
     rows, encoding, levels = header[1], header[4 if is_second else 2], header[5] if is_second else ABSENT
     has_indices = kind != _DICTIONARY and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY)
@@ -221,11 +219,10 @@ def _page(kind: int, header: Sequence[int], body: Array, size: int, codec: str) 
 
 
 def _decompress(body: Array, codec: str, target: Array) -> None:
-    """Fill ``target`` with what ``body`` holds."""
     if codec != "SNAPPY":
         target[:] = np.frombuffer(pa.Codec(codec.lower()).decompress(body.data, len(target)), np.uint8)
         return
-    # Twice as fast as pyarrow, and most of the time that a column of timestamps takes.
+    # Twice as fast as pyarrow, and most of the time of a column of timestamps.
     import cramjam
 
     try:
@@ -237,10 +234,7 @@ def _decompress(body: Array, codec: str, target: Array) -> None:
 
 
 def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.Array] | None) -> Array:
-    """Return the values that begin a page, with the bits of their type as unsigned integers.
-
-    Those of text are added to ``texts``, and become codes of all of these; raises ValueError if they are malformed.
-    """
+    """Return the first values of a page as unsigned integers; text is appended to ``texts``, and codes returned."""
     if len(body) < count * (1 if texts is not None else dtype.itemsize):
         raise ValueError("has a page that is too short for its values")
     if texts is None:
@@ -255,7 +249,7 @@ def _plain_values(body: Array, count: int, dtype: np.dtype[Any], texts: list[pa.
 
 
 def _fill(values: Array, page: Page, present: Array, table: Array, texts: list[pa.Array] | None) -> int:
-    """Fill the values of a data page, and ``present``, which is empty where all rows have one; return the nulls."""
+    """Decode a data page into ``values`` and ``present`` (empty for required columns); return the number of nulls."""
     count, start = page.rows, 0
     if len(present):
         count, start = pages.definition_levels(page.body, page.levels, present)
