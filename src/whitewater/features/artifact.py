@@ -1,9 +1,9 @@
-"""A fitted workflow as a folder of JSON and Parquet, which is read without running any code that is in it.
+"""A fitted workflow as a folder of JSON and Parquet, which is safe to load: it contains no code.
 
-``workflow.json`` holds the format, the columns of the data and of the results, the operators in order with their
-parameters and the origins of their columns, the small parts of what they learned, and the SHA-256 of each table and of
-itself. A table is ``<number>-<operator>/<n>.<table>.parquet``, with *n* the number of the statistic. All bytes are
-checked before any is interpreted, and only operators of `whitewater.features.operators.OPERATORS` are accepted.
+``workflow.json`` has the columns of the data and of the results, the operators with their parameters, columns and small
+results, and the SHA-256 of each table and of itself. A table is ``<number>-<operator>/<n>.<table>.parquet`` for the
+*n*-th statistic. All bytes are checked before they are parsed, and only operators of
+`whitewater.features.operators.OPERATORS` are accepted.
 """
 
 import io
@@ -45,8 +45,8 @@ def write(plan: Plan, directory: Path) -> None:
 def load(directory: Path) -> Plan:
     """Read a fitted workflow.
 
-    Raises InputError if there is none, a file is missing, or its format is another one; IntegrityError if a byte has
-    changed, or the content is not a workflow.
+    Raises InputError if there is none, a file is missing, or the format differs; IntegrityError if a byte has changed,
+    or the content is not a workflow.
     """
     value = FORMAT.read_signed(directory)
     try:
@@ -67,7 +67,7 @@ def _table(directory: Path, name: str, files: Mapping[str, str]) -> pa.Table:
 
 
 def _restore(value: Mapping[str, Any], directory: Path) -> Plan:
-    # Workflows of older versions do not say which columns are seconds.
+    # Older versions did not write ``seconds``.
     plan = Plan(
         Schema(tuple(map(column_from_json, value["input"]))),
         outputs={column["name"]: value["from"][column["name"]] for column in value["output"]},
@@ -76,8 +76,8 @@ def _restore(value: Mapping[str, Any], directory: Path) -> Plan:
     )
     for node in value["nodes"]:
         inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in node["inputs"])
-        added = _operator(node["operator"], node["parameters"]), inputs, node["from"]
-        plan = plan.add(*added, _learned(plan.add(*added).stages[-1], node, directory, value["files"]))
+        stage = _operator(node["operator"], node["parameters"]), inputs, node["from"]
+        plan = plan.add(*stage, _learned(plan.add(*stage).stages[-1], node, directory, value["files"]))
     if [column_json(field) for field in plan.fields()] != value["output"]:
         raise IntegrityError(
             f"the operators of this version of Whitewater ({whitewater.__version__}) make other columns than those of "
@@ -101,11 +101,9 @@ def _operator(name: str, parameters: Mapping[str, Any]) -> Operator:
 
 def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapping[str, str]) -> dict[str, Fitted]:
     learned: dict[str, Fitted] = {}
-    needed = sorted(stage.operator.learned_names(stage.inputs, stage.fields))
-    if needed != sorted(node["statistics"]):
-        raise IntegrityError(
-            f"{stage.label} has the statistics {sorted(node['statistics'])}, but needs {needed}. {_REMEDY}"
-        )
+    required, present = sorted(stage.operator.learned_names(stage.inputs, stage.fields)), sorted(node["statistics"])
+    if required != present:
+        raise IntegrityError(f"{stage.label} has the statistics {present}, but needs {required}. {_REMEDY}")
     for name, stored in node["statistics"].items():
         tables = {table: _table(directory, file, files) for table, file in stored["tables"].items()}
         try:
@@ -113,10 +111,12 @@ def _learned(stage: Stage, node: Mapping[str, Any], directory: Path, files: Mapp
         except WhitewaterError:
             raise
         except Exception as error:
-            told = str(error)
+            reason = str(error)
             if isinstance(error, ValidationError):
-                told = "; ".join(f"{each['loc'][0]} is {each['input']!r}, but {each['msg']}" for each in error.errors())
-            raise IntegrityError(f"the statistic {name} of {stage.label} cannot be read: {told}. {_REMEDY}") from error
+                faults = error.errors()
+                reason = "; ".join(f"{each['loc'][0]} is {each['input']!r}, but {each['msg']}" for each in faults)
+            message = f"the statistic {name} of {stage.label} cannot be read: {reason}. {_REMEDY}"
+            raise IntegrityError(message) from error
     return learned
 
 

@@ -1,8 +1,4 @@
-"""The rows that a workflow is fitted on or applied to: files or tables, in parts that fit into memory.
-
-`Dataset` reads a part as a block of columns, `cast_columns` gives them the types that they had when the workflow was
-fitted, and `as_table` makes an Arrow table of them.
-"""
+"""The rows that a workflow is fitted on or applied to: files or tables, in parts that fit into memory."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +26,7 @@ _MAX_INT64 = 2**63 - 1
 
 @dataclass(frozen=True)
 class Part:
-    """Rows that are read together: of one row group from row ``start`` on, of several whole groups, or of a table."""
+    """Rows that are read together: a slice of a row group or table from row ``start`` on, or several row groups."""
 
     groups: tuple[RowGroup, ...]
     start: int
@@ -52,17 +48,16 @@ class Dataset:
     Attributes
     ----------
     schema
-        The columns; of several files, those of the first one, which all files must have.
+        The columns of the first file, which all files must have. Only numbers, text, and lists of these are included.
     seconds
-        The columns known to hold seconds since 1970: the time of a log, and none of other data.
+        The columns known to hold seconds since 1970: the time column of a log, none for other data.
     parts
-        The parts, which depend on the data only.
+        The parts, which depend only on the data.
 
     Raises
     ------
     InputError
-        If there is no such file, or files differ in their columns. Columns are ignored unless they hold numbers, text,
-        or lists of these.
+        If a file does not exist, or files differ in their columns.
 
     Examples
     --------
@@ -124,7 +119,7 @@ def _cut(groups: tuple[RowGroup, ...], rows: int) -> Iterator[Part]:
 
 
 def _merge_small(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
-    """Return row groups as parts, in which consecutive small ones are merged."""
+    """Return row groups as parts, merging small neighbors."""
     parts: list[Part] = []
     for group in groups:
         if parts and parts[-1].start == 0 and parts[-1].rows + group.rows <= FEW_ROWS:
@@ -135,7 +130,7 @@ def _merge_small(groups: Iterable[RowGroup]) -> tuple[Part, ...]:
 
 
 def _files(source: Any) -> tuple[list[Path], Log | None]:
-    """Return the files of a source, none of data in memory, and the log if it is one."""
+    """Return the files of a source (none for data in memory), and the log if the source is one."""
     if not isinstance(source, (str, Path)):
         is_files = isinstance(source, Sequence) and source and isinstance(source[0], (str, Path))
         return list(dict.fromkeys(map(Path, source))) if is_files else [], None
@@ -218,13 +213,11 @@ def spans(parts: Sequence[Part], *, rows: int) -> Iterator[Span]:
 
 
 def cast_columns(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType = np) -> Block:
-    """Return columns in the types that they had when a workflow was fitted, if these can hold their values.
+    """Cast columns to the types that they had when a workflow was fitted.
 
-    A column of nulls only, or of integers some of which are null, may arrive as floats. Floats get their former width.
-
-    Raises InputError if a former column of integers has a fraction or a number above 2**63 - 1, one of booleans has
-    numbers other than 0 and 1, one of text or lists has numbers, or one of nulls only, whose type was unknown, has
-    floats or lists.
+    All-null columns, and integers with nulls, may arrive as floats. Raises InputError if a type cannot hold the values:
+    fractions or numbers above 2**63 - 1 as integers, numbers other than 0 and 1 as booleans, numbers as text or lists.
+    In a column that was all null, only text and integers are accepted.
     """
     return {name: _cast_column(name, column, types[name], xp) for name, column in block.items()}
 
@@ -247,7 +240,7 @@ def _cast_column(name: str, column: Column, type_: pa.DataType, xp: ModuleType) 
 
 
 def _integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) -> Numbers:
-    """Return numbers as integers, which are signed unless the type is not, or as booleans if the type is of these."""
+    """Cast numbers to int64, uint64 or booleans."""
     values, valid = column.values, column.valid
     if values.dtype.kind == "f":
         valid = ~xp.isnan(values) if valid is None else valid & ~xp.isnan(values)
@@ -257,8 +250,8 @@ def _integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) ->
             raise _cast_error(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
         values = values.astype(xp.int64)
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
-        known = values if valid is None else values[valid]
-        if bool(((known != 0) & (known != 1)).any()):
+        present = values if valid is None else values[valid]
+        if bool(((present != 0) & (present != 1)).any()):
             raise _cast_error(name, "numbers other than 0 and 1", "of booleans", "booleans")
         values = values.astype(bool)
     if values.dtype == np.uint64 and not pa.types.is_uint64(type_):
@@ -277,25 +270,22 @@ def _cast_error(name: str, values: str, fitted_kind: str, remedy: str) -> InputE
 def check_seconds(name: str, column: Column) -> None:
     """Raise InputError if a column of seconds has numbers that are not times from 1980 to 2099."""
     numbers = cast("Numbers", column)
-    wrong = (numbers.values < SINCE) | (numbers.values >= UNTIL)
-    wrong = wrong if numbers.valid is None else wrong & numbers.valid
-    if bool(wrong.any()):
-        raise InputError(seconds_fault(name, int(numbers.values[wrong][0])))
+    outside = (numbers.values < SINCE) | (numbers.values >= UNTIL)
+    outside = outside if numbers.valid is None else outside & numbers.valid
+    if bool(outside.any()):
+        raise InputError(seconds_fault(name, int(numbers.values[outside][0])))
 
 
 def seconds_fault(name: str, value: int) -> str:
     """Return the error message for a number that is not a time in seconds."""
     return (
-        f"column {name!r} has the time {value}, but was of seconds since 1970 when the workflow was fitted, and these "
-        f"are from {SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."
+        f"column {name!r} has the time {value}, but held seconds since 1970 when the workflow was fitted: numbers from "
+        f"{SINCE} (1980) to {UNTIL} (2100). Convert it to seconds."
     )
 
 
 def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Return columns as an Arrow table; nulls stay null, except that they are NaN in columns of floats.
-
-    Raises InputError if the values of a column do not fit its type.
-    """
+    """Return columns as an Arrow table, with NaN for nulls of floats; raises InputError if values do not fit a type."""
     arrays = []
     for name, type_ in types.items():
         try:
@@ -309,5 +299,5 @@ def as_table(block: Block, types: Mapping[str, pa.DataType]) -> pa.Table:
 
 
 def arrow_schema(types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return the Arrow schema of results: columns of floats are not nullable, because their nulls are NaN."""
+    """Return the Arrow schema of columns; floats are not nullable, because their nulls are NaN."""
     return pa.schema([pa.field(name, type_, not pa.types.is_floating(type_)) for name, type_ in types.items()])

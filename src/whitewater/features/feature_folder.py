@@ -1,10 +1,8 @@
-"""A folder of features: what a workflow made of a log, as tables and as the arrays of batches.
+"""A folder of features: the results of a workflow, as Parquet files and as arrays for batches.
 
-``features.json``, written last, makes a folder one of features: columns with type, tags and properties, files in order,
-whether their rows are shuffled, with which seed, and the columns with nulls.
-
-A file is of Parquet and has all columns. Beside it lie its arrays, ``part-00000-00.npy`` and following, from which
-`whitewater.features.loader` takes rows: those of `matrices`, row by row, in the types that models take.
+``features.json``, written last, marks a folder as complete. It has the columns with type, tags and properties, the
+files in order, the seed of the shuffle, and the columns with nulls. Each Parquet file has all columns. Beside it are
+its `matrices`, ``part-00000-00.npy`` and so on, row by row, which `whitewater.features.loader` reads.
 """
 
 from collections import Counter
@@ -26,15 +24,15 @@ from whitewater.io.folder import Format
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
-# One page for each column chunk, up to 1 GiB: a page with the values and nothing else is written as fast as the disk.
+# One page for each column chunk, up to 1 GiB, is written as fast as the disk.
 _LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_batch_size": 1 << 16}
-# Of the columns of a matrix, so many rows stay in a core's cache.
+# Rows copied at a time, so that they stay in the cache.
 _ROWS_IN_CACHE = 4096
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """An array of each file, whose row has the shape ``row``: ``()`` of a label or key, else ``(numbers,)``."""
+    """An array of each file; ``row`` is the shape of a row: ``()`` for a label or key, else ``(numbers,)``."""
 
     name: str
     dtype: np.dtype[Any]
@@ -44,7 +42,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class FeatureFile:
-    """A file of the folder: its name, its rows, and how many nulls of columns its arrays cannot hold."""
+    """A file of the folder; ``nulls`` counts the nulls of each column that its arrays cannot hold."""
 
     name: str
     rows: int
@@ -56,11 +54,10 @@ class FeatureFolder:
     """An open folder of features."""
 
     path: Path
-    # The columns in the order of the files, with their tags: that of their group of features, or label, or key
-    schema: Schema
-    files: tuple[FeatureFile, ...]  # the files, in order; none of them is empty
-    seed: int | None  # seed of the order of the rows; None where they are in the order of the log
-    nulls: Mapping[str, int]  # of columns that have nulls which their arrays cannot hold, how many
+    schema: Schema  # columns in the order of the files; tags are the group of features, label or key
+    files: tuple[FeatureFile, ...]  # in order; none is empty
+    seed: int | None  # of the shuffle; None if rows are in the order of the log
+    nulls: Mapping[str, int]  # nulls that arrays cannot hold, by column
 
     @property
     def rows(self) -> int:
@@ -73,29 +70,26 @@ class FeatureFolder:
         return matrices(self.schema)
 
     def array_path(self, file: int, matrix: int) -> Path:
-        """Return the path of an array, by the numbers of its file and in `matrices`."""
+        """Return the path of an array, given the numbers of its file and matrix."""
         return self.path / array_name(self.files[file].name, matrix)
 
     def array(self, file: int, matrix: int) -> npt.NDArray[Any]:
-        """Map an array of a file.
-
-        Raises InputError if it is missing or cut, and IntegrityError if it has another shape or type than it should.
-        """
-        kind = self.matrices[matrix]
-        return FORMAT.array(self.array_path(file, matrix), (self.files[file].rows, *kind.row), kind.dtype)
+        """Map an array of a file; raises as `whitewater.io.folder.Files.array`."""
+        shape = self.files[file].rows, *self.matrices[matrix].row
+        return FORMAT.array(self.array_path(file, matrix), shape, self.matrices[matrix].dtype)
 
     def refuse_nulls(self, columns: Iterable[str]) -> None:
         """Raise InputError if one of the columns has nulls that its array cannot hold."""
         for name in columns:
             if name in self.nulls:
                 raise InputError(
-                    f"{self.path}: column {name!r} has {self.nulls[name]} nulls, for which there is no number. Fill "
-                    "them (FillMissing, FillMedian), or leave the column out."
+                    f"{self.path}: column {name!r} has {self.nulls[name]} nulls, which arrays of its type cannot hold. "
+                    "Fill them (FillMissing, FillMedian), or leave the column out."
                 )
 
 
 def open_features(path: Path) -> FeatureFolder:
-    """Open a folder of features. Raises InputError if it is not one, is of another format, or lacks a file."""
+    """Open a folder of features. Raises InputError if it is not one, has another format, or lacks a file."""
     folder = FORMAT.read(path, _folder)
     arrays = range(len(folder.matrices))
     for file in folder.files:
@@ -104,7 +98,7 @@ def open_features(path: Path) -> FeatureFolder:
 
 
 def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, seed: int | None) -> None:
-    """Write the file that makes a folder of files one of features; ``seed`` is None where rows are in order."""
+    """Write ``features.json``; ``seed`` is None if rows are not shuffled."""
     value = {
         "rows": sum(file.rows for file in files),
         "shuffled": seed is not None,
@@ -117,16 +111,15 @@ def write_features(path: Path, schema: Schema, files: Sequence[FeatureFile], *, 
 
 
 def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_group_rows: int) -> FeatureFile:
-    """Write rows as a file of a folder, with its arrays; none are written of no rows.
+    """Write a table with the columns of the schema as a Parquet file and its arrays; nothing is written without rows.
 
-    ``table`` has the columns of the schema, as `whitewater.features.dataset.as_table` makes them. Its row groups are
-    about equally large, so that none is tiny, and have up to ``row_group_rows``. Raises IntegrityError if lists that
-    should have one length do not.
+    Row groups have about equal numbers of rows, up to ``row_group_rows``. Raises IntegrityError if the lists of a
+    column with a fixed length have another length.
     """
     file = FeatureFile(f"part-{number:05d}.parquet", len(table))
     if not len(table):
         return file
-    # A column without nulls is a required one: its page is the values and nothing else.
+    # A column without nulls is a required one: its page has only the values.
     fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
     row_groups = -(-len(table) // row_group_rows)
     pq.write_table(
@@ -144,10 +137,7 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
 
 
 def matrices(schema: Schema) -> tuple[Matrix, ...]:
-    """Return the arrays for columns: one of all numbers, one of all ids, and one for each label, key and list.
-
-    Columns that `number_type` refuses are in none.
-    """
+    """Return the arrays for columns that `number_type` accepts: all numbers, all ids, and each label, key and list."""
     groups: dict[tuple[str, ...], list[Field]] = {}
     for each in schema:
         try:
@@ -161,20 +151,20 @@ def matrices(schema: Schema) -> tuple[Matrix, ...]:
         else:
             key = (CATEGORICAL if "cardinality" in each.properties else CONTINUOUS,)
         groups.setdefault(key, []).append(each)
-    made = []
+    arrays = []
     for (name, *own), fields in groups.items():
         length = fields[0].properties["length"] if pa.types.is_list(fields[0].type) else None
         row = () if own and length is None else (length or len(fields),)
-        made.append(Matrix(name, np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row))
-    return tuple(made)
+        arrays.append(Matrix(name, np.result_type(*map(number_type, fields)), tuple(each.name for each in fields), row))
+    return tuple(arrays)
 
 
 def number_type(field: Field) -> np.dtype[Any]:
-    """Return the type that the numbers of a column get in arrays. Raises ConfigError if it cannot be in one."""
+    """Return the dtype of a column in arrays. Raises ConfigError if arrays cannot hold it."""
     types, is_list = pa.types, pa.types.is_list(field.type)
     if is_list and "length" not in field.properties:
         raise ConfigError(
-            f"column {field.name!r} has lists that differ in length. Give them one length by ListSlice with pad, "
+            f"column {field.name!r} has lists that differ in length. Give them one length with ListSlice(pad=True), "
             "or leave the column out of columns."
         )
     type_ = field.type.value_type if is_list else field.type
@@ -182,8 +172,8 @@ def number_type(field: Field) -> np.dtype[Any]:
     is_number = is_integer or type_ in (pa.float32(), pa.float64()) or (types.is_boolean(type_) and not is_list)
     if not is_number or (not is_integer and (KEY in field.tags or is_id)):
         raise ConfigError(
-            f"column {field.name!r} is of type {field.type}, which is not loaded: numbers are, booleans, ids as signed "
-            "integers, and lists of numbers. Leave it out of columns, or convert it."
+            f"column {field.name!r} is of type {field.type}, which cannot be loaded. Numbers, booleans, ids as signed "
+            "integers, and lists of numbers can. Leave it out of columns, or convert it."
         )
     if KEY in field.tags:
         return np.dtype(np.int64)
@@ -192,7 +182,7 @@ def number_type(field: Field) -> np.dtype[Any]:
 
 
 def array_name(file: str, matrix: int) -> str:
-    """Return the name of an array of a file by its place in `matrices`."""
+    """Return the name of an array of a file, given its index in `matrices`."""
     return f"{Path(file).stem}-{matrix:02d}.npy"
 
 
@@ -207,23 +197,22 @@ def _folder(
 
 
 def _numbers(name: str, column: pa.ChunkedArray, matrix: Matrix) -> tuple[npt.NDArray[Any], int]:
-    """Return the numbers of a column, (rows, numbers of a row), of floats NaN for nulls; and how many nulls it has."""
-    plain = column_of(column)
-    if isinstance(plain, Lists):
-        if (np.diff(plain.offsets) != matrix.row[0]).any():
+    """Return the numbers of a column, (rows, numbers in a row), NaN for nulls of floats; and the number of nulls."""
+    numbers = column_of(column)
+    if isinstance(numbers, Lists):
+        if (np.diff(numbers.offsets) != matrix.row[0]).any():
             raise IntegrityError(
                 f"column {name!r} has lists of other lengths than {matrix.row[0]}. Report this as a bug."
             )
-        plain = plain.values
-    numbers = cast("Numbers", plain)
-    values, valid = numbers.values, numbers.valid
+        numbers = numbers.values
+    values, valid = cast("Numbers", numbers).values, cast("Numbers", numbers).valid
     if valid is not None and matrix.dtype.kind == "f":
         values = np.where(valid, values, np.nan)
     return values.reshape(len(column), -1), 0 if valid is None else int(np.count_nonzero(~valid))
 
 
 def _write_array(path: Path, matrix: Matrix, columns: Sequence[npt.NDArray[Any]]) -> None:
-    """Write columns, each (rows, numbers of a row), as one array; what a float32 cannot hold is lost."""
+    """Write columns, each (rows, numbers in a row), as one array; float32 may lose digits."""
     rows = len(columns[0])
     header = {"descr": np.lib.format.dtype_to_descr(matrix.dtype), "fortran_order": False, "shape": (rows, *matrix.row)}
     part = np.empty((min(rows, _ROWS_IN_CACHE), *(matrix.row or (1,))), matrix.dtype)

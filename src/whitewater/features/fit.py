@@ -1,8 +1,7 @@
 """Fitting: the operators of a graph learn their statistics from a dataset.
 
-Operators that need no statistics of unfitted operators learn together, in one *phase*. A statistic observes the data
-in *spans*, and combines their summaries in order. Spans depend on the data only, so results depend neither on the
-number of threads nor on their speed.
+Operators whose inputs are fitted learn together, in one *phase*. A statistic observes the data in *spans*, and combines
+their summaries in order. Spans depend only on the data, so the number and speed of threads do not change results.
 """
 
 import logging
@@ -34,13 +33,12 @@ def fit_workflow(
 ) -> Plan:
     """Return the fitted plan of a graph; ``carry`` names columns of the data to copy to the results.
 
-    Raises ConfigError if the features cannot be computed from these columns; InputError if there are no rows, or a file
-    is damaged; ResourceError if blocks do not fit into memory, or statistics into the configured share of it.
+    Raises ConfigError, InputError or ResourceError as `whitewater.features.workflow.Workflow.fit` does.
     """
     plan = bind(features, dataset.schema)
     if duplicates := [name for name in carry if name in plan.outputs]:
         raise ConfigError(
-            f"{', '.join(duplicates)} would be there twice: as a result, and carried along. Rename the result."
+            f"{', '.join(duplicates)} would be there twice: as a feature, and as a carried column. Rename the feature."
         )
     if not dataset.rows:
         raise InputError("there are no rows to learn from. Check the source of the data.")
@@ -51,7 +49,7 @@ def fit_workflow(
         memory = run.settings.memory_share * workers.room_for_a_task(Device(), tasks=len(lessons))
         state = PassState(plan, dataset, Mode(run.device, training=True, engine=run.engine, memory=int(memory)))
         while lessons:
-            logger.info("a pass over the data learns %d statistics", len(lessons))
+            logger.info("learning %d statistics in a pass over the data", len(lessons))
             results, lessons = _learn(lessons, state, workers), []
             for lesson, result in results:
                 if isinstance(result, Statistic):
@@ -63,7 +61,7 @@ def fit_workflow(
 
 
 def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Lesson]:
-    """Return the statistics that can be learned now; mark stages that need none as fitted."""
+    """Return the statistics that can be learned now; mark stages without statistics as fitted."""
     lessons: list[Lesson] = []
     for number, stage in enumerate(plan.stages):
         parents = [learned[origin] for origin in stage.origins.values() if origin is not None]
@@ -78,7 +76,7 @@ def _next_phase(plan: Plan, learned: list[dict[str, Fitted] | None]) -> list[Les
 def _learn(
     lessons: Sequence[Lesson], state: PassState, workers: Workers
 ) -> Sequence[tuple[Lesson, Fitted | Statistic]]:
-    """Return the result of each lesson. With many lessons, a task is a whole lesson; with few, one span of a lesson."""
+    """Return the result of each lesson. A task is a lesson if there are many, else one span of a lesson."""
     if state.mode.engine == "dask":
         from whitewater.features import with_dask
 
@@ -92,7 +90,7 @@ def _learn(
 
 
 def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: PassState) -> Any:
-    """Return the result of a lesson on all spans of the data, or its summary of one span."""
+    """Return the result of a lesson from all spans, or if not ``is_complete`` its summary of one span."""
     lesson, task_spans, is_complete = task
 
     def blocks(span: Span) -> Iterator[Block]:
@@ -106,10 +104,10 @@ def _observe(task: tuple[Lesson, Sequence[Span], bool], *, state: PassState) -> 
 def forecast(plan: Plan, dataset: Dataset, device: Device, workers: Workers) -> None:
     """Raise ResourceError if row groups do not fit into the memory of the device."""
     rows = max(part.rows for part in dataset.parts)
-    columns: dict[tuple[int, Inputs], int] = {}  # that are read for the results of a stage from the same inputs
+    columns: dict[tuple[int, Inputs], int] = {}  # read for each stage and inputs of it
     for number, stage in enumerate(plan.stages):
         dependencies = stage.operator.dependencies(fitting=True, training=True)
-        for name, inputs in stage.made_of.items():
+        for name, inputs in stage.inputs_of.items():
             columns[number, inputs] = len({*plan.data_columns({name: number}, training=True), *dependencies})
     needed = rows * max(columns.values(), default=0) * ROW_BYTES
     what = f"fitting on row groups of up to {rows:,} rows"

@@ -1,20 +1,20 @@
-"""A log: what was shown to whom and what came of it, a row each, as a folder of Parquet files, one or more for a day.
+"""A log of impressions: a row for each item shown, in a folder with one or more Parquet files per day.
 
-``log.json``, written last, makes a folder a log: source, columns with role and type, what time is, files in order with
-rows and day, and what was counted while it was read. These columns come first in every file:
+``log.json``, written last, marks a folder as complete. It has the source, columns with role and type, the unit of time,
+files in order with rows and day, and counts such as malformed lines. These columns come first in every file:
 
 ========== ===== =====================================================================================================
-column     type  what it holds
+column     type  content
 ========== ===== =====================================================================================================
-``row_id`` int64 number of the row over all files, ascending, each once; the same however the log is cut. The numbers
-                 of lines that could not be read are left out
-``day``    int32 number of the day, ascending; a file holds one. For some sources it is another span: see `LogTime`
-``time``   int64 seconds since 1970 in UTC, from 1980 to 2099; or where the source knows no time the ``row_id``
+``row_id`` int64 number of the row over all files: unique, ascending, and the same however the log is split into files.
+                 The numbers of unreadable lines are skipped
+``day``    int32 number of the day, ascending; a file has one. For some sources it is another period: see `LogTime`
+``time``   int64 seconds since 1970 in UTC, from 1980 to 2099; the ``row_id`` if the source has no time
 ``label``  int8  0 or 1, never null
 ========== ===== =====================================================================================================
 
-Then come the source's own: ``continuous`` int32, int64 or float64; ``categorical`` text or int64; ``list`` lists of
-text or int64; ``key`` text or int64, which identifies and is not a feature. They may be null.
+The columns of the source follow, and may be null: ``continuous`` int32, int64 or float64; ``categorical`` text or
+int64; ``list`` lists of text or int64; ``key`` text or int64, an identifier that is not a feature.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ TYPES: Mapping[str, pa.DataType] = {
     "list<string>": pa.list_(pa.string()),
     "list<int64>": pa.list_(pa.int64()),
 }
-# Seconds in which times are: numbers of another unit are nearly all outside.
+# Times in seconds are in this range; nearly all numbers in other units are outside.
 SINCE, UNTIL = 315_532_800, 4_102_444_800
-# Of a column and row group: half a million hexadecimal texts take 6 MB. A dictionary beyond it is given up.
+# Per column and row group: half a million hexadecimal texts take 6 MB. Parquet gives up a larger dictionary.
 _DICTIONARY_BYTES = 64 << 20
 
 
@@ -67,7 +67,7 @@ FIRST = (
 
 @dataclass(frozen=True)
 class LogFile:
-    """A file of a log: its name in the folder, its rows, and the day that these are of."""
+    """A file of a log: its name in the folder, its number of rows, and their day."""
 
     name: str
     rows: int
@@ -76,39 +76,35 @@ class LogFile:
 
 @dataclass(frozen=True)
 class LogTime:
-    """The column of time, and what it counts: seconds, or positions in the log.
-
-    ``period`` is what the column ``day`` numbers: days, files of the source, or periods with about equally many rows.
-    """
+    """The column of time and its unit: seconds, or the position in the log."""
 
     unit: Unit
-    period: Period = "day"
+    period: Period = "day"  # what ``day`` numbers: days, files of the source, or periods of about equally many rows
     column: str = TIME
 
 
 @dataclass(frozen=True)
 class Log:
-    """An open log; or one on its way, whose files may be written at the same time until `finish` makes it a log."""
+    """An open log, or one being written: its files may be written in parallel, and then `finish` completes it."""
 
     path: Path
-    source: str  # where the log comes from
-    described: tuple[LogColumn, ...]  # all columns, in the order of the files: `FIRST`, and the source's own
-    time: LogTime  # the column of time
-    row_group_rows: int  # rows of the row groups, of which the last of a file may have fewer
-    files: tuple[LogFile, ...] = ()  # the files, ascending by day and ``row_id``; none of them is empty
+    source: str
+    log_columns: tuple[LogColumn, ...]  # in the order of the files: `FIRST`, then those of the source
+    time: LogTime
+    row_group_rows: int  # the last row group of a file may have fewer
+    files: tuple[LogFile, ...] = ()  # ascending by day and ``row_id``; none is empty
     label: str = LABEL  # name of the column of labels
-    # What was counted while the source was read, such as malformed lines
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)  # counted while reading, such as malformed lines
 
     @cached_property
     def columns(self) -> dict[str, Role]:
         """Role of each column by name, in the order of the files."""
-        return {each.name: each.role for each in self.described}
+        return {column.name: column.role for column in self.log_columns}
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
         """Type of each column by name."""
-        return {each.name: TYPES[each.type] for each in self.described}
+        return {column.name: TYPES[column.type] for column in self.log_columns}
 
     @property
     def schema(self) -> pa.Schema:
@@ -117,7 +113,7 @@ class Log:
 
     @property
     def tags(self) -> dict[str, str]:
-        """What the columns are for that go along with features."""
+        """Tags of the columns that are carried along with features."""
         return {self.label: "label", ROW_ID: "key"}
 
     @property
@@ -130,8 +126,8 @@ class Log:
         return [group for file in self.files for group in FORMAT.row_groups(self.path / file.name, rows=file.rows)]
 
     def file(self, name: str) -> RowGroupWriter:
-        """Begin a file, which is of one day: it takes tables of all columns, in their order and of any size."""
-        # Dictionaries are for all columns but those in which nearly every value is another one.
+        """Open a file of one day for writing; it takes tables of any size with all columns in order."""
+        # Columns with mostly distinct values get no dictionary.
         encoded = [each for each in self.schema if each.name not in (ROW_ID, TIME) and each.type != pa.float64()]
         return RowGroupWriter(
             self.path / name,
@@ -146,36 +142,33 @@ class Log:
         )  # fmt: skip
 
     def finish(self, files: Sequence[LogFile], *, counts: Mapping[str, int] | None = None) -> Log:
-        """Write the file that makes the folder a log of these files; return it.
-
-        Raises IntegrityError if the days of the files do not ascend, or a file is empty or is named twice.
-        """
+        """Write ``log.json`` for these files, which completes the log, and open it."""
         names, days = {file.name for file in files}, [file.day for file in files]
         if days != sorted(days) or len(names) < len(files) or not all(file.rows for file in files):
             raise IntegrityError(f"{self.path}: its files are empty or in no order. Report this as a bug.")
         log = replace(self, files=tuple(files), counts=dict(counts or {}))
         value = {name: value for name, value in asdict(log).items() if name != "path"}
-        FORMAT.write(self.path, {"rows": log.rows, "columns": value.pop("described"), **value})
+        FORMAT.write(self.path, {"rows": log.rows, "columns": value.pop("log_columns"), **value})
         return open_log(self.path)
 
 
 def file_name(day: int, part: int = 0) -> str:
-    """Return the name of a file of a day, or a part of it."""
+    """Return the name of a file with the rows of a day, or a part of them."""
     return f"day-{day:05d}-{part:04d}.parquet"
 
 
 def open_log(path: Path) -> Log:
-    """Open a log. Raises InputError if the folder is none, of another format, or lacks a file."""
+    """Open a log. Raises InputError if the folder is not one, has another format, or lacks a file."""
     log = FORMAT.read(path, _log)
     FORMAT.check_files(path, [file.name for file in log.files])
     return log
 
 
-def _log(path: Path, *, rows: int, columns: list[Any], files: list[Any], time: dict[str, Any], **described: Any) -> Log:
-    own = tuple(LogColumn(**each) for each in columns)
-    log = Log(path, described=own, files=tuple(LogFile(**each) for each in files), time=LogTime(**time), **described)
-    if own[: len(FIRST)] != FIRST or not {each.type for each in own} <= TYPES.keys():
-        raise ValueError(f"its columns are {', '.join(f'{each.name} ({each.type})' for each in own)}")
+def _log(path: Path, *, rows: int, columns: list[Any], files: list[Any], time: dict[str, Any], **others: Any) -> Log:
+    log_columns, log_files = tuple(LogColumn(**each) for each in columns), tuple(LogFile(**each) for each in files)
+    log = Log(path, log_columns=log_columns, files=log_files, time=LogTime(**time), **others)
+    if log_columns[: len(FIRST)] != FIRST or not {each.type for each in log_columns} <= TYPES.keys():
+        raise ValueError(f"its columns are {', '.join(f'{each.name} ({each.type})' for each in log_columns)}")
     if log.rows != rows or log.time.unit not in get_args(Unit) or log.time.period not in get_args(Period):
         raise ValueError(f"{rows} rows, time in {log.time.unit} and by {log.time.period}")
     return log

@@ -1,11 +1,7 @@
-"""Operators, and the graph of columns that go through them, as in the example of `whitewater.features.workflow`.
+"""Operators, and the graph of columns they are applied to; see the example in `whitewater.features.workflow`.
 
-Nodes are immutable and built from existing nodes, so a graph has no cycles. Its columns are known only once it is bound
-to data: see `whitewater.features.plan`.
-
-An operator is a frozen model of its parameters, so that it can be written as JSON and compared. What it learns is kept
-separately, in one `Fitted` object for each `Statistic`. Most operators have one statistic per column, so that columns
-are learned in parallel.
+A graph is immutable, and `whitewater.features.plan` binds it to the columns of a dataset. An operator is a frozen model
+of its parameters. What it learns is kept apart, in a `Fitted` for each `Statistic`, usually one per column.
 """
 
 from __future__ import annotations
@@ -75,7 +71,7 @@ class Concatenation(Node):
 
 @dataclass(frozen=True, eq=False)
 class Subset(Node):
-    """Columns selected from a node, or combinations of them; with ``is_complement``, all columns except these."""
+    """Columns or combinations selected from a node; with ``is_complement``, all others."""
 
     parent: Node
     columns: Inputs
@@ -91,44 +87,38 @@ class OperatorCall(Node):
 
 
 def as_node(columns: Node | Selection) -> Node:
-    """Return a node as it is, and names of columns of the data as a node."""
+    """Return a node; names become columns of the data."""
     return columns if isinstance(columns, Node) else Source(as_inputs(columns))
 
 
 def as_inputs(columns: Selection) -> Inputs:
-    """Return a selection as tuples.
-
-    Raises ConfigError if it is empty, or a combination is not of two or more different names.
-    """
+    """Return a selection as tuples; raises ConfigError if it is empty or a combination is invalid."""
     columns = [columns] if isinstance(columns, str) else columns
     inputs = tuple(entry if isinstance(entry, str) else tuple(entry) for entry in columns)
     if not inputs:
         raise ConfigError("no columns are selected. Name at least one.")
     for combination in (entry for entry in inputs if not isinstance(entry, str)):
-        is_of_names = all(isinstance(name, str) for name in combination)
-        if not is_of_names or len(combination) < 2 or len(set(combination)) < len(combination):
+        has_only_names = all(isinstance(name, str) for name in combination)
+        if not has_only_names or len(combination) < 2 or len(set(combination)) < len(combination):
             raise ConfigError(f"a combination is of two or more different names, unlike {combination}. Name columns.")
     return inputs
 
 
 @dataclass(frozen=True)
 class Mode:
-    """How statistics are learned, in so many bytes of ``memory``, and operators are applied.
-
-    In ``training``, the rows are those fitted on, and must not see their own target.
-    """
+    """How statistics are learned and operators are applied."""
 
     device: Device
-    training: bool = False
+    training: bool = False  # the rows are those fitted on, and must not see their own target
     engine: Engine = "local"
-    memory: int = 0
+    memory: int = 0  # bytes that a statistic may use
 
 
 class Fitted:
-    """What a statistic learned, in a form that can be stored as JSON and tables."""
+    """The result of a statistic, which can be stored as JSON and tables."""
 
     def facts(self) -> dict[str, Any]:
-        """Return the small parts as JSON values: by default all fields."""
+        """Return the small parts as JSON values: all fields by default."""
         return dict(vars(self))
 
     def tables(self) -> Mapping[str, pa.Table]:
@@ -140,16 +130,16 @@ class Fitted:
 class Statistic(ABC):
     """A quantity to learn from some columns; immutable and picklable, because workers observe spans of the data."""
 
-    name: str  # its key among the operator's fitted statistics and in the artifact
-    columns: tuple[str, ...]  # the columns that it observes: inputs of the operator, or columns of the data
+    name: str  # its key among the statistics of the operator
+    columns: tuple[str, ...]  # inputs of the operator or columns of the data to observe
 
     @abstractmethod
     def observe(self, blocks: Iterator[Block], mode: Mode) -> Any:
-        """Return a picklable summary of one span of the data, whose blocks come once and in order."""
+        """Return a picklable summary of a span of the data, given its blocks in order."""
 
     @abstractmethod
     def combine(self, summaries: Iterable[Any], mode: Mode) -> Fitted | Statistic:
-        """Return the result for all spans, given their summaries, which may change, or what needs another pass."""
+        """Return the result, or a statistic for another pass. Summaries of spans are in order, and may be modified."""
 
 
 class Operator(Section, ABC):
@@ -158,54 +148,45 @@ class Operator(Section, ABC):
     def __rrshift__(self, columns: Selection | Node) -> Node:
         return OperatorCall(self, as_node(columns))
 
-    # Whether it takes ``["A", ["B", "C"]]``: the column A, and the combination of B and C.
+    # Whether it accepts combinations, as in ``["A", ["B", "C"]]``.
     takes_combinations: ClassVar[bool] = False
-    # Whether outputs depend on all inputs, and not each on one of them alone; then `output` is given all at once.
+    # Whether each output depends on all inputs instead of one.
     needs_all_inputs: ClassVar[bool] = False
-    # The class of what its statistics learn.
+    # The class of the results of its statistics.
     learned: ClassVar[type[Any]] = Fitted
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
-        """Return the data columns needed besides the inputs: for fitting, for training, or else for serving.
-
-        Those for fitting and training hold all others.
-        """
+        """Return the data columns needed besides the inputs. Fitting and training together need all of them."""
         return ()
 
     @abstractmethod
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Field]:
-        """Return the output columns.
-
-        ``fields`` describes the inputs and dependencies. Raises ConfigError if the operator cannot take their types.
-        """
+        """Return the output columns; ``fields`` has inputs and dependencies. Raises ConfigError for unusable types."""
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> Sequence[Statistic]:
         """Return the statistics that `transform` needs."""
         return ()
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
-        """Return the names of the `statistics`, without reading any file."""
+        """Return the names of the `statistics`, without reading a file."""
         return [statistic.name for statistic in self.statistics(inputs, fields)]
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Fitted:
-        """Return the result of a statistic, given its `Fitted.facts` and `Fitted.tables`.
-
-        By default that is `learned`, made of the facts. Whatever error it raises is told as that of a damaged artifact.
-        """
+        """Return the result of a statistic from `Fitted.facts` and `Fitted.tables`; any error means a damaged file."""
         return self.learned(**facts)
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
-        """Return the output columns with the properties that are known after the fit, such as their cardinality."""
+        """Return the output columns with properties known after the fit, such as ``cardinality``."""
         return fields
 
     @abstractmethod
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
-        """Return the output columns, in the order of `output`, for the rows of a block.
+        """Return the output columns for a block, in the order of `output`.
 
-        ``inputs`` may be only some of the operator's inputs, unless it `needs_all_inputs`. Numbers are on the device.
-        With the engine ``dask``, text is `whitewater.features.columns.column.Text`, and lists are on the host.
+        ``inputs`` may be a part of the inputs, unless the operator `needs_all_inputs`. Numbers are on the device. With
+        the engine ``dask``, text is `whitewater.features.columns.column.Text`, and lists are on the host.
         """
 
     @abstractmethod
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        """Return a function that computes for one row what `transform` computes in serving."""
+        """Return a function that does for one row what `transform` does in serving."""

@@ -1,4 +1,4 @@
-"""A graph bound to the columns of some data: its operators in order, and the origin of every column."""
+"""A graph bound to the columns of a dataset: its operators in order, and the origin of every column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from whitewater.features.operator import (
 from whitewater.features.schema import Field, Schema, kind
 
 Origin = int | None
-"""Where a column comes from: the number of the stage that makes it, or None for the data."""
+"""Source of a column: the number of a stage, or None for the data."""
 Columns = tuple[Inputs, Mapping[str, Origin]]
 """Columns at a point in the graph: names and combinations in order, and the origin of every name."""
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
@@ -34,19 +34,15 @@ Read = Callable[[Sequence[str]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Stage:
-    """An operator with its columns.
-
-    ``fields`` describes its inputs and dependencies, ``outputs`` its results. ``made_of`` maps each result to the
-    inputs that it depends on. ``learned`` has what its statistics learned, and is None while it is not fitted.
-    """
+    """An operator with its columns."""
 
     operator: Operator
     inputs: Inputs
     origins: Mapping[str, Origin]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, Field]  # inputs and dependencies
     outputs: Mapping[str, Field]
-    made_of: Mapping[str, Inputs]
-    learned: Mapping[str, Fitted] | None = None
+    inputs_of: Mapping[str, Inputs]  # the inputs that each output depends on
+    learned: Mapping[str, Fitted] | None = None  # by statistic; None until it is fitted
 
     @property
     def label(self) -> str:
@@ -56,17 +52,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages in the order of evaluation; ``outputs`` are the columns of the result, ``schema`` those of the data.
+    """Stages in the order of evaluation."""
 
-    ``carried`` names columns that are copied unchanged to the results if the data have them, and ``seconds`` columns of
-    the data that hold seconds since 1970; times in other units are refused there.
-    """
-
-    schema: Schema
+    schema: Schema  # columns of the data
     stages: tuple[Stage, ...] = ()
     outputs: Mapping[str, Origin] = field(default_factory=dict)
-    carried: tuple[str, ...] = ()
-    seconds: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()  # columns copied to the results if the data have them
+    seconds: tuple[str, ...] = ()  # columns of the data with seconds since 1970; other units are refused
 
     def add(
         self,
@@ -75,32 +67,33 @@ class Plan:
         origins: Mapping[str, Origin],
         learned: Mapping[str, Fitted] | None = None,
     ) -> Plan:
-        """Return the plan with an operator as its next stage, which may have learned something.
+        """Return the plan with an operator as its last stage.
 
-        Raises ConfigError if it makes two columns of the same name, or cannot take the type of a column.
+        Raises ConfigError if two of its outputs have the same name, or it cannot take the type of a column.
         """
         fields = {name: self.schema[name] for name in operator.dependencies(fitting=True, training=True)}
         fields |= {name: self.field_of(name, origins[name]) for name in columns_in(inputs)}
-        made = operator.output(inputs, fields)
-        names = [output.name for output in made]
-        if repeated := sorted({name for name in names if names.count(name) > 1}):
+        output_fields = operator.output(inputs, fields)
+        names = [output.name for output in output_fields]
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise ConfigError(
-                f"{type(operator).__name__} makes more than one column called {', '.join(repeated)}. Give it each "
+                f"{type(operator).__name__} makes more than one column called {', '.join(duplicates)}. Give it each "
                 "column once."
             )
         parts = [inputs] if operator.needs_all_inputs else [(entry,) for entry in inputs]
         by_part = [(output, part) for part in parts for output in operator.output(part, fields)]
-        if [output for output, _ in by_part] != list(made):
+        if [output for output, _ in by_part] != list(output_fields):
             raise TypeError(f"{type(operator).__name__} makes other columns of each input than of all. Set "
                             "needs_all_inputs in its class.")  # fmt: skip
-        made_of = {output.name: part for output, part in by_part}
+        inputs_of = {output.name: part for output, part in by_part}
         if learned is not None:
-            made = operator.describe(made, learned)
-        outputs = dict(zip(names, made, strict=True))
-        return replace(self, stages=(*self.stages, Stage(operator, inputs, origins, fields, outputs, made_of, learned)))
+            output_fields = operator.describe(output_fields, learned)
+        outputs = dict(zip(names, output_fields, strict=True))
+        stage = Stage(operator, inputs, origins, fields, outputs, inputs_of, learned)
+        return replace(self, stages=(*self.stages, stage))
 
     def learn(self, learned: Sequence[Mapping[str, Fitted] | None]) -> Plan:
-        """Return the plan with what its stages learned, and the properties of columns that are known from that."""
+        """Return the plan with what its stages learned, and the column properties that follow from it."""
         plan = replace(self, stages=())
         for stage, fitted in zip(self.stages, learned, strict=True):
             plan = plan.add(stage.operator, stage.inputs, stage.origins, fitted)
@@ -111,45 +104,42 @@ class Plan:
         return self.schema[name] if origin is None else self.stages[origin].outputs[name]
 
     def fields(self, schema: Schema | None = None) -> tuple[Field, ...]:
-        """Return the columns of the result, and then those that are carried from data with this schema."""
+        """Return the columns of the result, then those carried from data with this schema."""
         carried = () if schema is None else (schema[name] for name in self.carried if name in schema.types)
         return (*(self.field_of(name, origin) for name, origin in self.outputs.items()), *carried)
 
-    def evaluation_order(self, wanted: Mapping[str, Origin]) -> list[tuple[int, Inputs]]:
-        """Return numbers of stages, and the inputs of each that the wanted columns need; what they need comes first."""
+    def evaluation_order(self, outputs: Mapping[str, Origin]) -> list[tuple[int, Inputs]]:
+        """Return the stages that columns depend on, and their inputs, in topological order."""
         order: dict[tuple[int, Inputs], None] = {}
 
         def visit(name: str, origin: Origin) -> None:
             if origin is not None:
                 stage = self.stages[origin]
-                inputs = stage.made_of[name]
+                inputs = stage.inputs_of[name]
                 if (origin, inputs) not in order:
                     for parent in columns_in(inputs):
                         visit(parent, stage.origins[parent])
                     order[origin, inputs] = None
 
-        for name, origin in wanted.items():
+        for name, origin in outputs.items():
             visit(name, origin)
         return list(order)
 
-    def taken(self, number: int, inputs: Inputs, *, training: bool) -> dict[str, Origin]:
-        """Return inputs of stage ``number``, and its dependencies, with their origins."""
+    def stage_columns(self, number: int, inputs: Inputs, *, training: bool) -> dict[str, Origin]:
+        """Return the dependencies and inputs of a stage with their origins."""
         stage = self.stages[number]
         dependencies = dict.fromkeys(stage.operator.dependencies(fitting=False, training=training))
         return dependencies | {name: stage.origins[name] for name in columns_in(inputs)}
 
-    def data_columns(self, wanted: Mapping[str, Origin] | None = None, *, training: bool) -> list[str]:
-        """Return the distinct columns of the data that are needed to make the wanted columns: by default the result."""
-        wanted = self.outputs if wanted is None else wanted
-        taken = [self.taken(*step, training=training) for step in self.evaluation_order(wanted)]
-        pairs = [pair for origins in [*taken, wanted] for pair in origins.items()]
+    def data_columns(self, outputs: Mapping[str, Origin] | None = None, *, training: bool) -> list[str]:
+        """Return the distinct columns of the data that columns, by default the results, are computed from."""
+        outputs = self.outputs if outputs is None else outputs
+        by_stage = [self.stage_columns(*step, training=training) for step in self.evaluation_order(outputs)]
+        pairs = [pair for origins in [*by_stage, outputs] for pair in origins.items()]
         return list(dict.fromkeys(name for name, origin in pairs if origin is None))
 
     def check(self, schema: Schema, *, training: bool) -> None:
-        """Check that data have the columns that the plan needs, of the kinds that it was fitted on.
-
-        Raises InputError, naming every column that is missing or of another kind.
-        """
+        """Raise InputError, naming all columns that are missing or of another kind than the plan was fitted on."""
         faults = []
         for name in self.data_columns(training=training):
             if name not in schema.types:
@@ -163,11 +153,11 @@ class Plan:
                 f"the data do not suit the workflow: {'; '.join(faults)}. Give columns like those it was fitted on."
             )
 
-    def evaluate(self, read: Read, wanted: Mapping[str, Origin], mode: Mode) -> Block:
-        """Return the wanted columns for the rows that ``read`` gives columns of.
+    def evaluate(self, read: Read, outputs: Mapping[str, Origin], mode: Mode) -> Block:
+        """Return columns of the data or of stages, for the rows that ``read`` returns columns of.
 
-        They are computed one after another, and dropped after their last use, so that few besides the results are in
-        memory at a time. Raises IntegrityError if a stage makes other columns than its plan says, or other rows.
+        Columns are dropped after their last use, so that few besides the results are in memory at a time. Raises
+        IntegrityError if a stage returns other columns or rows than planned.
         """
         columns: dict[tuple[Origin, str], Column] = {}
 
@@ -177,33 +167,33 @@ class Plan:
                 columns.update({(None, name): column for name, column in read(missing).items()})
             return {name: columns[origin, name] for name, origin in origins.items()}
 
-        steps = [(*step, self.taken(*step, training=mode.training)) for step in self.evaluation_order(wanted)]
+        steps = [(*step, self.stage_columns(*step, training=mode.training)) for step in self.evaluation_order(outputs)]
         last_use = {
             (origin, name): place for place, (_, _, origins) in enumerate(steps) for name, origin in origins.items()
         }
-        last_use |= {(origin, name): len(steps) for name, origin in wanted.items()}
+        last_use |= {(origin, name): len(steps) for name, origin in outputs.items()}
         for place, (number, inputs, origins) in enumerate(steps):
             stage, block = self.stages[number], block_of(origins)
             for key in [key for key in columns if last_use[key] <= place]:
                 del columns[key]
-            outputs = stage.operator.transform(inputs, block, stage.learned or {}, mode)
-            promised = [name for name, made_of in stage.made_of.items() if made_of == inputs]
-            if list(outputs) != promised or len({len(column) for column in (*block.values(), *outputs.values())}) > 1:
+            results = stage.operator.transform(inputs, block, stage.learned or {}, mode)
+            expected = [name for name, entries in stage.inputs_of.items() if entries == inputs]
+            if list(results) != expected or len({len(column) for column in (*block.values(), *results.values())}) > 1:
                 raise IntegrityError(
-                    f"{stage.label} made the columns {list(outputs)}, not {promised}, or columns of other rows than "
-                    "it was given. Report this as a bug."
+                    f"{stage.label} returned the columns {list(results)}, not {expected}, or not one row for each "
+                    "input row. Report this as a bug."
                 )
-            columns |= {(number, name): column for name, column in outputs.items() if (number, name) in last_use}
-            del block, outputs
-        return block_of(wanted)
+            columns |= {(number, name): column for name, column in results.items() if (number, name) in last_use}
+            del block, results
+        return block_of(outputs)
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A statistic that a stage, given by its number, has to learn; ``origins`` are those of the stage's inputs."""
+    """A statistic that a stage has to learn."""
 
     stage: int
-    origins: Mapping[str, Origin]
+    origins: Mapping[str, Origin]  # of the inputs of the stage
     statistic: Statistic
 
     @property
@@ -214,7 +204,7 @@ class Lesson:
 
 @dataclass(frozen=True)
 class PassState:
-    """What the tasks of a pass over the data share: the plan, with what was learned before it, and the data."""
+    """Shared by the tasks of a pass over the data: the plan as fitted before, and the data."""
 
     plan: Plan
     dataset: Dataset
@@ -222,11 +212,7 @@ class PassState:
 
 
 def bind(graph: Node, schema: Schema) -> Plan:
-    """Return the plan of a graph for the columns of some data.
-
-    Raises ConfigError if a column is unknown or of a type that its operator cannot take, two columns have one name, or
-    an operator cannot take combinations.
-    """
+    """Return the plan of a graph for the columns of a dataset; raises ConfigError if the graph does not fit them."""
     binding = _Binding(schema)
     inputs, origins = binding.columns(graph)
     if any(not isinstance(entry, str) for entry in inputs):
@@ -243,19 +229,19 @@ class _Binding:
     def _bind(self, node: Node) -> Columns:
         match node:
             case Source(inputs):
-                _refuse(columns_in(inputs), self.plan.schema, of="the data")
+                _check_names(columns_in(inputs), self.plan.schema, of="the data")
                 return inputs, dict.fromkeys(columns_in(inputs))
             case OperatorCall(operator, parent):
                 return self._call(operator, *self.columns(parent))
             case Concatenation(parents):
                 return self._concatenate([self.columns(parent) for parent in parents])
-            case Subset(parent, left_out, is_complement=True):
-                given, origins = self.columns(parent)
-                _refuse(left_out, given, of="what is left out of")
-                inputs = tuple(entry for entry in given if entry not in left_out)
+            case Subset(parent, excluded, is_complement=True):
+                parent_inputs, origins = self.columns(parent)
+                _check_names(excluded, parent_inputs, of="the node to remove from")
+                inputs = tuple(entry for entry in parent_inputs if entry not in excluded)
             case Subset(parent, inputs):
                 _, origins = self.columns(parent)
-                _refuse(columns_in(inputs), tuple(origins), of="what is picked from")
+                _check_names(columns_in(inputs), tuple(origins), of="the node to select from")
         return inputs, {name: origins[name] for name in columns_in(inputs)}
 
     def _call(self, operator: Operator, inputs: Inputs, origins: Mapping[str, Origin]) -> Columns:
@@ -267,7 +253,7 @@ class _Binding:
                 "one, or use HashedCross or Categorify(encode_type='combo')."
             )
         names = operator.dependencies(fitting=True, training=True)
-        _refuse(names, self.plan.schema, of=f"the data, of which {label} needs them")
+        _check_names(names, self.plan.schema, of=f"the data, of which {label} needs them")
         for name in names:
             if (origin := origins.get(name)) is not None:
                 raise ConfigError(
@@ -275,8 +261,8 @@ class _Binding:
                     f"name, made by {self.plan.stages[origin].label}. Rename that one."
                 )
         self.plan = self.plan.add(operator, inputs, origins)
-        *others, stage = self.plan.stages
-        return tuple(stage.outputs), dict.fromkeys(stage.outputs, len(others))
+        outputs = self.plan.stages[-1].outputs
+        return tuple(outputs), dict.fromkeys(outputs, len(self.plan.stages) - 1)
 
     def _concatenate(self, parents: Sequence[Columns]) -> Columns:
         origins: dict[str, Origin] = {}
@@ -292,12 +278,12 @@ class _Binding:
         return tuple(dict.fromkeys(entry for inputs, _ in parents for entry in inputs)), origins
 
 
-def _refuse(wanted: Iterable[str | tuple[str, ...]], known: Schema | Inputs, *, of: str) -> None:
-    columns = known.names if isinstance(known, Schema) else known
-    unknown = list(dict.fromkeys(name for name in wanted if name not in columns))
+def _check_names(names: Iterable[str | tuple[str, ...]], available: Schema | Inputs, *, of: str) -> None:
+    columns = available.names if isinstance(available, Schema) else available
+    unknown = list(dict.fromkeys(name for name in names if name not in columns))
     for name in unknown:
-        if isinstance(known, Schema) and name in known.unusable:
-            raise ConfigError(f"{known.fault(str(name))}, or leave it out.")
+        if isinstance(available, Schema) and name in available.unusable:
+            raise ConfigError(f"{available.fault(str(name))}, or leave it out.")
     if unknown:
         near = did_you_mean(str(unknown[0]), map(str, columns))
         raise ConfigError(

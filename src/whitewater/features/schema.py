@@ -27,23 +27,25 @@ class Field:
     properties: Mapping[str, Any] = field(default_factory=dict)
 
     def with_tags(self, *tags: str) -> Field:
-        """Return the column with these tags added, without duplicates."""
+        """Return the column with these tags added."""
         return replace(self, tags=tuple(dict.fromkeys((*self.tags, *tags))))
 
 
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order, with distinct names; ``unusable`` maps columns that no operator can take to the reason."""
+    """Columns in order, with distinct names; ``unusable`` maps columns that no operator accepts to the reason."""
 
     fields: tuple[Field, ...]
     unusable: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
-        if repeated:
-            raise InputError(f"the columns {', '.join(repeated)} are there more than once. Rename all but one of each.")
+        duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
+        if duplicates:
+            raise InputError(
+                f"the columns {', '.join(duplicates)} are there more than once. Rename all but one of each."
+            )
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
@@ -56,13 +58,9 @@ class Schema:
         return iter(self.fields)
 
     def __getitem__(self, name: str) -> Field:
-        if name in self._by_name:
-            return self._by_name[name]
+        if name in self.names:
+            return self.fields[self.names.index(name)]
         raise InputError(f"{self.fault(name)}.")
-
-    @cached_property
-    def _by_name(self) -> dict[str, Field]:
-        return {field.name: field for field in self.fields}
 
     def fault(self, name: str) -> str:
         """Return the start of a message about a column that is missing or unusable; the caller adds the remedy."""
@@ -72,10 +70,9 @@ class Schema:
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the type of the values, however they are stored: of any text string, of dictionaries their values' type.
+    """Return the type of the values, however they are stored; that of text is always string.
 
-    Raises ValueError if they are not numbers, text, or lists of these; its message completes a sentence that begins
-    with the column.
+    Raises ValueError for anything but numbers, text, and lists of these. Callers put the column before its message.
     """
     types = pa.types
     if types.is_dictionary(type_):
@@ -91,7 +88,7 @@ def plain_type(type_: pa.DataType) -> pa.DataType:
         return pa.float32()
     if types.is_integer(type_) or types.is_floating(type_) or types.is_boolean(type_) or types.is_null(type_):
         return type_
-    raise ValueError(f"is of type {type_}; columns are of numbers, text, or lists of them: convert it")
+    raise ValueError(f"is of type {type_}; columns hold numbers, text, or lists of them: convert it")
 
 
 def kind(type_: pa.DataType) -> str:
@@ -104,26 +101,22 @@ def kind(type_: pa.DataType) -> str:
 
 
 def category_type(field: Field) -> pa.DataType:
-    """Return the type of a column's categories, or of its lists' elements: string, or int64 for every integer.
-
-    Raises ConfigError if the column has other values.
-    """
+    """Return the type of a column's categories, or of its lists' elements: string or int64. Else raise ConfigError."""
     types, type_ = pa.types, field.type
-    if types.is_list(type_) or types.is_dictionary(type_):
-        type_ = type_.value_type
+    type_ = type_.value_type if types.is_list(type_) else type_
     if types.is_integer(type_) or types.is_boolean(type_):
         return pa.int64()
-    # Nothing is known of a column of nulls, and nothing will be learned from it.
-    if types.is_string(type_) or types.is_large_string(type_) or types.is_null(type_):
+    # An all-null column has no type, and there is nothing to learn from it.
+    if types.is_string(type_) or types.is_null(type_):
         return pa.string()
     raise ConfigError(
         f"column {field.name} is of type {field.type}, but categories are text or integers. "
-        "Cut numbers into categories by Bucketize, or leave the column out."
+        "Bin the numbers with Bucketize, or leave the column out."
     )
 
 
 def wider_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:
-    """Return the plain type that can hold the values of both types, which are of the same `kind`."""
+    """Return the plain type that holds the values of both types, which are of the same `kind`."""
     if first == second or pa.types.is_null(second):
         return first
     if pa.types.is_null(first):
@@ -135,9 +128,8 @@ def wider_type(first: pa.DataType, second: pa.DataType) -> pa.DataType:
 
 def type_from_name(name: str) -> pa.DataType:
     """Return the plain type whose ``str`` is this name; raises ValueError if there is none."""
-    inner = re.fullmatch(r"list<\w+: (\w+)>", name)
-    if inner:
-        return pa.list_(type_from_name(inner[1]))
+    if item := re.fullmatch(r"list<\w+: (\w+)>", name):
+        return pa.list_(type_from_name(item[1]))
     return pa.type_for_alias(name)
 
 

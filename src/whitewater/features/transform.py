@@ -1,4 +1,4 @@
-"""Applying a fitted plan to a dataset, part by part, and writing the results as a folder of features."""
+"""Applying a fitted plan to a dataset part by part, and writing the results to a folder of features."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,18 +26,18 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 # Bytes per row and column of a block: as read, as computed, and as written.
 ROW_BYTES = 16
-# About how many rows a bucket has: 84 MB with 40 columns of four bytes.
+# Approximate rows of a bucket: 84 MB with 40 columns of four bytes.
 BUCKET_ROWS = 524_288
-# Bytes per row and column of a bucket: as read, as sorted, and as written.
+# The same for a bucket: as read, as sorted, and as written.
 SHUFFLED_ROW_BYTES = 24
 _HASH = "hash"
 
 
 @dataclass(frozen=True)
 class _Results(PassState):
-    """What a fitted plan makes of a dataset: columns of this schema."""
+    """The results of a fitted plan for a dataset."""
 
-    schema: Schema
+    schema: Schema  # of the results
 
 
 def _block(part: Part, results: _Results) -> Block:
@@ -65,7 +65,7 @@ def _table(part: Part, *, results: _Results) -> pa.Table:
 
 
 def tables(plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool) -> Iterator[pa.Table]:
-    """Yield the results part by part, in order; a few parts are in memory at a time."""
+    """Yield the results of each part in order; a few parts are in memory at a time."""
     results = _prepare(plan, dataset, run=run, workers=workers, training=training, tags={})
     parts, batch_size = dataset.parts, 2 * sum(workers.threads)
     for first in range(0, len(parts), batch_size):
@@ -76,7 +76,7 @@ def tables(plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, tra
 def _prepare(
     plan: Plan, dataset: Dataset, *, run: Run[Any], workers: Workers, training: bool, tags: Mapping[str, str]
 ) -> _Results:
-    """Check a dataset, and that its parts fit into memory; ``tags`` are added to the columns that they name."""
+    """Check that a dataset fits the plan, and its parts fit into memory; ``tags`` maps columns to tags to add."""
     plan.check(dataset.schema, training=training)
     rows = max((part.rows for part in dataset.parts), default=0)
     columns = max(len(plan.data_columns(training=True)), len(plan.outputs))
@@ -101,13 +101,13 @@ def write_results(
 ) -> int:
     """Write the results for a dataset as a folder of features; return the number of rows.
 
-    ``tags`` tells what the carried columns are for. Without a ``seed``, there is a file for each part, in order. With
-    one, rows are sorted by a seeded hash of their numbers: the first bits of the hash distribute them to buckets on
-    disk, and then every bucket is sorted. Each thread has one part of the data, or one bucket, in memory at a time.
-    Neither the order of the rows, nor the parts of the data, nor the threads change the result then.
+    ``tags`` has the roles of carried columns. Without a ``seed``, each part becomes a file, in order. With one, rows
+    are sorted by a seeded hash of ``row_id``: the leading bits distribute them to buckets on disk, and then each bucket
+    is sorted. A thread has one part or bucket in memory at a time. The result does not depend on the order or parts of
+    the data, or on the threads.
 
-    Raises InputError if the data do not suit the plan, IntegrityError if a row is lost or two rows to be shuffled have
-    the same number, and ResourceError if a part does not fit into memory.
+    Raises InputError if the data do not suit the plan, IntegrityError if a row is lost or shuffled rows share a
+    ``row_id``, and ResourceError if a part does not fit into memory.
     """
     results = _prepare(plan, dataset, run=run, workers=workers, training=training, tags=tags or {})
     folder.mkdir(parents=True)
@@ -119,7 +119,7 @@ def write_results(
         files = _shuffle(results, folder, seed, workers=workers, row_group_rows=row_group_rows)
     written = sum(file.rows for file in files)
     if written != dataset.rows:
-        raise IntegrityError(f"{written} rows were written to {folder}, of {dataset.rows}. Report this as a bug.")
+        raise IntegrityError(f"{written} of {dataset.rows} rows were written to {folder}. Report this as a bug.")
     write_features(folder, results.schema, [file for file in files if file.rows], seed=seed)
     return written
 
@@ -130,12 +130,11 @@ def _write(task: tuple[int, Part], *, results: _Results, folder: Path, row_group
 
 
 def _shuffle(results: _Results, folder: Path, seed: int, *, workers: Workers, row_group_rows: int) -> list[FeatureFile]:
-    """Write files of shuffled rows."""
     rows, schema, scratch = results.dataset.rows, results.schema, folder / "scratch"
     buckets = max(1, -(-rows // BUCKET_ROWS))
     needed = rows // buckets * len(schema.fields) * SHUFFLED_ROW_BYTES
     what = f"shuffling {rows:,} rows in {buckets} buckets"
-    # Rows are sorted on the host, whatever the device.
+    # Rows are sorted on the host.
     workers.forecast(Device(), a_task=needed, tasks=buckets, what=what, remedy="Take fewer threads.")
     scratch.mkdir()
     tasks = [(part, scratch / f"{number:06d}.arrow") for number, part in enumerate(results.dataset.parts)]
@@ -155,8 +154,8 @@ def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: 
     order = np.argsort(hashes)
     sorted_hashes = hashes[order]
     # Larger hashes are in later buckets.
-    of_bucket = (sorted_hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
-    bounds = np.searchsorted(of_bucket, np.arange(buckets + 1))
+    bucket = (sorted_hashes >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)
+    bounds = np.searchsorted(bucket, np.arange(buckets + 1))
     table = as_table(block, results.schema.types).take(to_arrow(order))
     (rows,) = table.append_column(_HASH, to_arrow(sorted_hashes)).combine_chunks().to_batches()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
@@ -166,7 +165,7 @@ def _scatter(task: tuple[Part, Path], *, results: _Results, buckets: int, seed: 
 
 
 def _gather(bucket: int, *, paths: Sequence[Path], folder: Path, schema: Schema, row_group_rows: int) -> FeatureFile:
-    """Sort the rows of a bucket and write them to a file; raises IntegrityError if two rows have the same number."""
+    """Sort the rows of a bucket and write them to a file."""
     rows = pa.Table.from_batches([pa.ipc.open_file(pa.memory_map(str(path))).get_batch(bucket) for path in paths])
     hashes = to_numpy(rows[_HASH])
     order = np.argsort(hashes)

@@ -1,8 +1,7 @@
 """Fitting and applying operators with Dask DataFrame, on pandas or cuDF.
 
-The backend is the only difference: partitions are frames of the library `Device.frames`, and operators have the same
-code for both. Statistics of categories are sums of integers by keys, merged in a tree, so that partitioning does not
-change a bit of them.
+Both backends run the same code; `Device.frames` names the library of the partitions. Statistics of categories are sums
+of integers by keys, merged in a tree, so that they do not depend on the partitions.
 """
 
 import math
@@ -37,7 +36,7 @@ from whitewater.features.operators.by_category import CategoryStatistic
 from whitewater.features.plan import Lesson, PassState, Read
 
 HOST = Device()
-# Number of frames of sums that are merged at a time.
+# Number of frames merged at a time.
 SPLIT_EVERY = 8
 # Floats are scaled to integers of up to this many bits.
 _BITS = 61
@@ -49,7 +48,7 @@ def _empty(types: Mapping[str, pa.DataType]) -> Frame:
 
 
 def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
-    """Return types as frames have them: a column of nulls, whose type is unknown, becomes text."""
+    """Return the types of columns in frames; all-null columns become text."""
     return {name: pa.string() if pa.types.is_null(type_) else type_ for name, type_ in types.items()}
 
 
@@ -77,7 +76,7 @@ def _read_files(span: Span, types: Mapping[str, pa.DataType], device: Device) ->
 
 
 def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) -> Frame:
-    """Return columns of a file in the types of the dataset: a file may lack the type of a column of nulls."""
+    """Cast columns of a file to the types of the dataset; columns that are all null in the file have no type."""
     columns = {}
     for name, type_ in _plain(types).items():
         series = frame[name]
@@ -91,24 +90,23 @@ def _cast_frame(frame: Frame, types: Mapping[str, pa.DataType], device: Device) 
 
 
 def learn(lessons: Sequence[Lesson], state: PassState, workers: Workers) -> list[tuple[Lesson, Fitted | Statistic]]:
-    """Return the result of each lesson: from sums by keys over all rows, or from summaries of the partitions."""
+    """Return the result of each lesson, from sums by keys over all rows, or from summaries of the partitions."""
     lessons = [replace(lesson, statistic=_first(lesson.statistic)) for lesson in lessons]
     by_category = [lesson for lesson in lessons if isinstance(lesson.statistic, CategoryStatistic)]
     sum_lessons = [lesson for lesson in by_category if not _has_lists(lesson, state)]
     summary_lessons = [lesson for lesson in lessons if lesson not in sum_lessons]
-    # Computed one after the other, because Dask optimizes frames, but not delayed summaries.
+    # Computed separately, because Dask optimizes frames, but not delayed summaries.
     sums = workers.compute(*_key_sums(sum_lessons, state))
     partitions = _rows(summary_lessons, state).to_delayed() if summary_lessons else ()
-    observed = [[delayed(_observe)(each, lesson, state) for each in partitions] for lesson in summary_lessons]
-    summaries = workers.compute(*observed)
-    learned = [each.statistic.learn(table_of(cells)) for each, cells in zip(sum_lessons, sums, strict=True)]  # type: ignore[attr-defined]
-    for lesson, found in zip(summary_lessons, summaries, strict=True):
-        learned.append(lesson.statistic.combine(found, state.mode))
+    tasks = [[delayed(_observe)(rows, lesson, state) for rows in partitions] for lesson in summary_lessons]
+    learned = [lesson.statistic.learn(table_of(cells)) for lesson, cells in zip(sum_lessons, sums, strict=True)]  # type: ignore[attr-defined]
+    for lesson, summaries in zip(summary_lessons, workers.compute(*tasks), strict=True):
+        learned.append(lesson.statistic.combine(summaries, state.mode))
     return list(zip([*sum_lessons, *summary_lessons], learned, strict=True))
 
 
 def _first(statistic: Statistic) -> Statistic:
-    """Return what is learned before a statistic whose target has floats, and other statistics as they are."""
+    """Return the statistic for the first pass: the largest target, if a statistic needs it to scale floats."""
     if isinstance(statistic, CategoryStatistic) and statistic.exponent is None:
         return _LargestTarget(statistic.name, statistic.operator.target_columns, statistic)
     return statistic
@@ -136,7 +134,7 @@ def _sum_partition(rows: Frame, *, lesson: Lesson, state: PassState) -> Frame:
 
 
 def _sum_by_keys(cells: Frame) -> Frame:
-    """Return the sums of all other columns by those named ``key_...``, null keys included, in no particular order."""
+    """Return the sums of other columns by the columns ``key_...``, including null keys, in any order."""
     keys = [name for name in list(cells.columns) if name.startswith("key_")]
     return cells.groupby(keys, sort=False, dropna=False).sum().reset_index()
 
@@ -153,9 +151,9 @@ def _observe(rows: Frame, lesson: Lesson, state: PassState) -> Any:
 
 
 def _rows(lessons: Sequence[Lesson], state: PassState) -> dd.DataFrame:
-    """Return the columns that lessons need; partitions consist of whole parts of the dataset, in order."""
-    observed = [state.plan.data_columns(lesson.columns, training=True) for lesson in lessons]
-    types = {name: state.plan.schema[name].type for names in observed for name in names}
+    """Return the columns that lessons need; partitions are spans of the dataset."""
+    columns = [state.plan.data_columns(lesson.columns, training=True) for lesson in lessons]
+    types = {name: state.plan.schema[name].type for names in columns for name in names}
     dataset, device = state.dataset, state.mode.device
     return dd.from_map(
         _read,
@@ -166,7 +164,7 @@ def _rows(lessons: Sequence[Lesson], state: PassState) -> dd.DataFrame:
 
 @dataclass(frozen=True)
 class _LargestTarget(Statistic):
-    """Learns the power of 2 by which the floats of a target are scaled to integers, and goes on with a statistic."""
+    """Learns the power of 2 that scales the floats of a target to integers, for the following statistic."""
 
     following: CategoryStatistic
 
@@ -178,17 +176,17 @@ class _LargestTarget(Statistic):
     def combine(self, summaries: Iterable[float], mode: Mode) -> CategoryStatistic:
         largest = max(summaries)
         if math.isinf(largest):
-            raise InputError(f"the column {self.columns[0]!r} has infinite values. Clip it before, or leave it out.")
+            raise InputError(f"the column {self.columns[0]!r} has infinite values. Clip it first, or leave it out.")
         return replace(self.following, exponent=min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT))
 
 
 def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Read:
-    """Return what reads columns of a part of a dataset, of those that ``types`` names, as of a frame."""
+    """Return a function that reads columns from a frame of a part, with the columns in ``types``."""
     return _reader(_read((part,), dataset=dataset, types=types, device=device))
 
 
 def _reader(rows: Frame) -> Read:
-    """Return what reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
+    """Return a function that reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
     lists = [name for name in list(rows.columns) if str(rows[name].dtype).lower().startswith("list")]
     return lambda names: {
         name: column_of(table_of(rows[[name]])[name]) if name in lists else column_of_series(rows[name])
@@ -197,10 +195,9 @@ def _reader(rows: Frame) -> Read:
 
 
 def on_host(block: Mapping[str, Any], device: Device) -> Block:
-    """Return columns of a frame as columns on the host, where text has a dictionary."""
-    columns: dict[str, Column] = {}
+    """Move columns of a frame to the host; text becomes `Categories`."""
+    columns: dict[str, Column] = dict(block)
     for name, column in block.items():
-        columns[name] = column
         if isinstance(column, Text):
             columns[name] = column.on_host()
         elif isinstance(column, Numbers):

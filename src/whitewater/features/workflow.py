@@ -40,8 +40,8 @@ class Workflow:
     ``features`` is a graph, or names of columns of the data. ``carry`` names columns to copy to the results if the data
     have them, such as the label, which is unknown in serving.
 
-    Results do not depend on ``threads`` (all cores by default) nor, except for the last digits of floats, on ``device``
-    (the CPU by default) and ``engine`` (by default ``local``, the kernels for one machine, and ``dask`` on a GPU).
+    Results do not depend on ``threads`` (default: all cores). Only the last digits of floats depend on ``device``
+    (default: the CPU) and ``engine`` (default: ``local`` on the CPU, ``dask`` on a GPU).
 
     Examples
     --------
@@ -79,8 +79,8 @@ class Workflow:
     ) -> Self:
         """Learn from a `Dataset`, or from data that it can read.
 
-        Raises ConfigError if the features cannot be computed from these columns, or by this engine; InputError if there
-        are no rows, or a file is damaged; ResourceError if row groups or statistics do not fit into memory.
+        Raises ConfigError if the features cannot be computed from these columns, or with this engine; InputError if
+        there are no rows, or a file is damaged; ResourceError if row groups or statistics do not fit into memory.
         """
         if self._graph is None:
             raise ConfigError("a loaded workflow is already fitted. Build a new one to fit again.")
@@ -100,14 +100,14 @@ class Workflow:
     ) -> pa.Table:
         """Return the features of a `Dataset`, or of data that it can read, as an Arrow table.
 
-        Set ``training`` to train a model on the rows fitted on: statistics of the target then exclude each row's own
-        fold. Raises InputError if a column is missing, or of another kind than in the data fitted on.
+        Set ``training`` for the rows that the workflow was fitted on: statistics of the target then exclude each row's
+        own fold. Raises InputError if a column is missing, or of another kind than in the fitted data.
         """
         run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
-            found = list(tables(self.plan, dataset, run=run, workers=workers, training=training))
-        empty = pa.schema([(field.name, field.type) for field in self.plan.fields(dataset.schema)]).empty_table()
-        return pa.concat_tables(found or [empty])
+            parts = list(tables(self.plan, dataset, run=run, workers=workers, training=training))
+        empty = pa.schema(Schema(self.plan.fields(dataset.schema)).types).empty_table()
+        return pa.concat_tables(parts or [empty])
 
     def transform_to(
         self,
@@ -120,11 +120,11 @@ class Workflow:
         threads: int | None = None,
         device: Device | None = None,
     ) -> int:
-        """Write the features that `transform` returns as a folder, whole or not at all; return the number of rows.
+        """Write the features that `transform` returns to a folder, all or nothing; return the number of rows.
 
         ``tags`` tells loaders the roles of carried columns: ``{"clicked": "label", "row": "key"}``. Memory holds one
-        part of the data per thread. `whitewater.features.feature_folder` describes the folder. An older folder of
-        features is replaced; raises ConfigError if another folder or file is there.
+        part of the data per thread. `whitewater.features.feature_folder` describes the folder. An existing folder of
+        features is replaced; anything else there raises ConfigError.
         """
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
         with _replaced(target, feature_folder.FORMAT) as path, run.workers() as workers:
@@ -139,9 +139,9 @@ class Workflow:
         return self.transform(data, training=True, threads=threads, device=device)
 
     def save(self, directory: str | Path) -> None:
-        """Write the fitted workflow as a folder, whole or not at all; replace an older one.
+        """Write the fitted workflow to a folder, all or nothing.
 
-        Raises ConfigError if it is not fitted, or another folder or file is there.
+        A saved workflow is replaced; anything else there, and a workflow that is not fitted, raises ConfigError.
         """
         with _replaced(Path(directory).absolute(), artifact.FORMAT) as path:
             artifact.write(self.plan, path)
@@ -156,22 +156,19 @@ class Workflow:
 
 @contextmanager
 def _replaced(folder: Path, kind: Format) -> Iterator[Path]:
-    """Give a path to write a folder to, which replaces an older one of its kind once it is whole."""
+    """Yield a path to write a folder to; it replaces an older one of its kind when it is complete."""
     check_replaceable(folder, sign=kind.name)
     with staged({"folder": folder}, owner=folder.with_name(f".{folder.name}.owner")) as paths:
         yield paths["folder"]
 
 
 def as_dataset(data: Any) -> Dataset:
-    """Return data as a `Dataset`, or the dataset itself if it already is one."""
+    """Return data as a `Dataset`."""
     return data if isinstance(data, Dataset) else Dataset(data)
 
 
 def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:
-    """Return the run of a workflow: on all cores by default, and with Dask on a GPU.
-
-    Raises ConfigError if ``threads`` is below 1, or the engine is local on a GPU.
-    """
+    """Return the run of a workflow; raises ConfigError if ``threads`` is below 1, or the engine is local on a GPU."""
     device = device or Device()
     engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)
     if threads is not None and threads < 1:

@@ -99,8 +99,8 @@ def test_a_column_made_of_several_needs_all_of_them() -> None:
 
 def refused() -> Iterator[tuple[Any, str]]:
     yield ["I1", "I9"] >> LogOp(), "'I9' is not among the columns of the data"
-    yield (["I1"] >> LogOp())["I2"], "'I2' is not among the columns of what is picked from"
-    yield (["I1"] >> LogOp()) - ["I2"], "'I2' is not among the columns of what is left out of"
+    yield (["I1"] >> LogOp())["I2"], "'I2' is not among the columns of the node to select from"
+    yield (["I1"] >> LogOp()) - ["I2"], "'I2' is not among the columns of the node to remove from"
     yield ["C1"] >> TargetEncoding(target="click"), "'click' is not among the columns of the data, of which TargetEnc"
     yield (
         (["I1"] >> LogOp()) + (["I1"] >> LogOp()),
@@ -145,7 +145,7 @@ def test_a_stage_that_makes_other_columns_than_it_says_is_told() -> None:
             return {}
 
     plan = plan_of(["I1", "I2"] >> Forgets())
-    with pytest.raises(IntegrityError, match=r"Forgets made the columns \[\], not \['sum'\]"):
+    with pytest.raises(IntegrityError, match=r"Forgets returned the columns \[\], not \['sum'\]"):
         plan.evaluate(lambda names: dict.fromkeys(names, ()), plan.outputs, Mode(Device()))
 
 

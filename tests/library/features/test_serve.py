@@ -127,7 +127,7 @@ def test_times_of_a_log_are_seconds_in_serving_too(tmp_path: Path) -> None:
     for transform in (Transformer(workflow), Transformer.load(tmp_path / "workflow")):
         assert transform(row).keys() == {"C1_past_count"}
         for wrong in (1_600_000_000_000, 20_200_913):
-            with pytest.raises(InputError, match=f"column 'time' has the time {wrong}, but was of seconds since 1970"):
+            with pytest.raises(InputError, match=f"column 'time' has the time {wrong}, but held seconds since 1970"):
                 transform(row | {"time": wrong})
-    with pytest.raises(InputError, match="column 'time' has the time 1600000000000, but was of seconds"):
+    with pytest.raises(InputError, match="column 'time' has the time 1600000000000, but held seconds"):
         workflow.transform({"C1": ["a", "b"], "time": [1_600_000_000, 1_600_000_000_000]})
