@@ -224,7 +224,7 @@ def test_given_vocabularies_are_used_as_they_are_and_counted(tmp_path: Path) -> 
     [
         ({"C": ("a", "a")}, "a value more than once"),
         ({"C": (1, 2)}, "values of type int64, but it has string"),
-        ({"X": ("a",)}, "vocabs has X, but the vocabularies are of C"),
+        ({"X": ("a",)}, "vocabs names X, but the vocabularies are C"),
     ],
 )
 def test_vocabularies_that_do_not_suit_are_refused(vocabs: dict[str, Any], told: str) -> None:
@@ -294,7 +294,7 @@ def test_ids_that_32_bits_do_not_hold_have_64() -> None:
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"freq_threshold": 2, "max_size": 10}, "freq_threshold and max_size both say"),
+        ({"freq_threshold": 2, "max_size": 10}, "freq_threshold and max_size both limit the vocabulary"),
         ({"max_size": 3}, "max_size 3 leaves no id for a value: 3 are reserved"),
         ({"max_size": 12, "num_buckets": 10}, "12 are reserved"),
     ],
@@ -307,8 +307,8 @@ def test_options_that_contradict_each_other_are_refused(values: dict[str, int], 
 @pytest.mark.parametrize(
     ("inputs", "combo", "told"),
     [
-        (("A", ("A", "B")), False, "A is there more than once.*encode_type to combo"),
-        (("A_B", ("A", "B")), True, "A_B is there more than once.*rename one"),
+        (("A", ("A", "B")), False, "A occurs more than once.*encode_type to combo"),
+        (("A_B", ("A", "B")), True, "A_B occurs more than once.*rename one"),
         ((("A", "I"),), False, "some are text and some integers"),
         (("F",), False, "column F is of type double.*Bucketize"),
         ((("A", "L"),), True, "column L has lists, but Categorify takes one category of each row"),

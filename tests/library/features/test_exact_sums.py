@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.contract.strict_device import StrictDevice
 from whitewater.engines import Device
-from whitewater.features.operators.scale_and_fill import Sums, merged, moments, sums_of
+from whitewater.features.operators.scale_and_fill import Sums, merge, moments, sums_of
 
 # By the kernel, and by arrays.
 DEVICES = [Device(), StrictDevice()]
@@ -19,7 +19,7 @@ DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
 
 def summed(values: list[float], parts: int, device: Device) -> Sums:
     split = np.array_split(np.array(values, np.float64), parts)
-    return reduce(merged, [sums_of(device.to_device(part), device) for part in split])
+    return reduce(merge, [sums_of(device.to_device(part), device) for part in split])
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -77,7 +77,7 @@ def test_the_output_says_what_its_ids_are_below() -> None:
 
 def test_what_is_not_a_combination_of_categories_is_refused() -> None:
     operator = HashedCross(num_buckets=3)
-    with pytest.raises(ConfigError, match=r"given 'A', which is not a combination. Write \[\[\"A\", \"B\"\]\]"):
+    with pytest.raises(ConfigError, match=r"takes combinations, and 'A' is a column. Write \[\[\"A\", \"B\"\]\]"):
         operator.output(("A",), {"A": Field("A", pa.string())})
     with pytest.raises(ConfigError, match=r"column B is of type float.*Bucketize"):
         operator.output(PAIR, {"A": Field("A", pa.string()), "B": Field("B", pa.float32())})

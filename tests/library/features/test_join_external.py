@@ -133,7 +133,7 @@ def test_keys_and_inputs_must_be_the_same_and_of_one_kind(items: str) -> None:
 def test_a_file_that_changed_since_the_workflow_was_made_is_refused(items: str) -> None:
     operator = JoinExternal(table=items, on="item", columns=("price",))
     written({"item": ["a"], "price": ["cheap"]}, Path(items).parent)
-    with pytest.raises(InputError, match="has changed: other types of price"):
+    with pytest.raises(InputError, match="has changed: the types of price are different"):
         fitted_on(operator, [{"item": categories(["a"])}])
 
 

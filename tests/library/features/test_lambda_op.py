@@ -78,7 +78,7 @@ def test_the_version_goes_along_and_another_one_is_refused() -> None:
     assert LambdaOp.model_validate(stored) == LambdaOp(function="hour_of_day")
     arithmetic._FUNCTIONS.pop("hour_of_day")
     register("hour_of_day", version=2, output=pa.int32())(lambda values, xp: values * 0)
-    with pytest.raises(ConfigError, match="version 1 of the function 'hour_of_day' is wanted, but 2 is registered"):
+    with pytest.raises(ConfigError, match="needs version 1 of the function 'hour_of_day', but 2 is registered"):
         LambdaOp.model_validate(stored)
 
 
@@ -104,7 +104,9 @@ def test_results_that_are_not_integers_of_the_type_are_refused(result: float) ->
     register("wrong", version=1, output=pa.int32())(lambda values, xp: values * 0 + result)
     block: Block = {"x": numbers([1.0])}
     for apply in (applied, applied_by_row):
-        with pytest.raises(InputError, match="'wrong' made numbers of the column 'x' that are not of its type int32"):
+        with pytest.raises(
+            InputError, match="'wrong' returned numbers for the column 'x' that are not of its type int32"
+        ):
             apply(LambdaOp(function="wrong"), block)
 
 

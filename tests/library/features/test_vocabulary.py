@@ -61,7 +61,7 @@ def test_little_memory_gives_the_same_combinations() -> None:
 def test_values_that_do_not_fit_into_memory_are_refused_with_their_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [{"C": categories([f"{part} {number}" for number in range(2000)])} for part in range(3)]
     monkeypatch.setattr("whitewater.engines.memory.available", lambda: 100_000)
-    with pytest.raises(ResourceError, match=r"2,001 and more values of C needs about .* HashBucket"):
+    with pytest.raises(ResourceError, match=r"2,001 or more values of C needs about .* HashBucket"):
         learned(Categorify(), parts, LITTLE)
 
 

@@ -1,13 +1,13 @@
-"""Functions of one column of numbers: bounds, logarithms, buckets, and those that are registered by name.
+"""Functions of one column of numbers: bounds, logarithms, buckets, and functions registered by name.
 
-Workflows name a registered function, and artifacts do not hold it. One of your own::
+A workflow stores the name of a registered function, not its code. To register your own::
 
     @register("half", version=1, output=pa.float32())
     def half(values, xp):
         return values / 2
 
-Its module must be imported wherever the workflow is used. Raise the version when its results change, so that a workflow
-that was fitted with the old one is refused.
+Import its module wherever the workflow is used. Raise the version when its results change: a workflow that was fitted
+with the old version is then refused.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _FUNCTIONS: dict[str, Function] = {}
 
 
 class Clip(ByNumber):
-    """max(min_value, min(max_value, x)); infinite values are clipped as well.
+    """max(min_value, min(max_value, x)), also for infinite values.
 
-    Null stays null. The type stays that of the column if it holds the bounds, and is float64 otherwise.
+    Null stays null. The column keeps its type if that holds the bounds, else it becomes float64.
 
     Examples
     --------
@@ -53,11 +53,11 @@ class Clip(ByNumber):
     [0.0, 2.0, 5.0]
     """
 
-    min_value: float | None = Parameter(None, description="Smaller values become this one.")
-    max_value: float | None = Parameter(None, description="Larger values become this one.")
+    min_value: float | None = Parameter(None, description="Smaller values are raised to it.")
+    max_value: float | None = Parameter(None, description="Larger values are lowered to it.")
 
     @model_validator(mode="after")
-    def _something_is_clipped(self) -> Self:
+    def _check_bounds(self) -> Self:
         if self.min_value is None and self.max_value is None:
             raise ValueError("neither min_value nor max_value is given: give one, or leave Clip out")
         if self.min_value is not None and self.max_value is not None and self.min_value > self.max_value:
@@ -73,7 +73,8 @@ class Clip(ByNumber):
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = widened(column.values, *self._bounds)
-        low, high = (None if each is None else values.dtype.type(each) for each in (self.min_value, self.max_value))
+        bounds = (self.min_value, self.max_value)
+        low, high = (None if bound is None else values.dtype.type(bound) for bound in bounds)
         return Numbers(device.xp.clip(values, low, high), column.valid)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
@@ -83,10 +84,9 @@ class Clip(ByNumber):
 
 
 class LogOp(OnFloats):
-    """log(1 + x), natural, by log1p, which is exact near 0.
+    """The natural logarithm log(1 + x), by log1p, which is exact near 0.
 
-    Null stays null. A value of -1 or less has no logarithm and is refused: Clip(min_value=0) goes before, or what else
-    it is to count for. Type: float32.
+    Null stays null. A value of -1 or less has no logarithm and is refused: put Clip(min_value=0) before. Type: float32.
 
     Examples
     --------
@@ -101,8 +101,8 @@ class LogOp(OnFloats):
         if len(refused):
             raise InputError(
                 f"LogOp: the column {name!r} has values of -1 or less, {len(refused)} in one part of the data, the "
-                f"least of them {float(refused.min()):g}; log(1 + x) has no value there. Put Clip(min_value=0) before "
-                "LogOp, or another bound above -1."
+                f"lowest {float(refused.min()):g}; log(1 + x) has no value there. Put Clip(min_value=0) before LogOp, "
+                "or another bound above -1."
             )
         return device.xp.log1p(values)
 
@@ -116,12 +116,11 @@ class LogOp(OnFloats):
 
 
 class Bucketize(ByNumber):
-    """The number of boundaries that a value has reached: 0 below the first one, len(boundaries) from the last one on.
+    """The bucket of a value, from 0 below the first boundary to len(boundaries) from the last one on.
 
     Bucket *i* is boundaries[i - 1] <= x < boundaries[i], or with ``right`` boundaries[i - 1] < x <= boundaries[i], as
-    numpy.digitize numbers them. Null stays null: put FillMissing before it where null is to have a bucket. Minus
-    infinity is in the first bucket and infinity in the last one. Type: int32; the property ``cardinality`` is the
-    number of buckets.
+    in numpy.digitize. Null stays null; to give it a bucket, put FillMissing before. Type: int32; the property
+    ``cardinality`` is the number of buckets.
 
     Examples
     --------
@@ -136,7 +135,7 @@ class Bucketize(ByNumber):
 
     @field_validator("boundaries")
     @classmethod
-    def _ascending(cls, boundaries: tuple[float, ...]) -> tuple[float, ...]:
+    def _check_order(cls, boundaries: tuple[float, ...]) -> tuple[float, ...]:
         if any(left >= right for left, right in pairwise(boundaries)):
             raise ValueError("boundaries must ascend, each above the one before")
         return boundaries
@@ -158,24 +157,24 @@ class Bucketize(ByNumber):
 class LambdaOp(ByNumber):
     """A registered function of each value; see `register`.
 
-    Null stays null and never reaches the function. Where a function of floats has no result, the NaN is null. Type:
-    that which the function is registered with. The artifact holds the name and the version, no code.
+    Null stays null and never reaches the function. A NaN that a function of floats returns is null. Type: the
+    ``output`` of the registration. The artifact stores the name and the version, not the code.
     """
 
-    function: str = Parameter(description="The name that the function is registered under.")
-    version: int = Parameter(0, description="Its version; by default the one that is registered.")
+    function: str = Parameter(description="Name under which the function is registered.")
+    version: int = Parameter(0, description="Its version; by default the registered one.")
 
     @model_validator(mode="before")
     @classmethod
-    def _version_of_today(cls, values: Any) -> Any:
+    def _fill_in_version(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and isinstance(name := values.get("function"), str):
-            found = registered(name)
-            if (values.get("version") or found.version) != found.version:
+            version = registered(name).version
+            if (values.get("version") or version) != version:
                 raise ConfigError(
-                    f"LambdaOp: version {values['version']} of the function {name!r} is wanted, but {found.version} is "
+                    f"LambdaOp needs version {values['version']} of the function {name!r}, but {version} is "
                     "registered. Import the version that the workflow was fitted with, or fit it again."
                 )
-            return {**values, "version": found.version}
+            return {**values, "version": version}
         return values
 
     def field(self, field: Field) -> Field:
@@ -183,38 +182,38 @@ class LambdaOp(ByNumber):
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = as_floats(column, device.xp)
-        known = ~device.xp.isnan(values)
-        made = device.xp.zeros(len(values), registered(self.function).output.to_pandas_dtype())
-        made[known] = self._results(name, values[known], device.xp)
-        return Numbers(made, known)
+        valid = ~device.xp.isnan(values)
+        results = device.xp.zeros(len(values), registered(self.function).output.to_pandas_dtype())
+        results[valid] = self._compute(name, values[valid], device.xp)
+        return Numbers(results, valid)
 
-    def _results(self, name: str, values: Array, xp: ModuleType) -> Array:
+    def _compute(self, name: str, values: Array, xp: ModuleType) -> Array:
         function = registered(self.function)
         results = function.compute(values, xp)
         if results.shape != values.shape:
             raise InputError(
-                f"LambdaOp: the function {self.function!r} made {results.shape} of {values.shape} values of the column "
-                f"{name!r}. It must return one number for each value."
+                f"LambdaOp: the function {self.function!r} returned {results.shape} numbers for {values.shape} values "
+                f"of the column {name!r}. It must return one number for each value."
             )
         dtype: np.dtype[Any] = np.dtype(function.output.to_pandas_dtype())
         if dtype.kind == "i" and results.dtype.kind == "f":
-            # The largest integer of 64 bits is not a double: as one, it is 2**63, and so is one more.
-            least, above = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max) + 1
-            if not bool(((results >= least) & (results < above) & (results == xp.floor(results))).all()):
+            # The largest int64 is not a float64: converted, it is already 2**63.
+            low, stop = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max) + 1
+            if not bool(((results >= low) & (results < stop) & (results == xp.floor(results))).all()):
                 raise InputError(
-                    f"LambdaOp: the function {self.function!r} made numbers of the column {name!r} that are not of its "
-                    f"type {function.output}: not whole, not finite or too large. Register it with another type, "
-                    "or put Clip before it."
+                    f"LambdaOp: the function {self.function!r} returned numbers for the column {name!r} that are not "
+                    f"of its type {function.output}: not whole, not finite or too large. Register it with another "
+                    "type, or put Clip before it."
                 )
         return results.astype(dtype)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        return lambda value: self._results(name, np.array([value], np.float64), np)[0].item()
+        return lambda value: self._compute(name, np.array([value], np.float64), np)[0].item()
 
 
 @dataclass(frozen=True)
 class Function:
-    """What `register` was told of a function; ``compute`` takes float64 (rows,) without NaN, and the array module."""
+    """A registered function; ``compute`` takes float64 (rows,) without NaN, and the array module."""
 
     version: int
     output: pa.DataType
@@ -222,21 +221,21 @@ class Function:
 
 
 def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compute], Compute]:
-    """Return what registers a function under the name that workflows call it by; ``output`` is one of `OUTPUTS`.
+    """Return a decorator that registers a function for `LambdaOp`; ``output`` is one of `OUTPUTS`.
 
-    The function takes float64 (rows,) on the device, never NaN, because nulls stay null without it, and the array
-    module, NumPy or CuPy; it returns as many numbers, row by row: a result depends on the value of its row only.
-    Raises ConfigError if another function has the name, the version is below 1, or the type is none of these.
+    The function takes the values that are not null, float64 (rows,) on the device, and the array module, NumPy or
+    CuPy. It returns one number for each value, which depends on that value only. Raises ConfigError if another function
+    has the name, the version is below 1, or the type is not one of `OUTPUTS`.
     """
     if version < 1 or output not in OUTPUTS:
         raise ConfigError(
-            f"the function {name!r} has version {version} and puts out {output}. Give it a version of 1 or more, and "
+            f"the function {name!r} has version {version} and output {output}. Give it a version of 1 or more, and "
             f"one of the types {', '.join(map(str, OUTPUTS))}."
         )
 
     def add(compute: Compute) -> Compute:
         other = _FUNCTIONS[name].compute if name in _FUNCTIONS else compute
-        # A module that is imported again defines its functions again.
+        # A reloaded module defines its functions again.
         if (other.__module__, other.__qualname__) != (compute.__module__, compute.__qualname__):
             raise ConfigError(f"a function {name!r} is registered already, in {other.__module__}. Choose another name.")
         _FUNCTIONS[name] = Function(version, output, compute)
@@ -249,7 +248,7 @@ def registered(name: str) -> Function:
     """Return a function; raises ConfigError if there is none of that name."""
     if name not in _FUNCTIONS:
         raise ConfigError(
-            f"no function {name!r} is registered; there are {', '.join(sorted(_FUNCTIONS))}. Import the module that "
+            f"no function {name!r} is registered, only {', '.join(sorted(_FUNCTIONS))}. Import the module that "
             "registers it with whitewater.features.register."
         )
     return _FUNCTIONS[name]

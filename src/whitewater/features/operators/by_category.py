@@ -1,7 +1,7 @@
 """Operators that learn numbers per category, such as how many rows it has.
 
-Every span of the data becomes a table of sums by category, which is merged into the table of the spans before. Fitting
-takes at most twice the memory of the merged table, which applying needs as well.
+Each span of the data becomes a table of sums by category, which is merged into that of the spans before. Fitting takes
+at most twice the memory of the merged table; `transform` needs the merged table.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 TABLE, CATEGORY = "categories", "category"
 TAG = "continuous"
-# The sums: rows whose target, if there is one, is not null; their targets; and rows whose target is null.
+# The sums: rows whose target is not null, or all rows without a target; targets; rows whose target is null.
 ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
 DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
-# Bits of the number of a group in that of a pair.
+# A pair of slot and group is one integer; its lower bits are the group.
 _GROUP_BITS = 32
-# Bits of the second half of a number that is summed in halves.
+# Bits of the lower half of an integer that is summed in halves.
 _HALF = 31
 HOST = Device()
 
 
 class LearnsCategories(Operator):
-    """Columns that depend on sums of rows by category, which `CategoryStatistic` learns of columns and combinations."""
+    """Columns that depend on sums of rows by category, learned by `CategoryStatistic`."""
 
     takes_combinations: ClassVar[bool] = True
-    # The name of an output, to be formatted with that of the input, ``column``, and the parameters
+    # Format of an output's name, from the parameters and ``column``, the name of the input
     output_pattern: ClassVar[str]
 
     @property
@@ -61,27 +61,24 @@ class LearnsCategories(Operator):
         return () if target is None else (target,)
 
     def slots(self, block: Block, device: Device) -> Array | None:
-        """Return the rows' folds or periods, integers (rows,) on the device, if sums are kept separately for these."""
+        """Return the folds or periods of rows, integers (rows,) on the device, or None if sums are not kept by slot."""
         return None
 
     def groups(self, inputs: Inputs) -> dict[str, Inputs]:
-        """Return the columns or combinations whose rows are summed together, by the name of their statistic."""
+        """Return, by name of a statistic, the columns or combinations whose rows it sums together."""
         return {name_of(each): (each,) for each in inputs}
 
     def category_types(self, sources: Inputs, fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
-        """Return the types of the categories of the columns of a group; raises ConfigError if one has none."""
+        """Return the types of the categories of a group's columns; raises ConfigError if one has no categories."""
         return category_types(self, columns_in(sources), fields)
 
     @abstractmethod
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> Fitted:
-        """Return what a statistic learned, given the sums of all of the data.
-
-        It has the functions ``column(of, block, mode)`` and ``of_row(of)``, for `transform` and `row`.
-        """
+        """Return the result for the sums of all data, with ``column(of, block, mode)`` and ``of_row(of)``."""
 
     @abstractmethod
     def refuse(self, statistic: CategoryStatistic, sums: Sums, mode: Mode) -> None:
-        """Raise ResourceError for sums that have outgrown ``mode.memory``, unless there is room for them."""
+        """Raise ResourceError for sums larger than ``mode.memory``, unless the machine has room for them."""
 
     def output_of(self, of: Input) -> str:
         """Return the name of the output for a column or combination."""
@@ -97,7 +94,7 @@ class LearnsCategories(Operator):
         return statistics
 
     def learned_names(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[str]:
-        # A file of given categories is not needed once they are learned.
+        # `statistics` would read the files of given vocabularies, which a fitted workflow does not need.
         return list(self.groups(inputs))
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Any], mode: Mode) -> Block:
@@ -111,10 +108,7 @@ class LearnsCategories(Operator):
 
 
 def category_types(operator: Operator, columns: Sequence[str], fields: Mapping[str, Field]) -> tuple[pa.DataType, ...]:
-    """Return the types of the categories, string or int64, of columns that an operator takes one of for each row.
-
-    Raises ConfigError if a column has lists, or values that cannot be categories.
-    """
+    """Return the types of the categories, string or int64; raises ConfigError for lists and other types."""
     for name in columns:
         if pa.types.is_list(fields[name].type):
             raise ConfigError(
@@ -125,16 +119,13 @@ def category_types(operator: Operator, columns: Sequence[str], fields: Mapping[s
 
 
 class LearnedByCategory(Fitted):
-    """What was learned for one column or combination.
-
-    ``totals`` maps names to sums (groups + 1, slots); the last group is that of unseen categories.
-    """
+    """Sums by name, ``totals`` (groups + 1, slots), for a column or combination; the last group: unseen categories."""
 
     def __init__(self, operator: Any, of: Input, types: Sequence[pa.DataType], table: pa.Table) -> None:
         self.operator, self._of, self._types, self.table = operator, of, types, table
         values = one_array(table[CATEGORY])
         if values.null_count != 1 or values[0].is_valid:
-            raise IntegrityError("a table of categories does not begin with null, or has another. Fit again.")
+            raise IntegrityError("a table of categories must have null in its first row only. Fit again.")
         self.groups = CategoryNumbers.of_groups(values.slice(1))
         self.totals: dict[str, npt.NDArray[Any]] = {
             name: np.column_stack([np.append(to_numpy(table[slot]).astype(DTYPES[name]), 0) for slot in slots])
@@ -150,19 +141,19 @@ class LearnedByCategory(Fitted):
 
     @property
     def serving(self) -> npt.NDArray[Any]:
-        """The number of each group in serving, (groups + 1,), where it depends on the group alone: that of its rows."""
+        """The output of each group in serving, (groups + 1,): here the number of its rows."""
         return self.totals[ROWS].ravel()
 
     def column(self, of: Input, block: Block, mode: Mode) -> Numbers:
-        """Return the numbers of the rows of a block, on the device."""
+        """Return the outputs for the rows of a block, on the device."""
         return Numbers(self.numbers(self.groups.of_block(of, block, mode), block, mode))
 
     def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
-        """Return the numbers of the rows of a block, (rows,) on the device, given their groups, (rows,)."""
+        """Return the outputs for the rows of a block, (rows,) on the device, given their groups, (rows,)."""
         return mode.device.xp.take(mode.device.to_device(self.serving), groups)
 
     def of_row(self, of: Input) -> Callable[[Row], Value]:
-        """Return a function that computes the number of one row in serving."""
+        """Return a function that computes the output of one row in serving."""
         group_of, numbers = self.groups.of_row(of), self.serving
         return lambda row: numbers[group_of(row)].item()
 
@@ -170,16 +161,15 @@ class LearnedByCategory(Fitted):
 class ByCategory(LearnsCategories):
     """A number that depends on the category of a row, for each input column or combination."""
 
-    # Made of the operator, a column or combination, the types of its columns, and the table of all of the data
     learned: ClassVar[type[LearnedByCategory]] = LearnedByCategory
 
     @property
     def table_columns(self) -> Mapping[str, Sequence[str]]:
-        """The columns of its table of categories with the `ROWS`, `SUMS` and `NULLS`: one of each, or one per slot."""
+        """The columns of the table of categories by the sums that they hold: one, or one per slot."""
         return {ROWS: (ROWS,)}
 
     def table(self, sums: Sums) -> pa.Table:
-        """Return the sums of all of the data as a table of groups, null first; integers of 32 bits where all fit."""
+        """Return the sums of all data as a table of groups, null first; integers are int32 where all fit."""
         groups, slots = sums.pairs()
         values = sums.categories.values()
         columns: dict[str, Any] = {CATEGORY: pa.concat_arrays([pa.nulls(1, values.type), values])}
@@ -187,7 +177,7 @@ class ByCategory(LearnsCategories):
             numbers = np.zeros((len(names), sums.size), DTYPES[name])
             if name in sums.totals:
                 np.add.at(numbers, (slots % len(names), groups), sums.totals[name][: len(groups)])
-            columns |= {each: to_arrow(_narrowed(row)) for each, row in zip(names, numbers, strict=True)}
+            columns |= {each: to_arrow(_narrow(row)) for each, row in zip(names, numbers, strict=True)}
         return pa.table(columns)
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
@@ -198,11 +188,12 @@ class ByCategory(LearnsCategories):
 
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> LearnedByCategory:
         for target in self.target_columns:
-            is_known, is_finite = sums.totals[ROWS].any(), np.isfinite(sums.totals[SUMS]).all()
-            if not is_known or not is_finite:
-                fault = "has infinite values. Clip it, or give" if is_known else "is null in all rows fitted on. Give"
-                raise InputError(f"{type(self).__name__}: the target {target!r} {fault} another.")
-        # By the hashes of the categories, null first: the same for any order of the rows.
+            about = f"{type(self).__name__}: the target {target!r}"
+            if not sums.totals[ROWS].any():
+                raise InputError(f"{about} is null in all rows fitted on. Give another.")
+            if not np.isfinite(sums.totals[SUMS]).all():
+                raise InputError(f"{about} has infinite values. Clip it, or give another.")
+        # Sorted by hash, null first, so that the order of the rows does not matter.
         order = np.append(0, 1 + np.argsort(hash_values(sums.categories.values(), 0)))
         return self.learned(self, statistic.sources[0], statistic.types, self.table(sums).take(to_arrow(order)))
 
@@ -210,8 +201,7 @@ class ByCategory(LearnsCategories):
         raise ResourceError(
             f"{statistic.name}: the table of its categories takes {sums.nbytes / 1e6:,.1f} MB for {sums.size:,} or "
             f"more categories, but only {mode.memory / 1e6:,.1f} MB are available for it. Give it more memory "
-            "(recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or the buckets of a HashBucket "
-            "instead of the categories."
+            "(recsys.fit.memory_share, or fewer threads), fewer folds or statistics, or put HashBucket before it."
         )
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> LearnedByCategory:
@@ -222,10 +212,10 @@ class ByCategory(LearnsCategories):
 
 
 class Sums:
-    """Sums of rows by category and slot, to which rows, or the sums of other spans of the data, can be added.
+    """Sums of rows by category and slot.
 
-    Category *i* is group *i* + 1, and null is group 0. If the categories are ``given``, all others are one group more,
-    the last. ``totals`` maps names to arrays, with room for more, whose entries are those of `pairs`.
+    Null is group 0, and category *i* is group *i* + 1. If the categories are ``given``, all others are the last group.
+    ``totals`` maps names to arrays, longer than needed, whose first entries are those of `pairs`.
     """
 
     def __init__(self, type_: pa.DataType, names: Iterable[str], given: pa.Array | None = None) -> None:
@@ -238,28 +228,28 @@ class Sums:
 
     @property
     def size(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return 1 + self.categories.size + self.is_given
 
     def add_rows(self, categories: Categories, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add numbers, by name, of rows of some categories and slots; without numbers, rows are counted."""
+        """Add numbers of rows by category and slot; without numbers, count the rows."""
         dictionary, rows = categories.dictionary, count_codes(categories.codes, len(categories.dictionary))
         # A dictionary may have values that no row has. The code of null, -1, takes the last group.
-        there = np.flatnonzero(rows)
-        values = dictionary if len(there) == len(dictionary) else dictionary.take(to_arrow(there))
+        used = np.flatnonzero(rows)
+        values = dictionary if len(used) == len(dictionary) else dictionary.take(to_arrow(used))
         groups = np.full(len(dictionary) + 1, NULL_GROUP)
-        groups[there] = self._groups_of(values)
+        groups[used] = self._groups_of(values)
         if slots is None and not numbers:
             self._add(groups, None, {ROWS: np.append(rows, len(categories) - rows.sum())})
         else:
             self._add(groups[categories.codes], slots, numbers or {ROWS: np.ones(len(categories), np.int64)})
 
-    def merged(self, other: Sums) -> Sums:
-        """Return these sums, to which those of another span were added."""
+    def merge(self, other: Sums) -> Sums:
+        """Add the sums of another span, and return these."""
         groups, slots = other.pairs()
         numbers = {name: total[: len(groups)] for name, total in other.totals.items()}
         if not self.is_given:
-            # The other's groups are its categories from 1 on, and null is the last here.
+            # Group - 1 is a category of the other sums, and for null -1, the last entry.
             groups = np.append(self._groups_of(other.categories.values()), NULL_GROUP)[groups - 1]
         self._add(groups, slots if other._pairs.size else None, numbers)
         return self
@@ -269,22 +259,22 @@ class Sums:
         return np.where(numbers < 0, self.categories.size, numbers) + 1
 
     def _add(self, groups: Array, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Add numbers, by name, of pairs of groups and slots, which may repeat; without slots, each group is a pair."""
+        """Add numbers of pairs of group and slot, which may repeat; without slots, each group is a pair."""
         if slots is None:
             places, size = groups, self.size
         else:
-            # Neither groups nor slots are too many for their numbers to fit half of an integer.
+            # There are fewer than 2**31 slots and 2**32 groups.
             pairs = (self._slots.add(to_arrow(slots.astype(np.int64))) << _GROUP_BITS) | groups
             places, size = self._pairs.add(to_arrow(pairs)), self._pairs.size
         for name, total in self.totals.items():
-            if size > len(total):  # which at least doubles
-                more = np.zeros(max(size - len(total), len(total)), total.dtype)
-                self.totals[name] = np.append(total, more)
+            if size > len(total):  # at least double it
+                zeros = np.zeros(max(size - len(total), len(total)), total.dtype)
+                self.totals[name] = np.append(total, zeros)
             if name in numbers:
                 np.add.at(self.totals[name], places, numbers[name].astype(DTYPES[name], copy=False))
 
     def pairs(self) -> tuple[Array, Array]:
-        """Return the group and the slot, 0 if there are none, of each entry of the totals."""
+        """Return the group and the slot of each entry of the totals; without slots, 0."""
         if not self._pairs.size:
             return np.arange(self.size), np.zeros(self.size, np.int64)
         pairs = to_numpy(self._pairs.values())
@@ -292,25 +282,24 @@ class Sums:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the sums take."""
+        """Bytes of the sums."""
         counters = self.categories.nbytes + self._slots.nbytes + self._pairs.nbytes
         return counters + sum(total.nbytes for total in self.totals.values())
 
 
 @dataclass(frozen=True)
 class CategoryStatistic(Statistic):
-    """The sums of rows by the categories of ``sources``: several columns, whose rows are all summed, or one of these.
+    """Sums rows by the categories of ``sources``, one column or combination, or several columns together.
 
-    ``types`` are the types of their columns' categories, string or int64; if categories are ``given``, all others are
-    one. The engine ``dask`` sums `cells` by keys: integers, so that no order or partition of the rows changes them.
+    ``types`` are the types of their columns' categories, string or int64. The engine ``dask`` sums `cells` by their
+    keys: integers, so that the order and the partitions of the rows change nothing.
     """
 
     operator: LearnsCategories
     sources: tuple[Input, ...]
     types: tuple[pa.DataType, ...]
-    given: pa.Array | None = None
-    # The power of 2 by which `cells` multiply a target, to sum integers; None while it is not known
-    exponent: int | None = 0
+    given: pa.Array | None = None  # the categories, if not learned; all others are one group
+    exponent: int | None = 0  # `cells` multiply a target by 2**exponent, to sum integers; None until it is chosen
 
     @property
     def type(self) -> pa.DataType:
@@ -328,26 +317,26 @@ class CategoryStatistic(Statistic):
         return sums
 
     def combine(self, summaries: Iterable[Sums], mode: Mode) -> Fitted:
-        for total in accumulate(summaries, Sums.merged):
+        for total in accumulate(summaries, Sums.merge):
             if total.nbytes > mode.memory:
                 self.operator.refuse(self, total, mode)
         return self.operator.learn(self, total)
 
     def cells(self, block: Block, device: Device) -> Frame:
-        """Return the keys of rows, in columns named ``key_...``, and the integers to sum, in other columns."""
+        """Return the keys of rows, columns ``key_...``, and the integers to sum, other columns."""
         keys = keys_of(block, columns_in(self.sources), device)
         if len(self.sources) > 1:
             values = keys.melt(value_vars=list(keys.columns), value_name="value")[["value"]]
             keys = values.rename(columns={"value": "key_0"})
         slots, numbers = self.operator.slots(block, device), self._numbers(block, device) or {ROWS: 1}
         if SUMS in numbers:
-            # As integers below 2**62, ``first * 2**_HALF + second``: sums of both halves are exact.
+            # Integers below 2**62, in halves ``first * 2**_HALF + second``, whose sums are exact.
             integers = device.xp.rint(device.xp.ldexp(numbers.pop(SUMS), self.exponent or 0)).astype("int64")
             numbers |= {"first": integers >> _HALF, "second": integers & ((1 << _HALF) - 1)}
         return keys.assign(**({} if slots is None else {"key_slot": slots}), **numbers)
 
     def learn(self, cells: pa.Table) -> Fitted:
-        """Return the result, given the sums of all rows by their keys, in any order."""
+        """Return the result for the sums of all rows by their keys, in any order."""
         keys = len(columns_of(self.sources[0]))
         numbers = {name: to_numpy(cells[name]) for name in cells.column_names[keys:]}
         if self.operator.target_columns:
@@ -360,7 +349,7 @@ class CategoryStatistic(Statistic):
         return Sums(self.type, DTYPES if self.operator.target_columns else (ROWS,), self.given)
 
     def _numbers(self, block: Block, device: Device) -> dict[str, Any]:
-        """Return what is summed of the rows, if they are not just counted."""
+        """Return the numbers to sum; empty if rows are only counted."""
         if not self.operator.target_columns:
             return {}
         (target,), xp = self.operator.target_columns, device.xp
@@ -370,7 +359,7 @@ class CategoryStatistic(Statistic):
         return {**counts, SUMS: xp.where(is_null, 0.0, values)}
 
 
-def _narrowed(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
     limits = np.iinfo(np.int32)
     fits = numbers.dtype == np.int64 and np.all((numbers >= limits.min) & (numbers <= limits.max))
     return numbers.astype(np.int32) if fits else numbers

@@ -22,7 +22,7 @@ from whitewater.features.schema import Field, kind
 
 
 class ByColumn(Operator):
-    """Turns each column into one: `field` describes the output, `column` computes it, and `value` a single value."""
+    """Turns each column into one column."""
 
     def output_name(self, name: str) -> str:
         """Return the name of the output for a column."""
@@ -34,11 +34,11 @@ class ByColumn(Operator):
 
     @abstractmethod
     def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
-        """Return the output for the rows of a column, of the kind that `output` accepts."""
+        """Return the output for the rows of a column."""
 
     @abstractmethod
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
-        """Return a function that computes for one value, which may be null, what `column` computes for all rows."""
+        """Return a function that computes for one value, null included, what `column` computes for all rows."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
         return [self.field(fields[name]) for name in columns_in(inputs)]
@@ -97,7 +97,7 @@ def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field
 
 
 def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
-    """Return the type for a column that is to hold these constants, too: its own if that is exact, else float64."""
+    """Return a column's own type if it holds these constants exactly, else float64."""
     if pa.types.is_boolean(type_):
         return type_holding(pa.int8(), *constants)
     dtype = np.dtype(type_.to_pandas_dtype())
@@ -113,7 +113,7 @@ def widened(values: Array, *constants: float) -> Array:
 
 
 def plain_number(value: float) -> int | float:
-    """Return a parameter as a value of a row: whole numbers as int, like values of a column of integers."""
+    """Return whole numbers as int, like the values of a column of integers."""
     return int(value) if value.is_integer() else value
 
 
@@ -130,54 +130,54 @@ class _Unchanged(ByColumn):
 class AddMetadata(_Unchanged):
     """Adds tags and properties."""
 
-    tags: tuple[str, ...] = Parameter((), description="Tags to add to those that are there.")
-    properties: dict[str, Any] = Parameter({}, description="Properties to add or replace; values of JSON.")
+    tags: tuple[str, ...] = Parameter((), description="Tags to add.")
+    properties: dict[str, Any] = Parameter({}, description="Properties to add or replace, as JSON values.")
 
     def field(self, field: Field) -> Field:
         return replace(field, properties={**field.properties, **self.properties}).with_tags(*self.tags)
 
 
-class _Tagging(_Unchanged):
+class _TagRole(_Unchanged):
     """Adds the tags of a role."""
 
-    added: ClassVar[tuple[str, ...]]
+    role_tags: ClassVar[tuple[str, ...]]
 
     def field(self, field: Field) -> Field:
-        return field.with_tags(*self.added)
+        return field.with_tags(*self.role_tags)
 
 
-class TagAsUserID(_Tagging):
+class TagAsUserID(_TagRole):
     """Tags the column that identifies users: user_id, user, id."""
 
-    added = ("user_id", "user", "id")
+    role_tags = ("user_id", "user", "id")
 
 
-class TagAsItemID(_Tagging):
+class TagAsItemID(_TagRole):
     """Tags the column that identifies items: item_id, item, id."""
 
-    added = ("item_id", "item", "id")
+    role_tags = ("item_id", "item", "id")
 
 
-class TagAsUserFeatures(_Tagging):
+class TagAsUserFeatures(_TagRole):
     """Tags features of users: user."""
 
-    added = ("user",)
+    role_tags = ("user",)
 
 
-class TagAsItemFeatures(_Tagging):
+class TagAsItemFeatures(_TagRole):
     """Tags features of items: item."""
 
-    added = ("item",)
+    role_tags = ("item",)
 
 
 class Rename(_Unchanged):
-    """Renames columns: adds ``postfix`` to each name, or gives one column the name ``name``."""
+    """Adds ``postfix`` to the name of each column, or calls the only column ``name``."""
 
     postfix: str | None = Parameter(None, min_length=1, description="Added to the name of each column.")
-    name: str | None = Parameter(None, min_length=1, description="The name of the column, of which there is one.")
+    name: str | None = Parameter(None, min_length=1, description="New name of the only column.")
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_options(self) -> Self:
         if (self.postfix is None) == (self.name is None):
             raise ValueError("Rename takes either postfix or name")
         return self
@@ -200,24 +200,21 @@ class Rename(_Unchanged):
 class ListSlice(ByColumn):
     """The items of each list from ``start`` to before ``end``, as Python slices a list: list[start:end].
 
-    ``start`` alone, as in NVTabular, is a number of items: the first ones, or the last ones where it is negative. With
-    ``pad`` what is missing to the length of the slice is added at the end. A null list is an empty one; nulls among the
-    items stay null. Type: that of the column; with ``pad``, items are float64 where theirs cannot hold ``pad_value``,
-    and the property ``length`` is the length of all lists.
+    ``start`` alone, as in NVTabular, is a number of items: the first ones, or the last ones if it is negative. ``pad``
+    fills short lists up at the end. A null list counts as empty; null items stay null. The type stays, but with ``pad``
+    the items become float64 if theirs cannot hold ``pad_value``, and the property ``length`` is that of all lists.
     """
 
-    start: int = Parameter(description="The first item; or the number of items, where end is not given.")
-    end: int | None = Parameter(None, description="The item behind the last one; negative: counted from the end.")
-    pad: bool = Parameter(False, description="Make all lists as long as the slice.")
-    pad_value: FiniteFloat = Parameter(0.0, description="What is added; categories have 0 for it.")
+    start: int = Parameter(description="First item; without end, the number of items.")
+    end: int | None = Parameter(None, description="Item after the last one; negative: counted from the end.")
+    pad: bool = Parameter(False, description="Fill all lists up to the length of the slice.")
+    pad_value: FiniteFloat = Parameter(0.0, description="Value of the padding; the ids of categories reserve 0.")
 
     @model_validator(mode="after")
-    def _length_is_known(self) -> Self:
+    def _check_length(self) -> Self:
         start, stop = self._bounds
         if self.pad and self._length <= 0:
-            raise ValueError(
-                f"lists cannot be padded to the length of [{start}:{stop}], which is not above 0 or not one"
-            )
+            raise ValueError(f"lists cannot be padded to [{start}:{stop}]: its length varies, or is not above 0")
         return self
 
     @property
@@ -228,7 +225,7 @@ class ListSlice(ByColumn):
 
     @property
     def _length(self) -> int:
-        """The length of the slice of a list that is long enough; 0 if that depends on the list."""
+        """The length of the slice of a long list; 0 if it depends on the list."""
         start, stop = self._bounds
         if stop is None:
             return -start
@@ -258,18 +255,18 @@ class ListSlice(ByColumn):
         source = column.offsets[row] + first[row] + item
         if not (self.pad and isinstance(column.values, Numbers)):
             return Lists(offsets, take_rows(column.values, source))
-        # A place behind the last item is padded, and there may be no item at all: one more stands for it.
+        # Padding is taken from one more value, appended behind all items.
         source = np.where(item < kept[row], source, len(column.values))
         values, valid = widened(column.values.values, self.pad_value), column.values.valid
         padded = np.append(values, values.dtype.type(self.pad_value))
         return Lists(offsets, take_rows(Numbers(padded, None if valid is None else np.append(valid, True)), source))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], list[Any]]:
-        chosen = slice(*self._bounds)
-        length, missing = self._length if self.pad else 0, plain_number(self.pad_value)
+        bounds = slice(*self._bounds)
+        length, padding = self._length if self.pad else 0, plain_number(self.pad_value)
 
         def cut(items: Any) -> list[Any]:
-            kept = list(items or ())[chosen]
-            return kept + [missing] * (length - len(kept))
+            kept = list(items or ())[bounds]
+            return kept + [padding] * (length - len(kept))
 
         return cut

@@ -1,4 +1,4 @@
-"""Categories as ids: by a vocabulary that is learned or given, or by their hashes."""
+"""Categories as ids: by a vocabulary, learned or given, or by their hashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 NULL, OUT_OF_VOCABULARY = 1, 2
 TABLE, TAG = "vocabulary", "categorical"
-# Bytes of the table for look-ups for each value, besides the value.
+# Bytes of the lookup table for each value, besides the value.
 _TABLE_BYTES = 40
 Given = str | tuple[str, ...] | tuple[int, ...]
 
@@ -38,20 +38,19 @@ Given = str | tuple[str, ...] | tuple[int, ...]
 class Categorify(LearnsCategories):
     """The id of a category, by how often it occurs.
 
-    Ids are 0 for padding, which fills up lists; 1 for null and NaN; from 2 on for values out of the vocabulary; then
-    the vocabulary by descending frequency, equally frequent values by ascending value (texts by their UTF-8 bytes).
-    They depend only on the values and their counts: not on the order of rows, partitions, the device or memory.
+    Id 0 is padding of lists, 1 is null and NaN, and ids from 2 on are values out of the vocabulary. Then comes the
+    vocabulary, by descending frequency and then ascending value (text by its UTF-8 bytes). Ids depend only on the
+    values and their counts, not on the order of rows, partitions, the device or memory.
 
-    A value is out of the vocabulary if it is not in the data fitted on, or is too rare there: its id is 2, or, with
-    ``num_buckets``, ``2 + hash % num_buckets``, where the hash is XXH64 as in `HashBucket`.
+    A value is out of the vocabulary if it is absent from the data fitted on, or too rare there. Its id is 2, or with
+    ``num_buckets`` it is ``2 + hash % num_buckets``, where the hash is XXH64 as in `HashBucket`.
 
-    Input: text, integers, or lists of them, whose elements get ids. Integers of all widths are treated alike, but a
-    vocabulary of text refuses integers, and vice versa. Output: int32, or int64 if ids need it; lists stay lists, also
-    if empty. All outputs have the property ``cardinality``, which is above all ids.
+    Input: text, integers of any width, or lists of them. A vocabulary of text refuses integers, and vice versa. Output:
+    int32, or int64 if ids need it; lists stay lists. The property ``cardinality`` is above all ids.
 
-    With ``encode_type="joint"``, ``["A", ["B", "C"]]`` stands for A, with its own vocabulary, and for B and C, with one
-    vocabulary for both: their counts are added. With ``"combo"`` it stands for A and for ``B_C``, whose categories are
-    the combinations of values of B and C; a combination is null only if all of its values are.
+    With ``encode_type="joint"``, ``["A", ["B", "C"]]`` gives A its own vocabulary, and B and C one for both, with added
+    counts. With ``"combo"`` it gives A and ``B_C``, whose categories are combinations of values of B and C; a
+    combination is null only if all of its values are.
 
     Examples
     --------
@@ -65,26 +64,24 @@ class Categorify(LearnsCategories):
     output_pattern: ClassVar[str] = "{column}"
     freq_threshold: int = Setting(0, ge=0, description="Values with fewer rows are out of the vocabulary.")
     max_size: int = Setting(
-        0, ge=0, description="Ids at most, with those of padding, null and values out of the vocabulary; 0: any number."
+        0, ge=0, description="Maximum number of ids, including padding, null and out of vocabulary; 0: no limit."
     )
     num_buckets: int | None = Setting(
-        None, ge=1, lt=2**62, description="Ids of values out of the vocabulary, by hash; null: one."
+        None, ge=1, lt=2**62, description="Number of ids for values out of the vocabulary, by hash; null: one."
     )
     encode_type: Literal["joint", "combo"] = Setting(
-        "joint", description="Whether a list of columns shares a vocabulary, or is combined to one column."
+        "joint", description="Whether a list of columns shares a vocabulary, or becomes one column of combinations."
     )
     vocabs: dict[str, Given] | None = Setting(
         None,
-        description="Vocabularies that are given, by name of column, or of group joined by _: values in the order of "
-        "ids, or a Parquet file whose first column has them; freq_threshold and max_size do not apply.",
+        description="Given vocabularies, by name of column, or of group joined by _: values in the order of their ids, "
+        "or a Parquet file with them in its first column; freq_threshold and max_size do not apply.",
     )
 
     @model_validator(mode="after")
-    def _options_agree(self) -> Self:
+    def _check_options(self) -> Self:
         if self.freq_threshold and self.max_size:
-            raise ConfigError(
-                "Categorify: freq_threshold and max_size both say which values are left out. Set one of them to 0."
-            )
+            raise ConfigError("Categorify: freq_threshold and max_size both limit the vocabulary. Set one to 0.")
         if self.max_size and self.max_size <= self.first:
             raise ConfigError(
                 f"Categorify: max_size {self.max_size} leaves no id for a value: {self.first} are reserved. Raise it."
@@ -104,11 +101,11 @@ class Categorify(LearnsCategories):
         groups, vocabs = self.groups(inputs), self.vocabs or {}
         if unknown := sorted(vocabs.keys() - groups.keys()):
             raise ConfigError(
-                f"Categorify: vocabs has {', '.join(unknown)}, but the vocabularies are of {', '.join(groups)}. Name "
+                f"Categorify: vocabs names {', '.join(unknown)}, but the vocabularies are {', '.join(groups)}. Name "
                 "one of them."
             )
         statistics = super().statistics(inputs, fields)
-        return [replace(each, given=_given(each, vocabs.get(each.name))) for each in statistics]
+        return [replace(each, given=_read_vocabulary(each, vocabs.get(each.name))) for each in statistics]
 
     def learn(self, statistic: CategoryStatistic, sums: Sums) -> Vocabulary:
         values, given = sums.categories.values(), statistic.given
@@ -127,9 +124,9 @@ class Categorify(LearnsCategories):
         return Vocabulary(facts, values.take(to_arrow(kept)), rows[kept])
 
     def refuse(self, statistic: CategoryStatistic, sums: Sums, mode: Mode) -> None:
-        # It grows by doubling, and what it was is there until then.
-        what = f"counting the {sums.size:,} and more values of {statistic.name}"
-        remedy = "Take HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
+        # It grows by doubling, and the old table is freed only after that.
+        what = f"counting {sums.size:,} or more values of {statistic.name}"
+        remedy = "Use HashBucket instead, which learns nothing, or give the vocabulary (vocabs)."
         memory.forecast(2 * sums.nbytes, what=what, remedy=remedy)
 
     def restore(self, inputs: Inputs, facts: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> Vocabulary:
@@ -152,7 +149,7 @@ class Categorify(LearnsCategories):
 
     @property
     def first(self) -> int:
-        """Id of the first value of a vocabulary."""
+        """The id of the first value of a vocabulary."""
         return OUT_OF_VOCABULARY + (self.num_buckets or 1)
 
     def groups(self, inputs: Inputs) -> dict[str, Inputs]:
@@ -161,8 +158,8 @@ class Categorify(LearnsCategories):
         for name in [*names, *outputs]:
             if names.count(name) > 1 or outputs.count(name) > 1:
                 raise ConfigError(
-                    f"Categorify: {name} is there more than once. A list of columns shares a vocabulary; for their "
-                    "combination set encode_type to combo, and if names coincide, rename one."
+                    f"Categorify: {name} occurs more than once. A list of columns shares a vocabulary; for their "
+                    "combination set encode_type to combo, and if two names are equal, rename one."
                 )
         return dict(zip(names, groups, strict=True))
 
@@ -172,14 +169,14 @@ class Categorify(LearnsCategories):
         types = tuple(category_type(fields[name]) for name in columns_in(sources))
         if len(set(types)) > 1:
             raise ConfigError(
-                f"Categorify: {', '.join(columns_in(sources))} cannot share a vocabulary: some are text and some "
+                f"Categorify: {', '.join(columns_in(sources))} cannot share a vocabulary: some are text and some are "
                 "integers. Give each its own."
             )
         return types
 
 
 class Vocabulary(Fitted):
-    """Categories in the order of their ids, and how many rows had each, int64 (values,)."""
+    """Categories in the order of their ids, and their counts of rows, int64 (values,)."""
 
     def __init__(self, facts: dict[str, Any], values: pa.Array, counts: Array) -> None:
         self._facts, self._counts = facts, counts
@@ -195,7 +192,7 @@ class Vocabulary(Fitted):
         return Numbers(self.ids.of_block(of, block, mode, dtype))
 
     def of_row(self, of: Input) -> Callable[[Row], Any]:
-        """Return a function that gives the id of one row, or the ids of the items of its list."""
+        """Return a function that computes the id of one row, or the ids of the items of its list."""
         return self.ids.of_row(of)
 
     def facts(self) -> dict[str, Any]:
@@ -207,19 +204,20 @@ class Vocabulary(Fitted):
         return {TABLE: pa.table({"value": values, "count": to_arrow(self._counts)})}
 
 
-def _given(statistic: CategoryStatistic, given: Given | None) -> pa.Array | None:
-    """Return the vocabulary that is given for a statistic, if there is one.
+def _read_vocabulary(statistic: CategoryStatistic, given: Given | None) -> pa.Array | None:
+    """Return a given vocabulary, if any.
 
-    Raises ConfigError if it is for a combination, has nulls or repetitions, or values of another type; InputError if
-    its file cannot be read.
+    Raises ConfigError if it is for a combination, has nulls, duplicates or another type; InputError if its file cannot
+    be read.
     """
     if given is None:
         return None
     name, kind = statistic.name, statistic.type
     if pa.types.is_binary(kind):
         raise ConfigError(f"Categorify: vocabs cannot be given for {name}, a combination. Leave it out.")
-    found = _read(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
-    values = found.cast(kind) if category_type(Field(name, found.type)) == kind else found
+    values = _read_file(Path(given)) if isinstance(given, str) else pa.array(given, None if given else kind)
+    if category_type(Field(name, values.type)) == kind:
+        values = values.cast(kind)
     if values.type != kind:
         raise ConfigError(f"Categorify: vocabs gives {name} values of type {values.type}, but it has {kind}.")
     if values.null_count or len(pc.unique(values)) < len(values):
@@ -227,7 +225,7 @@ def _given(statistic: CategoryStatistic, given: Given | None) -> pa.Array | None
     return values
 
 
-def _read(path: Path) -> pa.Array:
+def _read_file(path: Path) -> pa.Array:
     try:
         with pq.ParquetFile(path) as file:
             return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
@@ -236,32 +234,28 @@ def _read(path: Path) -> pa.Array:
 
 
 def order_by_frequency(counts: Array, values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the order of values by descending count, and by ascending value where counts are equal.
+    """Return the positions, int64 (values,), of values by descending count and then ascending value.
 
-    Counts are int64 (values,), values distinct ones of string, binary or int64; text is ordered by its bytes of UTF-8,
-    which is by code points. The order is positions, int64 (values,).
+    Counts are int64 (values,), values distinct and string, binary or int64. Text is ordered by its UTF-8 bytes.
     """
-    counted = pa.table({"count": to_arrow(counts), "value": values})
-    order = pc.sort_indices(counted, sort_keys=[("count", "descending"), ("value", "ascending")])
+    table = pa.table({"count": to_arrow(counts), "value": values})
+    order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])
     return to_numpy(order).astype(np.int64)
 
 
 def id_type(cardinality: int) -> npt.DTypeLike:
-    """Return the NumPy type of ids below ``cardinality``: int32 where that suffices."""
+    """Return the NumPy type of ids below ``cardinality``: int32 if it holds them, else int64."""
     return np.int32 if cardinality <= 2**31 else np.int64
 
 
 def id_field(field: Field, cardinality: int) -> Field:
-    """Return a column of categories, or of lists of them, as that of its ids, which are below ``cardinality``.
-
-    Raises ConfigError if the column has other values.
-    """
+    """Return the column of ids below ``cardinality`` for one of categories or lists; else raises ConfigError."""
     category_type(field)
     return with_cardinality(Field(field.name, field.type, field.tags), cardinality).with_tags(TAG)
 
 
 def with_cardinality(field: Field, cardinality: int) -> Field:
-    """Return a column, or one of lists, as one of ids below ``cardinality``."""
+    """Return a column, or one of lists, with ids below ``cardinality``."""
     type_ = pa.from_numpy_dtype(id_type(cardinality))
     properties = {**field.properties, "cardinality": cardinality}
     return replace(field, type=pa.list_(type_) if pa.types.is_list(field.type) else type_, properties=properties)
@@ -270,11 +264,10 @@ def with_cardinality(field: Field, cardinality: int) -> Field:
 class HashBucket(ByColumn):
     """The bucket of a category: ``hash % num_buckets``.
 
-    The hash is XXH64, seed 0, of a text's UTF-8 bytes or an integer's 8 little-endian bytes. It is the
-    same on both devices and for one row. Different categories may share a bucket.
+    The hash is XXH64, seed 0, of a text's UTF-8 bytes or an integer's 8 little-endian bytes. Different categories may
+    share a bucket. Null and NaN get ``num_buckets``, which no value has, so the cardinality is ``num_buckets + 1``.
 
     Input: text, integers, or lists of them. Output: int32 (int64 where ``num_buckets`` needs it); lists stay lists.
-    Null and NaN: ``num_buckets``, an id that no value has, so the cardinality is ``num_buckets + 1``.
     """
 
     num_buckets: int = Setting(ge=1, lt=2**62, description="Number of buckets.")
@@ -290,17 +283,17 @@ class HashBucket(ByColumn):
     def _buckets(self, column: Numbers | Categories | Text, device: Device) -> Numbers:
         column = _hashable(column)
         buckets = value_hashes(column, SEED, device) % np.uint64(self.num_buckets)
-        known = column.codes >= 0 if isinstance(column, Categories) else column.valid
-        if known is not None:
-            buckets = device.xp.where(known, buckets, np.uint64(self.num_buckets))
+        valid = column.codes >= 0 if isinstance(column, Categories) else column.valid
+        if valid is not None:
+            buckets = device.xp.where(valid, buckets, np.uint64(self.num_buckets))
         return Numbers(buckets.astype(id_type(self.num_buckets + 1)))
 
     def value(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
         def bucket(value: Value) -> Value:
             if isinstance(value, list | tuple):
                 return [bucket(each) for each in value]
-            known = scalar(value, name)
-            return self.num_buckets if known is None else hash_value(known, SEED) % self.num_buckets
+            category = scalar(value, name)
+            return self.num_buckets if category is None else hash_value(category, SEED) % self.num_buckets
 
         return bucket
 
@@ -308,12 +301,11 @@ class HashBucket(ByColumn):
 class HashedCross(Operator):
     """The bucket of a combination of categories: ``hash % num_buckets``, where the hash depends on the order.
 
-    ``[["A", "B"]] >> HashedCross(num_buckets=1000)`` gives the column ``A_X_B``. The hashes of the parts are mixed one
-    after the other (`whitewater.features.columns.categories.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and
-    (b, b).
+    ``[["A", "B"]] >> HashedCross(num_buckets=1000)`` gives the column ``A_X_B``. The hashes of the parts are mixed in
+    order (`whitewater.features.columns.categories.row_hash`), so (a, b) and (b, a) differ, as do (a, a) and (b, b).
 
     Input: combinations of columns of text or integers. Output: int32 (int64 where ``num_buckets`` needs it) in
-    [0, num_buckets). A null or NaN part is a value of its own, whatever the others are.
+    [0, num_buckets). Null and NaN are values of their own.
     """
 
     takes_combinations: ClassVar[bool] = True
@@ -327,11 +319,11 @@ class HashedCross(Operator):
         return [Field(name, type_, (TAG,), {"cardinality": self.num_buckets}) for name in crosses]
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
-        made = {}
+        outputs = {}
         for name, cross in _crosses(inputs).items():
-            hashes = row_hash([_hashable(block[each]) for each in cross], SEED, mode.device)
-            made[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
-        return made
+            hashes = row_hash([_hashable(block[column]) for column in cross], SEED, mode.device)
+            outputs[name] = Numbers((hashes % np.uint64(self.num_buckets)).astype(id_type(self.num_buckets)))
+        return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
         crosses = _crosses(inputs).items()
@@ -342,15 +334,15 @@ class HashedCross(Operator):
 
 
 def _hashable(column: Any) -> Any:
-    """Return a column of floats, which is one of nulls only, as categories, and others as they are."""
+    """Return a column of floats, which has only nulls, as categories, and any other as it is."""
     is_float = isinstance(column, Numbers) and column.values.dtype.kind == "f"
     return as_categories(column) if is_float else column
 
 
 def _crosses(inputs: Inputs) -> dict[str, tuple[str, ...]]:
-    """Return combinations by the names of the columns that are made of them."""
+    """Return the combinations by the name of their output."""
     if columns := [each for each in inputs if isinstance(each, str)]:
         raise ConfigError(
-            f'HashedCross was given {columns[0]!r}, which is not a combination. Write [["A", "B"]] for that of A and B.'
+            f'HashedCross takes combinations, and {columns[0]!r} is a column. Write [["A", "B"]] for that of A and B.'
         )
     return {"_X_".join(columns_of(each)): columns_of(each) for each in inputs}

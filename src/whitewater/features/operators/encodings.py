@@ -1,7 +1,6 @@
-"""Counts of a category's rows, and means of a target: over all rows, out of fold, or in the past.
+"""Counts of a category's rows, and means of a target: over all rows, out of fold, or in earlier periods.
 
-In the past means in the periods before that of the row. What is learned of it are *cells*, pairs of a category and a
-period, of which there are far fewer than rows.
+For earlier periods the sums are kept by *cell*, a pair of category and period. There are far fewer cells than rows.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ PERIODS = "periods"
 
 
 class TargetMeans(LearnedByCategory):
-    """What a `TargetEncoding` learned for one column or combination."""
+    """The result of a `TargetEncoding` for one column or combination."""
 
     def __init__(self, operator: TargetEncoding, *arguments: Any) -> None:
         super().__init__(operator, *arguments)
@@ -66,8 +65,8 @@ class TargetMeans(LearnedByCategory):
         other_rows = _sum_other_folds(self._rows)
         if not other_rows.all():
             raise InputError(
-                "TargetEncoding: all rows fitted on whose target is not null are in one fold, so that there is no mean "
-                "of the other folds. Fit on more rows."
+                "TargetEncoding: all rows with a target are in one fold, so the other folds have no mean. Fit on more "
+                "rows."
             )
         rows, sums = (_sum_other_folds(self.totals[name]) for name in (ROWS, SUMS))
         return smoothed_means(rows, sums, _sum_other_folds(self._sums) / other_rows, self.operator.p_smooth).ravel()
@@ -76,15 +75,13 @@ class TargetMeans(LearnedByCategory):
 class TargetEncoding(ByCategory):
     """The smoothed mean of a target over the rows of the same category.
 
-    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count over the rows of the category whose target is not
-    null, mean over all rows whose target is not null; just the mean if count and ``p_smooth`` are 0.
+    ``(sum + p_smooth * mean) / (count + p_smooth)``, with sum and count of the category and the mean of all rows. Rows
+    whose target is null do not count; the statistics report them. If count and ``p_smooth`` are 0, it is the mean.
 
     In serving, sum, count and mean are those of all rows fitted on. In training, they are those of the other folds, so
-    that no row sees its own target. A row's fold is a hash of its key, independent of the order and the partitions of
-    the rows. Only the rows fitted on can be used for training: their keys tell which fold they were in.
+    that no row sees its own target. A row's fold is a hash of its key, so train only on the rows fitted on.
 
-    Null is a category of its own. Unseen categories get the mean. Rows whose target is null are not counted; the
-    statistics report how many there are. Sums of integers are exact.
+    Null is a category of its own. Unseen categories get the mean. Sums of integers are exact.
 
     Output: ``TE_<column>_<target>``, float32, for each column or combination.
 
@@ -92,11 +89,11 @@ class TargetEncoding(ByCategory):
     prediction problems", SIGKDD Explorations 3 (1), 2001.
     """
 
-    target: str = Setting(min_length=1, description="Column whose mean is taken.")
-    kfold: int = Setting(5, ge=1, le=100, description="Folds; with 1 the operator can serve, but not train.")
+    target: str = Setting(min_length=1, description="Column to average.")
+    kfold: int = Setting(5, ge=1, le=100, description="Number of folds; with 1 it can serve, but not train.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     row_key: str | tuple[str, ...] = Setting(
-        "row_id", min_length=1, description="Column, or columns, that tell rows apart; rows of one key are in one fold."
+        "row_id", min_length=1, description="Column or columns that identify a row; rows of one key are in one fold."
     )
 
     output_pattern: ClassVar[str] = "TE_{column}_{target}"
@@ -120,9 +117,9 @@ class TargetEncoding(ByCategory):
 
 
 def _sum_other_folds(totals: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return for each fold the sum over all other folds, from and to (..., folds).
+    """Return for each fold the sum over all other folds, (..., folds).
 
-    It adds up the folds before and after: subtracting a fold from the total would leave its trace in the last digits.
+    Subtracting a fold from the total would leave its trace in the last digits.
     """
     others = np.zeros_like(totals)
     others[..., 1:] += np.cumsum(totals, axis=-1)[..., :-1]
@@ -137,10 +134,10 @@ def smoothed_means(rows: npt.NDArray[Any], sums: Array, prior: Any, smoothing: f
 
 
 class JoinGroupby(ByCategory):
-    """The number of rows of fitting that are of the same category: NVTabular's statistic ``count``.
+    """The number of rows fitted on of the same category: NVTabular's statistic ``count``.
 
-    A row itself is among them, and so are later ones. `PastCount` counts earlier rows only, and `TargetEncoding` gives
-    the mean of a number. Null is a category of its own. An unseen category has count 0.
+    It includes the row itself and later ones; `PastCount` counts earlier rows only. Null is a category of its own. An
+    unseen category has count 0.
 
     Output: ``<column>_count``, int64, for each column or combination.
     """
@@ -149,11 +146,10 @@ class JoinGroupby(ByCategory):
 
 
 class LearnedPast(LearnedByCategory):
-    """Cells of categories, by which the ones before a period are found.
+    """Cells of categories, sorted by the key ``group * ends + rank``, where the rank is the number of earlier periods.
 
-    A cell has the key ``group * ends + rank``, where the rank of a period is how many are earlier. The cells of each
-    category, seen or not, end with one that is later than all periods. ``_before`` are the sums over the cells before
-    each of the same category; ``_means`` of a target are those of all rows before a period.
+    The cells of each category, seen or not, end with one later than all periods. ``_before`` are the sums over the
+    earlier cells of the same category; ``_means`` are those of all rows before a period.
     """
 
     def __init__(self, operator: Any, *arguments: Any) -> None:
@@ -167,7 +163,7 @@ class LearnedPast(LearnedByCategory):
         self.periods = np.unique(of_cells[PERIODS])
         ranks = np.searchsorted(self.periods, of_cells[PERIODS])
         self._ends = len(self.periods) + 1
-        # One category more, without cells: that of those that were not seen.
+        # One more category, without cells: the unseen ones.
         cells = np.append(to_numpy(lengths), 0)
         starts = np.append(0, np.cumsum(cells))
         keys = np.repeat(np.arange(len(cells)), cells) * self._ends + ranks
@@ -189,7 +185,7 @@ class LearnedPast(LearnedByCategory):
         return device.xp.take(device.to_device(self._number(device.to_host(keys))), of_row)
 
     def _number(self, keys: Array) -> npt.NDArray[Any]:
-        """Return what comes out of the sums over the cells before some keys."""
+        """Return the outputs for keys, from the sums over the cells before them."""
         places = np.searchsorted(self._keys, keys)
         rows = self._before[ROWS][places]
         if not self.operator.target_columns:
@@ -204,10 +200,10 @@ class LearnedPast(LearnedByCategory):
 
 
 class _Past(ByCategory):
-    """What is known of a category before the period that a row is in."""
+    """Counts or means of a category before the period of a row."""
 
     time: str = Setting("time", min_length=1, description="Column of the time, an integer.")
-    period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; 0 is where one begins.")
+    period: int = Setting(86_400, ge=1, description="Length of a period in units of the time; one begins at 0.")
     learned: ClassVar[type[LearnedByCategory]] = LearnedPast
 
     def dependencies(self, *, fitting: bool, training: bool) -> tuple[str, ...]:
@@ -226,10 +222,10 @@ class _Past(ByCategory):
         column = cast("Numbers", block[self.time])
         if column.valid is not None and (nulls := int((~column.valid).sum())):
             raise InputError(
-                f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows, and what is "
-                "before them is not known. Leave them out, or give them a time."
+                f"{type(self).__name__}: the time {self.time!r} is null in {nulls} of {len(column)} rows. Leave these "
+                "rows out, or give them a time."
             )
-        # Of unsigned times beyond the signed ones, the periods are not.
+        # Unsigned times may not fit int64, but their periods do.
         wide = np.uint64 if column.values.dtype == np.uint64 else np.int64
         return (column.values.astype(wide) // self.period).astype(np.int64)
 
@@ -245,10 +241,10 @@ class _Past(ByCategory):
         return {NULLS: (NULLS,)}
 
     def table(self, sums: Sums) -> pa.Table:
-        """Return the sums: of each category lists of its periods, of their rows, and of the sums of a target."""
+        """Return the sums: for each category lists of its periods, their rows, and their sums of a target."""
         groups, periods = sums.pairs()
-        some = np.flatnonzero(sums.totals[ROWS][: len(groups)])
-        order = some[np.lexsort((periods[some], groups[some]))]
+        cells = np.flatnonzero(sums.totals[ROWS][: len(groups)])
+        order = cells[np.lexsort((periods[cells], groups[cells]))]
         table = super().table(sums)
         offsets = to_arrow(np.searchsorted(groups[order], np.arange(len(table) + 1)))
         for name, each in {PERIODS: periods, **sums.totals}.items():
@@ -260,9 +256,8 @@ class _Past(ByCategory):
 class PastCount(_Past):
     """The number of rows of the same category in the periods before that of the row.
 
-    A period is ``time // period``. What is learned are the rows of each category and period; a row's number is of those
-    with a category equal to its own and a period before its own, in training as in serving. So no row knows of itself,
-    of others in its period, or of later ones; and a row that is later than all of fitting knows all of it.
+    A period is ``time // period``. The count is the same in training and in serving: it never includes the row itself,
+    others in its period, or later ones. A row later than all rows fitted on counts all of them.
 
     Null is a category of its own; an unseen category has 0. A null time is refused.
 
@@ -275,18 +270,16 @@ class PastCount(_Past):
 class PastMean(_Past):
     """The smoothed mean of a target over rows of the same category in the periods before that of the row.
 
-    ``(sum + p_smooth * mean) / (count + p_smooth)``: sum and count of the rows that `PastCount` counts whose target is
-    not null; mean over the rows of all categories in the periods before that of the row, or ``first_mean`` where there
-    is none. So no target of the row's period or later is in it, be it of other categories; changing one changes nothing
-    that is earlier, not even the last digit.
-
-    Null is a category of its own; an unseen category has the mean, and so has any where count and ``p_smooth`` are 0.
-    Rows whose target is null count nowhere, and the statistics say how many there are. A null time is refused.
+    ``(sum + p_smooth * mean) / (count + p_smooth)``, with sum and count of the rows that `PastCount` counts, and the
+    mean over all categories in these periods, or ``first_mean`` if they have no rows. Changing a target changes no
+    output of its period or earlier, not even the last digit. Rows whose target is null do not count; the statistics
+    report them. Null is a category of its own. An unseen category gets the mean, as does any category if count and
+    ``p_smooth`` are 0. A null time is refused.
 
     Output: ``<column>_past_mean_<target>``, float32, for each column or combination.
     """
 
-    target: str = Setting(min_length=1, description="Column whose mean is taken.")
+    target: str = Setting(min_length=1, description="Column to average.")
     p_smooth: float = Setting(20.0, ge=0, description="Rows of the mean that each category has in addition to its own.")
     first_mean: float = Setting(0.5, description="The mean where no row is earlier.")
     output_pattern: ClassVar[str] = "{column}_past_mean_{target}"
@@ -294,10 +287,7 @@ class PastMean(_Past):
 
 @kernel
 def add_up_runs(values: Array, starts: Array, before: Array) -> None:
-    """Fill ``before``, float64, with the sums over the values of a run before each, and then over all of it.
-
-    Run *i* is ``values[starts[i]:starts[i + 1]]``: nothing of another run, or of later, is in a sum.
-    """
+    """Fill ``before``, float64, for each run ``values[starts[i]:starts[i + 1]]`` with its running sums from 0 on."""
     for run in range(len(starts) - 1):
         total = 0.0
         for place in range(starts[run], starts[run + 1]):

@@ -27,29 +27,26 @@ Names = tuple[str, ...]
 
 
 class JoinExternal(Operator):
-    """Columns of a Parquet file whose row has the values of the inputs under the same names: a left join.
+    """Columns of a Parquet file, by a left join on the inputs.
 
-    The inputs, text or integers, are the keys; those of the file must be unique and not null. Where no row has them, or
-    one of them is null, the columns are null. Types: as in the file. The keys and columns of the file are read by fit
-    and kept in the artifact; the file is not needed any more then.
+    The inputs are the keys, text or integers; the file has columns of the same names, unique and without nulls. A row
+    whose key is null or not in the file gets nulls. Types: as in the file. Fitting stores the keys and columns in the
+    artifact, so the file is not needed later.
     """
 
     needs_all_inputs: ClassVar[bool] = True
     table: str = Parameter(min_length=1, description="Path of the Parquet file.")
-    on: str | Names = Parameter(description="The key, or keys: names of the inputs and of columns of the file.")
-    columns: Names = Parameter(min_length=1, description="The columns of the file that are joined.")
-    types: dict[str, str] = Parameter(
-        {}, description="Types of keys and columns; read from the file where none are given."
-    )
+    on: str | Names = Parameter(description="Key or keys: names of the inputs, which the file has as well.")
+    columns: Names = Parameter(min_length=1, description="Columns of the file to join.")
+    types: dict[str, str] = Parameter({}, description="Types of keys and columns; by default those in the file.")
 
     @model_validator(mode="before")
     @classmethod
-    def _types_of_file(cls, values: Any) -> Any:
+    def _read_types(cls, values: Any) -> Any:
         if not isinstance(values, Mapping) or values.get("types") or not {"table", "on", "columns"} <= values.keys():
             return values
-        on = values["on"]
-        names = (*((on,) if isinstance(on, str) else on), *values["columns"])
-        return {**values, "types": {name: str(each) for name, each in _types(str(values["table"]), names).items()}}
+        types = _column_types(str(values["table"]), (*columns_of(values["on"]), *values["columns"]))
+        return {**values, "types": {name: str(type_) for name, type_ in types.items()}}
 
     @property
     def keys(self) -> Names:
@@ -67,18 +64,18 @@ class JoinExternal(Operator):
         return {name: Field(name, type_from_name(type_)) for name, type_ in self.types.items()}
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        own, given = self.fields, columns_in(inputs)
-        if sorted(given) != sorted(self.keys):
+        file_fields, names = self.fields, columns_in(inputs)
+        if sorted(names) != sorted(self.keys):
             raise ConfigError(
-                f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(given)}. Give it the keys."
+                f"JoinExternal on {', '.join(self.keys)} is given the columns {', '.join(names)}. Give it the keys."
             )
         for name in self.keys:
-            if category_type(fields[name]) != category_type(own[name]):
+            if category_type(fields[name]) != category_type(file_fields[name]):
                 raise ConfigError(
                     f"JoinExternal: the key {name!r} is of type {fields[name].type} in the data and of type "
-                    f"{own[name].type} in {self.table}. Convert it."
+                    f"{file_fields[name].type} in {self.table}. Convert it."
                 )
-        return [own[name] for name in self.columns]
+        return [file_fields[name] for name in self.columns]
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[RowsOfTable]:
         return [RowsOfTable(TABLE, columns_in(inputs), self)]
@@ -107,24 +104,24 @@ class JoinExternal(Operator):
 
     def read(self) -> pa.Table:
         """Return keys and columns of the file; raises InputError if its keys are null or repeated, or types differ."""
-        found = _types(self.table, (*self.keys, *self.columns))
-        if changed := [name for name, type_ in found.items() if str(type_) != self.types[name]]:
-            raise InputError(f"{self.table} has changed: other types of {', '.join(changed)}. Make the workflow anew.")
-        with open_parquet(Path(self.table)) as file:
-            read = file.read(columns=list(found), use_threads=False)
-        types = found | {key: category_type(self.fields[key]) for key in self.keys}
-        try:
-            table = pa.table({name: read.column(name).cast(type_) for name, type_ in types.items()})
-        except pa.ArrowInvalid as error:
+        types = _column_types(self.table, (*self.keys, *self.columns))
+        if changed := [name for name, type_ in types.items() if str(type_) != self.types[name]]:
             raise InputError(
-                f"{self.table}: a key does not fit 64 bits with sign ({error}). Store it as text."
-            ) from error
+                f"{self.table} has changed: the types of {', '.join(changed)} are different. Create the workflow again."
+            )
+        types |= {key: category_type(self.fields[key]) for key in self.keys}
+        with open_parquet(Path(self.table)) as file:
+            columns = file.read(columns=list(types), use_threads=False)
+        try:
+            table = pa.table({name: columns[name].cast(type_) for name, type_ in types.items()})
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{self.table}: a key does not fit int64 ({error}). Store it as text.") from error
         _check_keys(self.table, table.select(list(self.keys)))
         return table
 
 
-def _types(path: str, names: Names) -> dict[str, pa.DataType]:
-    """Return the types of columns of a file; raises InputError if one is neither of numbers nor of text."""
+def _column_types(path: str, names: Names) -> dict[str, pa.DataType]:
+    """Return the types of columns of a file; raises InputError if one is neither numbers nor text."""
     try:
         schema = Dataset(path).schema
         types = {name: schema[name].type for name in names}
@@ -141,8 +138,8 @@ def _check_keys(path: str, keys: pa.Table) -> None:
             raise InputError(
                 f"{path}: the key {name!r} is null in {key.null_count} rows, which match nothing. Leave them out."
             )
-    counted = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
-    repeated = counted.filter(pc.field("count_all") > 1)
+    counts = keys.group_by(keys.column_names, use_threads=False).aggregate([([], "count_all")])
+    repeated = counts.filter(pc.field("count_all") > 1)
     for first in repeated.slice(0, 1).to_pylist():
         rows = first.pop("count_all")
         key = ", ".join(f"{name}={value!r}" for name, value in first.items())
@@ -153,12 +150,12 @@ def _check_keys(path: str, keys: pa.Table) -> None:
 
 @dataclass(frozen=True)
 class RowsOfTable(Statistic):
-    """Reads the file of an operator. The rows of the data do not matter."""
+    """Reads the file of an operator, whatever the data."""
 
     operator: JoinExternal
 
     def observe(self, blocks: Iterator[Block], mode: Mode) -> None:
-        """Look at nothing: blocks that are not asked for are not read."""
+        """Do nothing: a block that is not taken is not read."""
 
     def combine(self, summaries: Iterable[None], mode: Mode) -> JoinedTable:
         return JoinedTable(self.operator.read(), self.operator)
@@ -182,12 +179,12 @@ class JoinedTable(Fitted):
         """The groups of keys: null, then those of the rows, in order, then others."""
         rows = np.arange(len(self.rows), dtype=np.int32)
         keys = {key: Categories(rows, self.rows.column(key).combine_chunks()) for key in self._operator.keys}
-        # The keys of all rows differ, so that their categories come in the order of the rows.
+        # All keys differ, so their categories are in the order of the rows.
         return CategoryNumbers.of_groups(categories_of(keys, self._operator.of).dictionary)
 
     @cached_property
     def of_groups(self) -> pa.Table:
-        """The joined columns by group: null for a key that is null, and for one that the file does not have."""
+        """The joined columns by group: null for the first group, null keys, and the last, keys not in the file."""
         columns = self.rows.select(self._operator.columns)
         null = pa.table([pa.nulls(1, field.type) for field in columns.schema], schema=columns.schema)
         return pa.concat_tables([null, columns, null]).combine_chunks()

@@ -1,14 +1,12 @@
-"""Operators that learn a few numbers of each column: its spread, to scale it, or its median, to fill nulls.
+"""Operators that learn the spread of a column, to scale it, or its median, to fill nulls.
 
-For a median that is found part by part, doubles are mapped to integers of 64 bits in the same order, their *keys*. Each
-pass over the data counts the next 16 bits of the keys that agree with the middle so far: selection by radix (Knuth, The
-Art of Computer Programming, volume 3, section 5.2.5).
+The median is found by radix selection (Knuth, The Art of Computer Programming, volume 3, section 5.2.5). Doubles become
+64-bit integers in the same order, their *keys*; each pass over the data selects 16 more bits.
 
-A spread is of sums of doubles and of their squares without any rounding: no order, part or device changes a bit of it.
-Doubles of one sign and exponent are integers of 52 bits on one scale. The parts of these integers, and of their
-squares, are summed separately for each sign and exponent; at the end the sums become fractions of Python's integers (U.
-Kulisch, "Computer arithmetic and validity: theory, implementation, and applications", 2nd edition, De Gruyter, 2013,
-chapter 8).
+Mean and variance come from exact sums of doubles and their squares, so they do not depend on the order, the partitions
+or the device. Doubles of one sign and exponent are 52-bit integers on one scale, which are summed separately for each
+sign and exponent (U. Kulisch, "Computer arithmetic and validity: theory, implementation, and applications", 2nd
+edition, De Gruyter, 2013, chapter 8).
 """
 
 from __future__ import annotations
@@ -37,78 +35,76 @@ from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, Ro
 from whitewater.features.operators.by_column import OnFloats, number_fields, plain_number, type_holding
 from whitewater.features.schema import Field
 
-# What is read from an artifact is numbers, and finite.
+# An artifact must hold finite numbers.
 FINITE = ConfigDict(strict=True, allow_inf_nan=False)
 COUNTED_BITS = 16
 _SIGN = 2**63
-# The upper bits of a double are its sign and exponent, the others the fraction, which is cut into two halves.
+# The upper bits of a double are its sign and exponent; the others are the fraction, in two halves.
 _SIGNS_AND_EXPONENTS, _FRACTION_BITS, _HALF = 1 << 12, 52, 26
 _SPECIAL = 0x7FF  # exponent of infinity and NaN
 _LOWER = (1 << _HALF) - 1
-# How many values there are, the halves of their fractions, and those of the squares and of the product of these: each
-# sum is of numbers below 2**26, so that 2**37 values do not overflow it.
+# Sums: the count, the halves of fractions, and the halves of their squares and product. Each number is below 2**26, so
+# that 2**37 of them do not overflow.
 _SUMS = 9
-# The power of two that the last bit of the smallest doubles stands for.
+# The smallest double is 2**-1074.
 _LEAST = -1074
 Counts = dict[int, npt.NDArray[np.int64]]
-"""By leading bits of keys, how many keys go on with each number."""
+"""By leading bits of keys, the number of keys with each next 16 bits."""
 Sums = tuple[float, float, npt.NDArray[np.int64]]
-"""The extremes of values, infinite and minus infinite where there is none, and (4096, 9) sums by sign and exponent."""
+"""Minimum and maximum (inf and -inf without values), and (4096, 9) sums by sign and exponent."""
 
 
 class _Fill(Operator):
-    """Puts a value in the place of nulls, and says where, if asked."""
+    """Replaces nulls by a value."""
 
-    add_binary_cols: bool = Parameter(
-        False, description="Add a column of booleans, <name>_filled: true where the value was null."
-    )
+    add_binary_cols: bool = Parameter(False, description="Add a column <name>_filled: true where the value was null.")
 
     @abstractmethod
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
-        """Return the type that a column gets."""
+        """Return the type of the output."""
 
     @abstractmethod
-    def filling(self, fitted: Fitted | None) -> float:
-        """Return what nulls become."""
+    def fill_value(self, fitted: Fitted | None) -> float:
+        """Return the value that replaces nulls."""
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:
-        made = []
-        for each in number_fields(self, inputs, fields):
-            made.append(replace(each, type=self.filled_type(each.type)))
+        outputs = []
+        for field in number_fields(self, inputs, fields):
+            outputs.append(replace(field, type=self.filled_type(field.type)))
             if self.add_binary_cols:
-                made.append(Field(f"{each.name}_filled", pa.bool_(), each.tags))
-        return made
+                outputs.append(Field(f"{field.name}_filled", pa.bool_(), field.tags))
+        return outputs
 
     def transform(self, inputs: Inputs, block: Block, fitted: Mapping[str, Fitted], mode: Mode) -> Block:
         xp = mode.device.xp
-        made = {}
+        outputs = {}
         for name in columns_in(inputs):
             column = cast("Numbers", block[name])
             values = column.values
             dtype = np.dtype(self.filled_type(pa.from_numpy_dtype(values.dtype)).to_pandas_dtype())
-            missing = xp.zeros(len(column), bool) if column.valid is None else ~column.valid
-            missing = missing | xp.isnan(values) if values.dtype.kind == "f" else missing
-            value = dtype.type(self.filling(fitted.get(name)))
-            made[name] = Numbers(xp.where(missing, value, values.astype(dtype, copy=False)))
+            is_null = xp.zeros(len(column), bool) if column.valid is None else ~column.valid
+            is_null = is_null | xp.isnan(values) if values.dtype.kind == "f" else is_null
+            value = dtype.type(self.fill_value(fitted.get(name)))
+            outputs[name] = Numbers(xp.where(is_null, value, values.astype(dtype, copy=False)))
             if self.add_binary_cols:
-                made[f"{name}_filled"] = Numbers(missing)
-        return made
+                outputs[f"{name}_filled"] = Numbers(is_null)
+        return outputs
 
     def row(self, inputs: Inputs, fitted: Mapping[str, Fitted]) -> RowFunction:
-        values = {name: plain_number(self.filling(fitted.get(name))) for name in columns_in(inputs)}
-        # A column of floats does not hold each integer of 64 bits.
+        values = {name: plain_number(self.fill_value(fitted.get(name))) for name in columns_in(inputs)}
+        # float64 does not hold every int64.
         makes_floats = pa.types.is_floating(self.filled_type(pa.int64()))
 
         def compute(row: Row) -> dict[str, Any]:
-            made: dict[str, Any] = {}
-            for name, instead in values.items():
+            outputs: dict[str, Any] = {}
+            for name, fill_value in values.items():
                 value: Any = row[name]
-                # NaN alone is not equal to itself.
-                missing = value is None or value != value  # noqa: PLR0124
-                made[name] = instead if missing else float(value) if makes_floats else value
+                # Only NaN is not equal to itself.
+                is_null = value is None or value != value  # noqa: PLR0124
+                outputs[name] = fill_value if is_null else float(value) if makes_floats else value
                 if self.add_binary_cols:
-                    made[f"{name}_filled"] = missing
-            return made
+                    outputs[f"{name}_filled"] = is_null
+            return outputs
 
         return compute
 
@@ -116,7 +112,7 @@ class _Fill(Operator):
 class FillMissing(_Fill):
     """Null becomes ``fill_val``.
 
-    The type stays that of the column if it holds that value, and is float64 otherwise; booleans become int8.
+    The column keeps its type if that holds the value, else it becomes float64; booleans become int8.
 
     Examples
     --------
@@ -126,12 +122,12 @@ class FillMissing(_Fill):
     [4, -1]
     """
 
-    fill_val: float = Parameter(0.0, description="What nulls become.")
+    fill_val: float = Parameter(0.0, description="Value that replaces nulls.")
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_holding(type_, self.fill_val)
 
-    def filling(self, fitted: Fitted | None) -> float:
+    def fill_value(self, fitted: Fitted | None) -> float:
         return self.fill_val
 
 
@@ -146,8 +142,8 @@ class Median(Fitted):
 class FillMedian(_Fill):
     """Null becomes the median of the column in the data that the workflow was fitted on.
 
-    It is exact: the value in the middle, or the mean of the two there, as numpy.median computes it. A column without
-    values has none and is refused. Type: float32 stays, with the median rounded to it; else float64, which holds both.
+    The median is exact, as that of numpy.median. A column without values is refused. Type: float32 stays, with the
+    median rounded to it; all others become float64.
 
     Examples
     --------
@@ -165,12 +161,12 @@ class FillMedian(_Fill):
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
         return type_ if pa.types.is_float32(type_) else pa.float64()
 
-    def filling(self, fitted: Fitted | None) -> float:
+    def fill_value(self, fitted: Fitted | None) -> float:
         return cast("Median", fitted).median
 
 
 class Middle(NamedTuple):
-    """What is known of a value in the middle: the leading bits of its key, and its rank among so many ``keys``."""
+    """A middle value so far: the leading bits of its key, the number of keys that share them, and its rank in these."""
 
     leading: int
     rank: int
@@ -192,14 +188,14 @@ class MedianOf(Statistic):
             values = as_floats(block[self.name], xp)
             keys = keys_of(values[~xp.isnan(values)], xp) >> np.uint64(self.shift)
             for leading, count in counts.items():
-                # Unsigned: what is below is far above.
+                # Smaller keys wrap around to large numbers.
                 digits = keys - np.uint64(leading << COUNTED_BITS)
-                found, rows = xp.unique(digits[digits < size].astype(np.uint16), return_counts=True)
-                count[mode.device.to_host(found)] += mode.device.to_host(rows)
+                distinct, rows = xp.unique(digits[digits < size].astype(np.uint16), return_counts=True)
+                count[mode.device.to_host(distinct)] += mode.device.to_host(rows)
         return counts
 
     def combine(self, summaries: Iterable[Counts], mode: Mode) -> Median | MedianOf:
-        """Return the median, or what looks closer; raises InputError if there is no value, or it is infinite."""
+        """Return the median, or the next pass; raises InputError if there is no value, or the median is infinite."""
         counts = reduce(lambda first, second: {each: first[each] + second[each] for each in first}, summaries)
         total = self.count or int(counts[0].sum())
         if not total:
@@ -208,11 +204,11 @@ class MedianOf(Statistic):
                 "has no median. Leave it out, or use FillMissing."
             )
         middle = self.middle or (Middle(0, (total - 1) // 2, total), Middle(0, total // 2, total))
-        lower, upper = (self._closer(each, counts[each.leading]) for each in middle)
+        lower, upper = (self._narrow(each, counts[each.leading]) for each in middle)
         if self.shift:
             return replace(self, shift=self.shift - COUNTED_BITS, middle=(lower, upper), count=total)
         low, high = value_of(lower.leading), value_of(upper.leading)
-        # The sum of two large values may be too large.
+        # The sum of two large values may overflow.
         median = low / 2 + high / 2 if math.isinf(low + high) else (low + high) / 2
         if not math.isfinite(median):
             raise InputError(
@@ -221,7 +217,7 @@ class MedianOf(Statistic):
             )
         return Median(median, total)
 
-    def _closer(self, middle: Middle, counts: npt.NDArray[np.int64]) -> Middle:
+    def _narrow(self, middle: Middle, counts: npt.NDArray[np.int64]) -> Middle:
         ends = np.cumsum(counts)
         if ends[-1] != middle.keys:
             raise IntegrityError(
@@ -234,7 +230,7 @@ class MedianOf(Statistic):
 
 
 def keys_of(values: Array, xp: Any = np) -> Array:
-    """Return integers, uint64, in the order of doubles without NaN; those of 0.0 and -0.0 are the same."""
+    """Return uint64 integers in the order of doubles without NaN; 0.0 and -0.0 have the same."""
     bits = (values + 0.0).view(xp.uint64)
     return xp.where(bits >= xp.uint64(_SIGN), ~bits, bits | xp.uint64(_SIGN))
 
@@ -269,11 +265,11 @@ class SpreadStatistic(Statistic):
 
     def observe(self, blocks: Iterator[Block], mode: Mode) -> Sums:
         device = mode.device
-        return reduce(merged, (sums_of(as_floats(block[self.name], device.xp), device) for block in blocks))
+        return reduce(merge, (sums_of(as_floats(block[self.name], device.xp), device) for block in blocks))
 
     def combine(self, summaries: Iterable[Sums], mode: Mode) -> Spread:
         """Return the spread; raises InputError if there are no values, or one or its square is infinite."""
-        minimum, maximum, sums = reduce(merged, summaries)
+        minimum, maximum, sums = reduce(merge, summaries)
         about = f"{self.operator}: the column {self.name!r} has"
         if minimum > maximum:
             raise InputError(
@@ -318,10 +314,9 @@ class _BySpread(OnFloats):
 class Normalize(_BySpread):
     """(x - mean) / standard deviation, both of the data that the workflow was fitted on.
 
-    The standard deviation is that of the population, with the count as divisor, as in scikit-learn's StandardScaler:
-    the deviation of a single value is 0 rather than undefined, and with many values the divisor makes no difference. A
-    column that is constant in the data fitted on becomes 0 everywhere. Null stays null. Fitting refuses infinite
-    values; in later data they stay infinite. Type: float32.
+    The standard deviation is that of the population, as in scikit-learn's StandardScaler. A column that is constant in
+    the data fitted on becomes 0 everywhere. Null stays null. Fitting refuses infinite values; in later data they stay
+    infinite. Type: float32.
 
     Examples
     --------
@@ -338,9 +333,9 @@ class Normalize(_BySpread):
 class NormalizeMinMax(_BySpread):
     """(x - minimum) / (maximum - minimum), both of the data that the workflow was fitted on: 0 to 1.
 
-    Later values outside this range become less than 0 or more than 1, unless Clip before or after it bounds them. A
-    column that is constant in the data fitted on becomes 0 everywhere. Null stays null. Fitting refuses infinite
-    values; in later data they stay infinite. Type: float32.
+    Later values may become less than 0 or more than 1; Clip bounds them. A column that is constant in the data fitted
+    on becomes 0 everywhere. Null stays null. Fitting refuses infinite values; in later data they stay infinite. Type:
+    float32.
 
     Examples
     --------
@@ -355,33 +350,33 @@ class NormalizeMinMax(_BySpread):
 
 
 def sums_of(values: Array, device: Device) -> Sums:
-    """Return the sums of float64 (values,) on the device, among which NaN is none: of NumPy's by a kernel."""
+    """Return the sums of float64 (values,) on the device, without NaN; those of NumPy by a kernel."""
     sums, xp = np.zeros((_SIGNS_AND_EXPONENTS, _SUMS), np.int64), device.xp
     if xp is np:
         floats = read_only(values)
         return *add_up(floats, floats.view(np.uint64), sums), sums
-    known = values[~xp.isnan(values)]
-    if not len(known):
+    valid = values[~xp.isnan(values)]
+    if not len(valid):
         return np.inf, -np.inf, sums
-    words = known.view(xp.int64)
+    words = valid.view(xp.int64)
     tops = (words >> _FRACTION_BITS) & (_SIGNS_AND_EXPONENTS - 1)
     high, low = (words >> _HALF) & _LOWER, words & _LOWER
     halves = [half for each in (high * high, high * low, low * low) for half in (each >> _HALF, each & _LOWER)]
-    for top in device.to_host(xp.unique(tops)).tolist():  # few: a column has values of about one size
-        here = tops == top
-        sums[top] = [int(xp.where(here, each, 0).sum()) for each in (xp.ones_like(high), high, low, *halves)]
-    return float(known.min()), float(known.max()), sums
+    for top in device.to_host(xp.unique(tops)).tolist():  # few, as the values of a column have similar sizes
+        has_top = tops == top
+        sums[top] = [int(xp.where(has_top, each, 0).sum()) for each in (xp.ones_like(high), high, low, *halves)]
+    return float(valid.min()), float(valid.max()), sums
 
 
-def merged(first: Sums, second: Sums) -> Sums:
-    """Return the sums of two parts of the values; those of the first change in place."""
+def merge(first: Sums, second: Sums) -> Sums:
+    """Return the sums of two parts of the values; the first changes in place."""
     sums = first[2]
     sums += second[2]
     return min(first[0], second[0]), max(first[1], second[1]), sums
 
 
 def moments(sums: npt.NDArray[np.int64]) -> tuple[int, Fraction, Fraction]:
-    """Return count, mean and variance, that of the population, of the finite values, of which there is one or more."""
+    """Return count, mean and population variance of the finite values, at least one."""
     count = total = squares = 0
     for top in np.flatnonzero(sums[:, 0]).tolist():
         exponent = top & _SPECIAL
@@ -401,12 +396,12 @@ def moments(sums: npt.NDArray[np.int64]) -> tuple[int, Fraction, Fraction]:
 
 @kernel
 def add_up(values: Array, words: Array, sums: Array) -> tuple[float, float]:
-    """Add values, float64 given with their bits, to ``sums``; return the extremes."""
-    least, most = np.inf, -np.inf
+    """Add float64 values, whose bits are ``words``, to ``sums``; return minimum and maximum."""
+    lowest, highest = np.inf, -np.inf
     for row in range(len(values)):
-        # Of NaN neither is true.
-        least = min(least, values[row])
-        most = max(most, values[row])
+        # A comparison with NaN is false.
+        lowest = min(lowest, values[row])
+        highest = max(highest, values[row])
         high = int64((words[row] >> uint64(_HALF)) & uint64(_LOWER))
         low = int64(words[row] & uint64(_LOWER))
         to = sums[words[row] >> uint64(_FRACTION_BITS)]
@@ -419,4 +414,4 @@ def add_up(values: Array, words: Array, sums: Array) -> tuple[float, float]:
         to[6] += (high * low) & _LOWER
         to[7] += (low * low) >> _HALF
         to[8] += (low * low) & _LOWER
-    return least, most
+    return lowest, highest
