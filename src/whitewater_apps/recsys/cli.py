@@ -28,24 +28,24 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workflow", type=Path, required=True, help="the folder of the fitted workflow")
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="where it computes (cpu)")
     parser.add_argument("--threads", type=int, default=usable_cores(), help="threads (default: all cores)")
-    given = parser.parse_args(list(arguments))
-    source, output = given.input, given.output
+    options = parser.parse_args(list(arguments))
+    source, output = options.input, options.output
     if output.exists() and not output.is_file():
-        # What is there would be replaced, a folder with all that is in it.
+        # The output replaces what is there, even a folder with its contents.
         raise ConfigError(f"{output} exists and is not a file. Name the file to write.")
     if source.resolve() in (output.resolve(), *output.resolve().parents):
-        raise ConfigError(f"{output} is the file or in the folder that is read, {source}. Write to another one.")
-    run = run_on(resolve(given.device), "transform", threads=given.threads)
-    fitted, dataset = load(given.workflow), Dataset(source)
-    schema = arrow_schema({each.name: each.type for each in fitted.fields(dataset.schema)})
-    written = 0
+        raise ConfigError(f"{output} is the input {source}, or is in it. Write to another file.")
+    run = run_on(resolve(options.device), "transform", threads=options.threads)
+    fitted, dataset = load(options.workflow), Dataset(source)
+    schema = arrow_schema({field.name: field.type for field in fitted.fields(dataset.schema)})
+    rows = 0
     owner = output.with_name(f".{output.name}.owner")
     with staged({"features": output}, owner=owner) as paths, run.workers() as workers:
         with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
             for table in tables(fitted, dataset, run=run, workers=workers, training=False):
                 writer.write_table(table)
-                written += table.num_rows
-        if written != dataset.rows:
-            raise IntegrityError(f"{source} has {dataset.rows} rows, but {written} were made. Report this as a bug.")
-    print(f"{written:,} rows: {output}")
+                rows += table.num_rows
+        if rows != dataset.rows:
+            raise IntegrityError(f"{source} has {dataset.rows} rows, but {rows} were made. Report this as a bug.")
+    print(f"{rows:,} rows: {output}")
     return 0

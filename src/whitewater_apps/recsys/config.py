@@ -10,10 +10,10 @@ from whitewater.config.base import Section, Sourced
 from whitewater.features.config import Fit, Role
 
 Source = Literal["generated", "criteo", "movielens", "files"]
-# What `whitewater.features.log_folder` puts before a source's columns.
+# The columns that `whitewater.features.log_folder` puts before those of a source.
 LOG_COLUMNS = ("row_id", "day", "time", "label")
-# Of numbers that are times: how many are a second.
-A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+# Units of times that are numbers, in parts of a second.
+UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _SOME_TIME = datetime(2001, 2, 3, 16, 5, 6, tzinfo=UTC)
 
 
@@ -48,7 +48,7 @@ class Movielens(Section):
     positive: float = Field(4.0, description="A rating of at least this is a positive label.")
 
 
-def _tells_the_year(format_: str) -> bool:
+def _has_year(format_: str) -> bool:
     try:
         return datetime.strptime(_SOME_TIME.strftime(format_), format_).year == _SOME_TIME.year
     except ValueError:
@@ -67,11 +67,11 @@ class FileColumn(Section):
     )
 
     @model_validator(mode="after")
-    def _unit_is_of_a_time(self) -> Self:
-        if self.unit is not None and self.unit not in A_SECOND and not _tells_the_year(self.unit):
+    def _check_unit(self) -> Self:
+        if self.unit is not None and self.unit not in UNITS_PER_SECOND and not _has_year(self.unit):
             raise ValueError(
-                f"unit of {self.name!r} is {self.unit!r}, which is none of {', '.join(A_SECOND)}, nor a format that "
-                "tells a time with its year, such as %Y%m%d%H%M%S or %y%m%d%H"
+                f"unit of {self.name!r} is {self.unit!r}, which is not one of {', '.join(UNITS_PER_SECOND)}, nor a "
+                "format of a time with its year, such as %Y%m%d%H%M%S or %y%m%d%H"
             )
         if self.unit is not None and self.role != "time":
             raise ValueError(f"{self.name!r} has a unit, but its role is {self.role}: only a time has one")
@@ -89,9 +89,9 @@ class Files(Section):
     )
 
     @model_validator(mode="after")
-    def _columns_suit_a_log(self) -> Self:
+    def _check_columns(self) -> Self:
         if not self.delimiter.isascii():
-            raise ValueError(f"delimiter is {self.delimiter!r}, which is none of ASCII")
+            raise ValueError(f"delimiter is {self.delimiter!r}, which is not ASCII")
         roles = [column.role for column in self.columns]
         names = [column.name for column in self.columns]
         own = [column.name for column in self.columns if column.name in LOG_COLUMNS and column.name != column.role]
@@ -131,7 +131,7 @@ class Split(Section):
     )
 
     @model_validator(mode="after")
-    def _something_is_left(self) -> Self:
+    def _check_shares(self) -> Self:
         if self.valid_share + self.test_share >= 1:
             raise ValueError("valid_share and test_share leave no rows to train on: their sum must be below 1")
         return self

@@ -1,4 +1,4 @@
-"""What a run of the recsys application found, in sentences."""
+"""The results of a run of the recsys application, in sentences."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,14 +13,14 @@ _MODELS = {"logistic_regression": "A logistic regression reaches", "boosted_tree
 
 
 def headline(results: Path) -> list[str]:
-    """Return what the results of the last run on a device, in ``results/recsys/cpu``, say, one sentence a line."""
-    told = {results / "metrics.json": _worth, results / "drift.json": _drift}
-    there = [path for path in told if path.exists() and is_of_last_run(path)]
-    return [sentence for path in there for sentence in told[path](read_json(path))]
+    """Return the results of the last run in a folder such as ``results/recsys/cpu`` as sentences."""
+    summaries = {results / "metrics.json": _summarize_metrics, results / "drift.json": _summarize_drift}
+    paths = [path for path in summaries if path.exists() and is_of_last_run(path)]
+    return [sentence for path in paths for sentence in summaries[path](read_json(path))]
 
 
-def _worth(metrics: Mapping[str, Any]) -> list[str]:
-    """Say how good the better model is, and without which group of features it is worse."""
+def _summarize_metrics(metrics: Mapping[str, Any]) -> list[str]:
+    """Say how good the best model is, and which group of features it needs most."""
     test = metrics["parts"]["test"]
     rows = test["rows"]
     models = {name: sets for name in _MODELS if ALL in (sets := measured_sets(metrics, name))}
@@ -52,12 +52,12 @@ def _worth(metrics: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _drift(report: Mapping[str, Any]) -> list[str]:
+def _summarize_drift(report: Mapping[str, Any]) -> list[str]:
     columns, period = report["columns"], report["period"]
     if not columns:
         return []
     if len(report["days"]) < 2:
-        return [f"All rows are of one {period}, so that there is no drift to tell."]
+        return [f"All rows are of one {period}, so there is no drift to report."]
     drifting = [each for each in columns if each["verdict"] == "drift"]
     number = words.counted(len(columns), "column")
     if not drifting:
@@ -68,5 +68,5 @@ def _drift(report: Mapping[str, Any]) -> list[str]:
 
 
 def greatest_psi(column: Mapping[str, Any]) -> float:
-    """Return the greatest population stability index of a column, 0 where there is none."""
+    """Return the largest population stability index of a column, or 0."""
     return max((each["psi"] for each in column["days"] if each["psi"] is not None), default=0.0)

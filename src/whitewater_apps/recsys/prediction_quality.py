@@ -10,19 +10,19 @@ import numpy.typing as npt
 from whitewater.errors import InputError
 
 Floats = npt.NDArray[np.floating]
-# The sets of features whose quality `metrics.json` has: all, the group of numbers as they came, all without a group.
+# The sets of features in `metrics.json`: all, the group of raw numbers, and all without a group.
 ALL, PLAIN, WITHOUT = "all", "plain", "without "
 _BINS = 10
-# A probability of 0 or 1 that is wrong would cost infinitely much.
+# The log loss of a wrong probability of 0 or 1 would be infinite.
 _NEAREST = 1e-7
-# Of fewer rows of a label, or with a wider half of the interval of 95 %, an area under the curve tells nothing.
+# With fewer rows of a label, or a larger margin of the 95% interval, an area under the curve tells nothing.
 FEWEST, WIDEST = 30, 0.1
-# Standard errors on both sides of an estimate that hold 95 % of a normal distribution.
+# Standard errors of a 95% interval.
 NORMAL = 1.96
 
 
 def measured_sets(metrics: Mapping[str, Any], model: str) -> dict[str, Mapping[str, Any]]:
-    """Return the qualities of a model of `metrics.json` by set of features, those that have an area under the curve."""
+    """Return the qualities of a model by set of features, where there is an area under the curve."""
     sets = metrics["models"].get(model, {})
     return {name: quality for name, quality in sets.items() if quality["auc"] is not None}
 
@@ -36,13 +36,13 @@ def is_measured(quality: Mapping[str, Any], test: Mapping[str, Any]) -> bool:
 
 
 def differ(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
-    """Say whether areas differ by more than half the interval of a difference, as if they were of other rows each."""
+    """Say whether two areas differ by more than the margin of their difference, as if from independent rows."""
     errors = [quality["auc_standard_error"] or 0.0 for quality in (first, second)]
     return bool(abs(first["auc"] - second["auc"]) > NORMAL * hypot(*errors))
 
 
 def estimate(quality: Mapping[str, Any]) -> str:
-    """Return an area under the curve as text, with half its interval of 95 % where that is known."""
+    """Return an area under the curve as text, with the margin of its 95% interval if known."""
     error = quality["auc_standard_error"]
     return f"{quality['auc']:.3f}" + (f" ± {NORMAL * error:.3f}" if error is not None else "")
 

@@ -1,13 +1,13 @@
-"""A click log in the manner of Criteo's, day by day and block by block, in which it is known what the label depends on.
+"""A simulated click log like Criteo's, in which the label depends on known effects.
 
-A column has, on each day, a value at each place of its distribution, and perhaps an effect of each place on the label;
-a row draws a place. The label's logit is the sum of an intercept and of all effects.
+On each day a column has a value, and perhaps an effect, at each place of its distribution; a row draws a place. The
+label's logit is the sum of an intercept and all effects.
 
 Numbers are long-tailed counts with nulls, some of them awkward. A value is the quantile, at one of 2^16 equally
 probable places, of a log-logistic distribution: exp(center + spread x logit(u)), plus an offset, whose tail is a power
-law. Its effect is linear in its logarithm (in the value itself at 1e12). The thirteen kinds follow Criteo's columns in
-their shares of nulls and their ranges, but three that are there for what goes wrong with them: amounts with cents, Unix
-times, and values of unit spread at 1e12, whose variance is lost by sums of squares.
+law. Its effect is linear in its logarithm (in the value itself at 1e12). Ten of the thirteen kinds follow Criteo's
+columns in nulls and ranges; three test what often goes wrong: amounts with cents, Unix times, and values of unit spread
+at 1e12, whose variance is lost by sums of squares.
 
 Categories have an order, from the most popular on, of those that exist on a day, and a row's place in it is drawn by
 P(place >= k) = 1 - log(k + 1) / log(n + 1) for n values: close to Zipf's law with exponent 1. The order is that of
@@ -42,7 +42,7 @@ WEEKEND = 0.8
 # Clicks by hour of the day, midnight to midnight, relative to each other.
 HOURS = (3, 2, 1, 1, 1, 2, 3, 5, 7, 8, 8, 8, 9, 9, 8, 8, 8, 9, 10, 11, 12, 11, 8, 5)
 PILOT_ROWS = 1 << 14
-# Dictionaries of texts larger than this would be written out row by row.
+# Parquet writes texts of larger dictionaries row by row.
 DICTIONARY_BYTES = 64 << 20
 # Of numbers.
 PLACES = 1 << 16
@@ -54,7 +54,7 @@ NULLS = (0.0, 0.0, 0.03, 0.0, 0.0, 0.12, 0.0, 0.44)
 SMALLEST = 3
 TREND = 0.1
 NEW_A_DAY = 0.03
-FIXED = 30  # of that many values at most, all exist from the first day on
+FIXED = 30  # with at most so many values, all exist from the first day on
 MOVING = 1 << 16
 FLOAT32_PLACES = 1 << 19
 # Standard deviations of the effects of values and of pairs, and the effect of popularity, on the logit.
@@ -72,7 +72,7 @@ Random = np.random.Generator
 
 
 class Kind(NamedTuple):
-    """What a column of numbers is like; it changes from day to day for a drift of 1."""
+    """The distribution of a column of numbers, and its change from day to day for a drift of 1."""
 
     center: float  # of the logarithm, or where ``form`` is ``shifted`` of the value itself
     spread: float  # of the same
@@ -109,7 +109,7 @@ def kind(column: int) -> Kind:
 
 
 class Column(NamedTuple):
-    """A column on one day: by place its values, or codes of texts, and what they add to the logit."""
+    """A column on one day: its values, or codes of texts, by place, and what each adds to the logit."""
 
     values: npt.NDArray[Any]
     effects: Floats | None
@@ -118,7 +118,7 @@ class Column(NamedTuple):
     ranked: bool  # its places are drawn by popularity, else evenly
 
     def draw(self, logits: Floats, random: Random) -> Drawn:
-        """Return a value for each logit, to which its effect is added, and which of them are null, if any may be."""
+        """Return a value for each logit and, if there may be nulls, a mask of them; add the effects to the logits."""
         count, missing = len(self.values), None
         if self.ranked:
             places = by_popularity(count, len(logits), random)
@@ -136,7 +136,7 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is the same on all days: settings, sizes and `roles` of the columns of categories, effects of a pair."""
+    """The part of the model that is the same on all days."""
 
     settings: Simulate
     cardinalities: list[int]
@@ -209,7 +209,7 @@ class Plan:
 
 
 def plan(settings: Simulate) -> Plan:
-    """Return what is the same on all days; the intercept is such that the first day has about the clicks asked for."""
+    """Return the plan; its intercept gives the first day about the click rate of the settings."""
     sizes, pairs = cardinalities(settings), None
     of = roles(sizes)
     if of["pair"]:
@@ -217,21 +217,21 @@ def plan(settings: Simulate) -> Plan:
         effects -= effects.mean(axis=0)
         effects -= effects.mean(axis=1, keepdims=True)
         pairs = (effects * OF_PAIR).astype(np.float32)
-    made = Plan(settings, sizes, of, pairs, np.float32(0))
+    draft = Plan(settings, sizes, of, pairs, np.float32(0))
     logits = np.zeros(PILOT_ROWS, np.float32)
-    made.draw(made.columns(0), logits, np.random.default_rng((settings.seed, 0, 0)))
-    known = logits.astype(np.float64)
-    # Bisection, for which SciPy would be imported longer than this takes.
+    draft.draw(draft.columns(0), logits, np.random.default_rng((settings.seed, 0, 0)))
+    pilot = logits.astype(np.float64)
+    # Bisection here is faster than importing SciPy.
     low, high = -50.0, 50.0
     for _ in range(60):
         middle = (low + high) / 2
-        few = (1 / (1 + np.exp(-(known + middle)))).mean() < settings.click_rate
-        low, high = (middle, high) if few else (low, middle)
-    return replace(made, intercept=np.float32(low))
+        too_few = (1 / (1 + np.exp(-(pilot + middle)))).mean() < settings.click_rate
+        low, high = (middle, high) if too_few else (low, middle)
+    return replace(draft, intercept=np.float32(low))
 
 
 def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
-    """Return which columns have ``effects`` of values, are the ``pair``, have that of ``popularity``, or are noise."""
+    """Return the columns of categories by role: ``effects``, ``pair``, ``popularity`` or ``noise``."""
     from_largest = sorted(range(len(sizes)), key=lambda column: (-sizes[column], column))
     others = from_largest[::2][::-1]
     enough = len(others) >= LEAST_FOR_PAIR
@@ -241,7 +241,7 @@ def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
 
 
 def write_day(task: tuple[int, int, Path], *, of: Plan) -> None:
-    """Write the file of a day, given its number, rows and path. Memory is that of a block."""
+    """Write the file of a day, given its number, rows and path, a block at a time."""
     day, rows, path = task
     # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
     with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
@@ -259,7 +259,7 @@ def schema(settings: Simulate) -> pa.Schema:
 
 
 def rows_of_days(settings: Simulate) -> list[int]:
-    """Return the rows of each day, which are all rows together; there are fewer at weekends."""
+    """Return the number of rows of each day; there are fewer at weekends."""
     busy = np.where(np.arange(settings.days) % 7 < 5, 1.0, WEEKEND)
     ends = np.round(settings.rows * np.cumsum(busy) / busy.sum()).astype(int)
     return [int(rows) for rows in np.diff(ends, prepend=0)]
@@ -280,7 +280,7 @@ def numbers_on(day: int, column: int, *, drift: float) -> Column:
             values = FIRST_MIDNIGHT + SECONDS * day - np.floor(np.minimum(values, LONGEST))
         else:
             values = np.minimum(np.floor(values), np.iinfo(np.int32).max // 2) + of.lowest
-    # By the value and not by its place in the day's distribution, so that what is learned of a value stays true.
+    # The effect depends on the value, not its place on a day, so that a value has the same effect on all days.
     effects = (of.effect / LOGISTIC_DEVIATION * standard).astype(np.float32) if of.effect else None
     nulls = min(of.nulls + drift * of.more_nulls * day, 0.9)
     of_null = np.float32(EFFECT_OF_NULL * abs(of.effect))
@@ -289,7 +289,7 @@ def numbers_on(day: int, column: int, *, drift: float) -> Column:
 
 def by_popularity(count: int, rows: int, random: Random) -> Integers:
     """Draw places in the order of popularity."""
-    # 24 random bits reach all places of small columns, at a third of the time.
+    # 24 random bits reach all places of small columns, in a third of the time.
     dtype = np.float32 if count < FLOAT32_PLACES else np.float64
     powers = random.random(rows, dtype=dtype)
     powers *= dtype(np.log1p(count))
@@ -324,7 +324,7 @@ def texts_of(values: npt.NDArray[np.int64], *, column: int, seed: int) -> pa.Arr
 
 
 def _dictionary(values: Integers, missing: Flags | None, *, column: int, seed: int) -> pa.DictionaryArray:
-    """Return values as texts with a dictionary of those that occur, in ascending order of the values."""
+    """Return values as texts with a dictionary of those that occur, sorted by value."""
     occurs = np.bincount(values if missing is None else values[~missing], minlength=1) > 0
     codes = (np.cumsum(occurs, dtype=np.int32) - 1).take(values, mode="clip")
     return pa.DictionaryArray.from_arrays(

@@ -100,7 +100,7 @@ def test_digits_of_a_format_that_begins_with_0_are_as_the_integer_that_lost_it(f
     for name in ("a.parquet", "b.csv"):
         assert column(run_fetch("files", files=[name], columns=clicked_at("%y%m%d%H")), "time") == [1_234_242_000]
     write(folder / "b.csv", "at,clicked\n9021005,1\n")
-    with pytest.raises(InputError, match="the time '9021005' is not of the form %y%m%d%H; it would fit as %y%m%d%H"):
+    with pytest.raises(InputError, match="'9021005' does not match the format %y%m%d%H; it would fit as %y%m%d%H"):
         run_fetch("files", files=["b.csv"], columns=clicked_at("%y%m%d%H"))
 
 
@@ -282,10 +282,10 @@ def test_a_list_in_text_is_a_fault_of_the_configuration(folder: Path) -> None:
         ({"files": {"columns": declared(a="label") * 2}}, "exactly one"),
         ({"files": {"columns": declared(a="label", day="categorical")}}, "which a log has itself"),
         ({"files": {"columns": declared(time="label")}}, "which a log has itself"),
-        ({"files": {"delimiter": "¦"}}, "none of ASCII"),
-        ({"files": {"columns": clicked_at("seconds")}}, "unit of 'at' is 'seconds', which is none of s, ms, us, ns"),
-        ({"files": {"columns": clicked_at("%H%M")}}, "nor a format that tells a time with its year"),
-        ({"files": {"columns": clicked_at("%Y%q")}}, "nor a format that tells a time with its year"),
+        ({"files": {"delimiter": "¦"}}, "not ASCII"),
+        ({"files": {"columns": clicked_at("seconds")}}, "unit of 'at' is 'seconds', which is not one of s, ms, us, ns"),
+        ({"files": {"columns": clicked_at("%H%M")}}, "nor a format of a time with its year"),
+        ({"files": {"columns": clicked_at("%Y%q")}}, "nor a format of a time with its year"),
         ({"files": {"columns": [{"name": "a", "role": "key", "unit": "s"}]}}, "its role is key: only a time has one"),
     ],
 )

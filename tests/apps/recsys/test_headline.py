@@ -74,7 +74,7 @@ def test_an_auc_that_does_not_exist_is_told_as_such(tmp_path: Path) -> None:
         ({"C7": 0.3, "I1": 0.0}, 1, 2, "1 of 2 columns drifts from the first day, C7 the most (PSI 0.30)."),
         ({"C7": None, "I1": 0.0}, 1, 2, "1 of 2 columns drifts from the first day."),
         ({"C7": 0.3, "I1": 0.0}, 0, 2, "None of 2 columns drifts from the first day."),
-        ({"C7": 0.3}, 0, 1, "All rows are of one day, so that there is no drift to tell."),
+        ({"C7": 0.3}, 0, 1, "All rows are of one day, so there is no drift to report."),
     ],
     ids=["two", "one", "by nulls", "none", "one day"],
 )

@@ -262,8 +262,8 @@ def test_what_unfolds_to_more_than_memory_is_refused_before_it_is_read(
         ({"ratings.csv": b"a,b,c,d\n1,2,3,4\n"}, "does not begin with userId, movieId, rating, timestamp"),
         ({"ratings.csv": b"userId,movieId,rating,timestamp\n"}, "has no ratings"),
         ({"ratings.csv": b""}, r"ratings\.csv is empty"),
-        ({"movies.csv": b"movieId,title\n1,a\n"}, r"movies\.csv is none of MovieLens"),
-        ({"movies.csv": b"movieId,title,genres\nx,a,b\n"}, r"movies\.csv is none of MovieLens"),
+        ({"movies.csv": b"movieId,title\n1,a\n"}, r"movies\.csv is not a file of MovieLens"),
+        ({"movies.csv": b"movieId,title,genres\nx,a,b\n"}, r"movies\.csv is not a file of MovieLens"),
     ],
 )
 def test_files_of_another_kind_are_refused(folder: Path, change: dict[str, bytes], message: str) -> None:

@@ -1,7 +1,6 @@
-"""Columns of a source's files as columns of a log: their types by role, and their values.
+"""Convert columns of a source's files into columns of a log, by role.
 
-Times are seconds since 1970 in a log; files have them as numbers of a unit, text or digits of a format, timestamps, or
-dates.
+A log has times as seconds since 1970; files have numbers of a unit, text or digits of a format, timestamps, or dates.
 """
 
 import math
@@ -22,14 +21,14 @@ from whitewater.errors import InputError
 from whitewater.features.config import Role
 from whitewater.features.log_folder import LABEL, SINCE, TIME, TYPES, UNTIL, LogColumn
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
-from whitewater_apps.recsys.config import A_SECOND, FileColumn
+from whitewater_apps.recsys.config import UNITS_PER_SECOND, FileColumn
 
 Values: TypeAlias = pa.ChunkedArray | pa.Array
 Seconds = npt.NDArray[np.int64]
 # Integers up to here are exact as float64.
 _EXACT = 1 << 53
 _LARGEST = (1 << 63) - 1
-# By role, the type in the log of a column that is null everywhere, and what other columns need.
+# By role, the type in the log of a column of nulls only, and the types that a column may have.
 _ROLES = {
     "label": ("int8", "numbers or booleans"),
     "continuous": ("float64", "numbers or booleans"),
@@ -40,33 +39,33 @@ _ROLES = {
              "unit"),
 }  # fmt: skip
 _USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
-# Far outside of all times, and well inside of 64 bits.
+# Far beyond all times, and well within int64.
 _FAR = 1 << 62
 
 
 class RefusedError(ValueError):
-    """A label or a time that can be read, but must not be in a log: it stops the run, as no malformed line does."""
+    """A label or time that must not be in a log. It stops the run; a malformed line is only left out."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """The columns to read, and what they become."""
 
-    columns: tuple[FileColumn, ...]  # the source's columns, with roles; one is the label, at most one the time
-    log_columns: tuple[LogColumn, ...]  # what the others are in the log
+    columns: tuple[FileColumn, ...]  # of the source, with roles: one label, at most one time
+    log_columns: tuple[LogColumn, ...]  # of the log, without label and time
     positive: float | None = None  # a label of at least this is 1, one below it 0; None: labels are 0 or 1
     never_null: frozenset[str] = frozenset()  # columns in which a null is a fault
 
     def convert(
         self, raw: pa.Table, text_types: Mapping[str, pa.DataType], first: int = 0
     ) -> Iterator[tuple[int, dict[str, Values] | ValueError]]:
-        """Yield the log's columns of some rows, and for a row that cannot be converted why, each with its place.
+        """Yield the place of rows, and their columns of the log or, for one row that cannot be converted, its error.
 
-        Such a row is found by halving. Columns of ``text_types`` are text that is to be read as those types.
+        Such a row is found by halving. Columns of ``text_types`` are text, to be parsed as these types.
         """
         try:
             if len(raw):
-                yield first, self._converted(raw, text_types)
+                yield first, self._convert_all(raw, text_types)
         except ValueError as error:
             if len(raw) == 1:
                 yield first, error
@@ -75,7 +74,7 @@ class Layout:
             yield from self.convert(raw.slice(0, half), text_types, first)
             yield from self.convert(raw.slice(half), text_types, first + half)
 
-    def _converted(self, raw: pa.Table, text_types: Mapping[str, pa.DataType]) -> dict[str, Values]:
+    def _convert_all(self, raw: pa.Table, text_types: Mapping[str, pa.DataType]) -> dict[str, Values]:
         converted: dict[str, Values] = {}
         types = {column.name: TYPES[column.type] for column in self.log_columns}
         # Label and time come first, because they may stop the run.
@@ -83,9 +82,9 @@ class Layout:
             values = raw.column(column.name)
             try:
                 if column.name in text_types:
-                    values = _parsed(values, text_types[column.name])
+                    values = _parse(values, text_types[column.name])
                 if column.role == "label":
-                    converted[LABEL] = _labels(values, self.positive)
+                    converted[LABEL] = _convert_labels(values, self.positive)
                 elif column.role == "time":
                     converted[TIME] = seconds(values, column.unit)
                 elif column.name in self.never_null and values.null_count:
@@ -101,10 +100,10 @@ class Layout:
 def layout_of(
     columns: Sequence[FileColumn], schemas: Sequence[tuple[str, pa.Schema]], *, positive: float | None, setting: str
 ) -> Layout:
-    """Return the layout of some columns of files, given what the user calls each file and all its columns.
+    """Return the layout of columns, given name and schema of each file; messages name the ``setting``.
 
-    A column that is null everywhere in a file agrees with any type. ``setting`` declares the columns, for messages.
-    Raises InputError if a file lacks a column, or a type does not suit the role or differs between files.
+    A column of nulls only agrees with any type. Raises InputError if a file lacks a column, or a type does not suit the
+    role or differs between files.
     """
     log_columns = []
     for column in columns:
@@ -114,15 +113,15 @@ def layout_of(
                 fault = f"has {count} columns named" if count else "has no column"
                 raise InputError(f"{origin} {fault} {column.name!r}; its columns are "
                                  f"{', '.join(schema.names) or 'none'}. Correct the file, or {setting}.")  # fmt: skip
-            types.append((origin, _plain(schema.field(column.name).type)))
-        known = [each for each in types if not pt.is_null(each[1])] or types[:1]
-        first_origin, first = known[0]
-        for origin, type_ in known:
+            types.append((origin, _logical_type(schema.field(column.name).type)))
+        not_null = [each for each in types if not pt.is_null(each[1])] or types[:1]
+        first_origin, first = not_null[0]
+        for origin, type_ in not_null:
             if type_ != first:
                 raise InputError(f"{origin}: the column {column.name!r} is {type_}, but in {first_origin} it is "
                                  f"{first}. Write the files with one type.")  # fmt: skip
-        of_nulls, needed = _ROLES[column.role]
-        log_type = of_nulls if pt.is_null(first) else _log_type(column.role, column.unit, first)
+        default_type, needed = _ROLES[column.role]
+        log_type = default_type if pt.is_null(first) else _log_type(column.role, column.unit, first)
         if log_type is None:
             role = f"{column.role} with the unit {column.unit}" if column.unit else column.role
             raise InputError(f"{first_origin}: the column {column.name!r} is {first}, but {role} is declared, which "
@@ -132,20 +131,20 @@ def layout_of(
     return Layout(tuple(columns), tuple(log_columns), positive)
 
 
-def _plain(type_: pa.DataType) -> pa.DataType:
-    """Return a type without how it is stored: all kinds of text are one, and so are lists."""
+def _logical_type(type_: pa.DataType) -> pa.DataType:
+    """Return one type for all layouts of text, and one for all those of lists."""
     if pt.is_list(type_) or pt.is_large_list(type_):
-        return pa.list_(_plain(type_.value_type))
+        return pa.list_(_logical_type(type_.value_type))
     inner = type_.value_type if pt.is_dictionary(type_) else type_
     is_text = pt.is_string(inner) or pt.is_large_string(inner) or pt.is_string_view(inner)
     return pa.string() if is_text else type_
 
 
 def _log_type(role: Role, unit: str | None, type_: pa.DataType) -> str | None:
-    """Return the type in the log of a column, or None if its type does not suit its role."""
+    """Return the type in the log, or None if the type of a column does not suit its role."""
     is_integer, is_boolean, is_text = pt.is_integer(type_), pt.is_boolean(type_), pt.is_string(type_)
     if role == "time":
-        has_format = unit is not None and unit not in A_SECOND
+        has_format = unit is not None and unit not in UNITS_PER_SECOND
         is_number = is_integer or (is_text if has_format else pt.is_floating(type_))
         return "int64" if is_number or (unit is None and (pt.is_timestamp(type_) or pt.is_date(type_))) else None
     if role == "list":
@@ -159,8 +158,8 @@ def _log_type(role: Role, unit: str | None, type_: pa.DataType) -> str | None:
     return "int8" if role == "label" and number else number
 
 
-def _parsed(texts: Values, type_: pa.DataType) -> Values:
-    """Return texts as a type, as float64 where integers have a fraction. Raises ValueError if one cannot be read."""
+def _parse(texts: Values, type_: pa.DataType) -> Values:
+    """Return texts as a type, or as float64 if integers have fractions; raises ValueError if one cannot be read."""
     if pt.is_string(type_) or pt.is_null(type_):
         return texts
     trimmed = pc.utf8_trim_whitespace(texts)
@@ -169,9 +168,9 @@ def _parsed(texts: Values, type_: pa.DataType) -> Values:
     return pc.cast(trimmed, pa.float64() if pt.is_integer(type_) else type_)
 
 
-def _labels(values: Values, positive: float | None) -> pa.Array:
+def _convert_labels(values: Values, positive: float | None) -> pa.Array:
     """Return labels, int8. Raises RefusedError if one is null or NaN, or not 0 or 1 where ``positive`` is None."""
-    # NumPy compares, because Arrow imports pandas to compare with a number.
+    # Comparing with a number in Arrow would import pandas.
     labels = to_numpy(pc.fill_null(pc.cast(values, pa.float64()), np.nan))
     if np.isnan(labels).any():
         raise RefusedError("a label is null")
@@ -186,7 +185,7 @@ def _labels(values: Values, positive: float | None) -> pa.Array:
 def _cast(values: Values, type_: pa.DataType) -> Values:
     """Return values as a type of the log. Raises ValueError if one is too large, or not an integer but must be."""
     if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
-        raise ValueError("a number is too large to be known exactly")
+        raise ValueError("a number is too large to be exact")
     if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) > _LARGEST:
         raise ValueError(f"{largest} is above 2**63 - 1: store the column as float64, or as text")
     return pc.cast(values, type_)
@@ -195,8 +194,8 @@ def _cast(values: Values, type_: pa.DataType) -> Values:
 def seconds(values: Values, unit: str | None) -> pa.Array:
     """Return times, at least one, as int64 seconds since 1970 in UTC, rounded down.
 
-    Raises RefusedError if a time is null or outside of 1980 to 2100, or a number without a unit; ValueError if one is
-    not of the format.
+    Raises RefusedError if a time is null, outside of 1980 to 2100, or a number without a unit; ValueError if it does
+    not match the format.
     """
     is_real = pt.is_floating(values.type)
     is_number = is_real or pt.is_integer(values.type)
@@ -204,43 +203,44 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
         raise RefusedError("a time is null")
     if is_number and unit is None:
         first = _number(values[0])
-        raise RefusedError(f"a time is {first}, and its unit is not declared, by unit of the column{_fitting(first)}")
-    if unit and unit not in A_SECOND:
-        times = _of_format(values, unit)
+        raise RefusedError(f"a time is {first}, but the column declares no unit{_suggest_units(first)}")
+    if unit and unit not in UNITS_PER_SECOND:
+        times = _parse_times(values, unit)
     elif is_real:
-        whole = np.floor(to_numpy(pc.cast(values, pa.float64())) / A_SECOND[unit or "s"])
-        times = np.clip(whole, -_FAR, _FAR).astype(np.int64)
+        floored = np.floor(to_numpy(pc.cast(values, pa.float64())) / UNITS_PER_SECOND[unit or "s"])
+        times = np.clip(floored, -_FAR, _FAR).astype(np.int64)
     else:
         numbers = pc.cast(values, pa.timestamp("s")) if pt.is_date(values.type) else values
-        a_second = A_SECOND[numbers.type.unit if pt.is_timestamp(numbers.type) else unit or "s"]
-        times = to_numpy(pc.cast(numbers, pa.int64())) // a_second
+        unit_of_numbers = numbers.type.unit if pt.is_timestamp(numbers.type) else unit or "s"
+        times = to_numpy(pc.cast(numbers, pa.int64())) // UNITS_PER_SECOND[unit_of_numbers]
     outside = np.flatnonzero((times < SINCE) | (times >= UNTIL))
     if len(outside):
-        value, shown, hint = values[int(outside[0])], _format_time(int(times[outside[0]])), ""
+        text, hint = _format_time(int(times[outside[0]])), ""
         if is_number:
-            shown, hint = f"{_number(value)}, which as {unit} is {shown}", _fitting(_number(value))
-        raise RefusedError(f"a time is {shown}, outside of 1980 to 2100{hint}")
+            number = _number(values[int(outside[0])])
+            text, hint = f"{number}, which as {unit} is {text}", _suggest_units(number)
+        raise RefusedError(f"a time is {text}, outside of 1980 to 2100{hint}")
     return to_arrow(times)
 
 
-def _of_format(values: Values, format_: str) -> Seconds:
-    # Integers have lost the zeros before their digits.
+def _parse_times(values: Values, format_: str) -> Seconds:
+    # Integers have lost their leading zeros.
     width = _width(format_) if pt.is_integer(values.type) else 0
     texts = pc.cast(values, pa.string())
     distinct = pc.unique(texts)
     parsed = []
     for text in distinct.to_pylist():
         try:
-            parsed.append(_instant(text.zfill(width), format_))
+            parsed.append(_parse_time(text.zfill(width), format_))
         except ValueError:
-            fitting = _fitting(int(text)) if text.isdecimal() else ""
-            raise ValueError(f"the time {text!r} is not of the form {format_}{fitting}") from None
+            hint = _suggest_units(int(text)) if text.isdecimal() else ""
+            raise ValueError(f"the time {text!r} does not match the format {format_}{hint}") from None
     return np.asarray(np.array(parsed, np.int64)[to_numpy(pc.index_in(texts, value_set=distinct))])
 
 
-def _instant(text: str, format_: str) -> int:
-    """Return a text as seconds since 1970. Raises ValueError if it is of another format."""
-    # Python would find one digit where there are two.
+def _parse_time(text: str, format_: str) -> int:
+    """Return a text as seconds since 1970; raises ValueError if it does not match the format."""
+    # strptime would accept one digit instead of two.
     if _width(format_) not in (0, len(text)):
         raise ValueError("digits are missing")
     time = datetime.strptime(text, format_)
@@ -249,9 +249,9 @@ def _instant(text: str, format_: str) -> int:
 
 @cache
 def _width(format_: str) -> int:
-    """Return how many digits a format has that consists of nothing else, or 0."""
-    shown = datetime.now(UTC).strftime(format_)
-    return len(shown) if shown.isdecimal() else 0
+    """Return the number of digits of a format of digits only, else 0."""
+    text = datetime.now(UTC).strftime(format_)
+    return len(text) if text.isdecimal() else 0
 
 
 def _number(value: pa.Scalar) -> float:
@@ -263,14 +263,14 @@ def _format_time(second: int) -> str:
     return str(np.datetime64(second, "s")).replace("T", " ")
 
 
-def _fitting(number: float) -> str:
-    """Return the end of a sentence on the units and formats in which a number is a time."""
-    whole, fits = math.floor(number) if math.isfinite(number) else 0, []
-    for unit in (*A_SECOND, *_USUAL_FORMATS):
+def _suggest_units(number: float) -> str:
+    """Return the end of a message: the units and formats in which a number is a time."""
+    whole, suggestions = math.floor(number) if math.isfinite(number) else 0, []
+    for unit in (*UNITS_PER_SECOND, *_USUAL_FORMATS):
         with suppress(ValueError):
-            # Zeros before the digits may be lost.
+            # Leading zeros may be lost.
             text = str(whole).zfill(_width(unit))
-            second = whole // A_SECOND[unit] if unit in A_SECOND else _instant(text, unit)
+            second = whole // UNITS_PER_SECOND[unit] if unit in UNITS_PER_SECOND else _parse_time(text, unit)
             if SINCE <= second < UNTIL:
-                fits.append(f"{unit} ({_format_time(second)})")
-    return f"; it would fit as {' or '.join(fits)}" if fits else "; no unit would fit"
+                suggestions.append(f"{unit} ({_format_time(second)})")
+    return f"; it would fit as {' or '.join(suggestions)}" if suggestions else "; no unit would fit"

@@ -44,9 +44,9 @@ COLUMNS = (
     LogColumn("genres", "list", "list<string>"),
     LogColumn("year", "continuous", "int32"),
 )
-# Bytes in memory of a rating and of a byte of text of a movie, and of the shortest line of a rating.
+# Bytes of memory for a rating and for a byte of the movies, and bytes of the shortest line of a rating.
 _ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 64, 8, 18
-# What a rating has, and as what that is read.
+# The types of a rating's fields.
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
 _RATING = Layout(
     (
@@ -62,19 +62,19 @@ GENRES = (
     "Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western",
 )  # fmt: skip
 KEY = "recsys.fetch.movielens.path"
-# The last one of a title is its year: "Fire (1995) (V)" has a medium behind it, and a title may hold another year.
+# The last match is the year: "Fire (1995) (V)" ends with a medium, and a title may hold another year.
 _YEAR = re.compile(r"\((\d{4})(?:[-\u2013]\d{0,4}|/[IVXL]+)?\)")
 
 
 class Part(NamedTuple):
-    """Ratings or movies: the name of their file, what separates its fields, and its header if it has one."""
+    """The file of ratings or movies: its name, separator, and header if any."""
 
     name: str
     separator: str
     header: tuple[str, ...] = ()
 
 
-# The ratings and movies of releases. Movies are UTF-8 or, if they are not that, Latin-1, as in 100K and 1M.
+# The ratings and movies of releases. Movies are UTF-8, or else Latin-1, as in 100K and 1M.
 RELEASES = (
     # 20M, 25M, 32M and latest
     (Part("ratings.csv", ",", ("userId", "movieId", "rating", "timestamp")),
@@ -87,7 +87,7 @@ RELEASES = (
 
 
 def release_files(settings: Movielens) -> list[str]:
-    """Return the files of a release: ratings and movies of a folder, or what the settings name, a zip file."""
+    """Return the files of a release: ratings and movies in a folder, or the zip file."""
     folder = Path(settings.path).expanduser()
     if "://" in settings.path or not folder.is_dir():
         return [settings.path]
@@ -95,27 +95,29 @@ def release_files(settings: Movielens) -> list[str]:
 
 
 def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
-    """Return ratings and movies that are in one folder, by name, in the first list of files that has any."""
-    found: list[dict[str, Part]] = []
+    """Return ratings and movies in one folder, by name, from the first list of files that has any."""
+    releases: list[dict[str, Part]] = []
     for names in listings:
         paths = {PurePosixPath(name): name for name in names}
-        found = found or [
+        releases = releases or [
             {name: ratings, paths[path.with_name(movies.name)]: movies}
             for ratings, movies in RELEASES
             for path, name in paths.items()
             if path.name == ratings.name and path.with_name(movies.name) in paths
         ]
-    if len(found) > 1:
-        listed = ", ".join(sorted(next(iter(each)) for each in found))
-        raise InputError(f"{place} holds several releases of MovieLens: {listed}. Name the folder of one in {KEY}.")
-    if not found:
-        known = ", or ".join(f"{ratings.name} and {movies.name}" for ratings, movies in RELEASES)
-        raise InputError(f"{place} holds no release of MovieLens, which is {known}. Check {KEY}.")
-    return found[0]
+    if len(releases) > 1:
+        names_of_ratings = ", ".join(sorted(next(iter(release)) for release in releases))
+        raise InputError(
+            f"{place} holds several releases of MovieLens: {names_of_ratings}. Name the folder of one in {KEY}."
+        )
+    if not releases:
+        pairs = ", or ".join(f"{ratings.name} and {movies.name}" for ratings, movies in RELEASES)
+        raise InputError(f"{place} holds no release of MovieLens, which is {pairs}. Check {KEY}.")
+    return releases[0]
 
 
 def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
-    """Return ratings and movies: how they are read, their file, and the name in it where that is a zip file."""
+    """Return ratings and movies: their format, their file, and their name in it if it is a zip file."""
     first, *others = files
     members = {each.path: (each, "") for each in files}
     if not others:
@@ -149,15 +151,15 @@ def items_of(part: Part, movies: Input, member: str) -> pa.Table:
         if header and (names := tuple(next(lines))) != header:
             raise ValueError(f"its columns are {', '.join(names)}")
         for item, *fields in filter(None, lines):
-            *title, listed = fields
-            genres = [] if listed in ("", "(no genres listed)") else listed.split("|")
+            *title, text_of_genres = fields
+            genres = [] if text_of_genres in ("", "(no genres listed)") else text_of_genres.split("|")
             if separator == "|":
                 # A date and two addresses come before a flag for each genre.
                 genres = [genre for genre, flag in zip(GENRES, fields[4:], strict=True) if flag == "1"]
             years = _YEAR.findall(" ".join(title))
             items[int(item)] = genres, int(years[-1]) if years else None
     except (ValueError, csv.Error) as error:
-        raise InputError(f"{movies.origin} is none of MovieLens: {error!r}. Check {KEY}.") from error
+        raise InputError(f"{movies.origin} is not a file of MovieLens: {error!r}. Check {KEY}.") from error
     genres_of, years_of = zip(*items.values(), ([], None), strict=True)
     arrays = {"item": pa.array([*items, None], pa.int64()), "genres": pa.array(genres_of, pa.list_(pa.string()))}
     return pa.table({**arrays, "year": pa.array(years_of, pa.int32())})
@@ -166,11 +168,11 @@ def items_of(part: Part, movies: Input, member: str) -> pa.Table:
 def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     """Write the log of a release: a zip file, or ratings and movies.
 
-    Raises InputError if there is no release, or several, a file is damaged, or too many lines are malformed;
-    ResourceError if there is not the memory to sort the ratings.
+    Raises InputError if there is not one release, a file is damaged, or too many lines are malformed; ResourceError if
+    the ratings do not fit into memory.
     """
     ratings, movies = open_release(files)
-    # A zip file could be made to unfold to any size.
+    # A malicious zip file could unpack to any size.
     size = ratings[1].bytes // _SHORTEST_LINE * _ROW_BYTES + movies[1].bytes * _MOVIE_BYTES
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
     items = items_of(*movies)
@@ -186,18 +188,18 @@ def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> 
     written = []
     for number, (begin, end) in enumerate(pairwise([*begins.tolist(), len(times)])):
         period = rows.slice(begin, end - begin)
-        known = items.take(place.slice(begin, end - begin))
-        own = to_arrow(np.arange(begin, end)), to_arrow(np.full(end - begin, number, np.int32))
-        rated = (period[name] for name in (TIME, LABEL, "user", "item"))
+        movies_of_rows = items.take(place.slice(begin, end - begin))
+        row_id, day = to_arrow(np.arange(begin, end)), to_arrow(np.full(end - begin, number, np.int32))
+        rating = (period[name] for name in (TIME, LABEL, "user", "item"))
         with writer.file(file_name(number)) as file:
-            arrays = [*own, *rated, known["genres"], known["year"]]
+            arrays = [row_id, day, *rating, movies_of_rows["genres"], movies_of_rows["year"]]
             file.write(pa.table(arrays, writer.schema.names).cast(writer.schema))
         written.append(LogFile(file.path.name, file.rows, number))
     return writer.finish(written, counts={**counts, "of_unknown_items": unknown})
 
 
 def _ratings(part: Part, ratings: Input, member: str, *, positive: float) -> tuple[pa.Table, Mapping[str, int]]:
-    """Return user, item, label and time of ratings in the order of time, and what was counted."""
+    """Return user, item, label and time of ratings in the order of time, and the counts of lines."""
     _, separator, header = part
     head = head_of(ratings.path, ratings.origin, ",", member=member)
     if header and head.fields != header:
@@ -211,6 +213,6 @@ def _ratings(part: Part, ratings: Input, member: str, *, positive: float) -> tup
     tally.refuse_malformed(ratings.origin)
     if not parts:
         raise InputError(f"{ratings.origin} has no ratings. Check {KEY}.")
-    found = pa.concat_tables(parts).combine_chunks()
-    order = np.argsort(to_numpy(found[TIME]), kind="stable")
-    return found.take(to_arrow(order)), tally.counts
+    table = pa.concat_tables(parts).combine_chunks()
+    order = np.argsort(to_numpy(table[TIME]), kind="stable")
+    return table.take(to_arrow(order)), tally.counts

@@ -1,13 +1,11 @@
 """Sources of files with columns in rows, each written as a log: `generated`, `criteo` and `files`.
 
-`files` are Parquet and delimited text whose columns are declared, in the order of time. Text has a header. Its fields
-are read by role: continuous and label as numbers, categorical and key as text; time as numbers of the declared unit or
-text of the declared format, or without one as dates and times of ISO 8601, in UTC where they have no offset: all have
-one, or none. An empty field is null. A line that cannot be converted is malformed, and left out, whatever the blocks
-that are read. `generated` are simulated days, Parquet, whose columns are known by their names.
+`files` are Parquet, or delimited text with a header, in the order of time; their columns are declared. Fields of text
+are parsed by role: continuous and label as numbers, categorical and key as text, time by its unit or format, or without
+one as ISO 8601, in UTC unless all have an offset. An empty field is null. A malformed line is left out.
 
-`criteo` are days of clicks as Criteo publishes them, text, one file a day. A line has a label, 13 integers I1 to I13,
-also as 260.0, and 26 texts C1 to C26. There is no header, or one with these names in any order.
+`generated` are simulated days, Parquet. `criteo` are Criteo's click logs, text, one file a day: a label, 13 integers I1
+to I13, also as 260.0, and 26 texts C1 to C26, without a header or with these names in any order.
 """
 
 import csv
@@ -35,22 +33,22 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.partitions import ranges_of
 from whitewater.tables.raw_files import PARQUET
-from whitewater_apps.recsys.config import A_SECOND, Fetch, FileColumn, Files
+from whitewater_apps.recsys.config import UNITS_PER_SECOND, Fetch, FileColumn, Files
 from whitewater_apps.recsys.sources.columns import Layout, RefusedError, Values, layout_of
 
 logger = logging.getLogger(__name__)
 DAY_SECONDS = 86_400
-# About so much is in a span.
+# Approximate size of a span.
 SPAN_BYTES, SPAN_ROWS = 256 << 20, 4 << 20
 _NUMBER, _ZONE = re.compile(r"\s*-?\d+(\.\d*)?\s*"), re.compile(r".*\d[T ].*(Z|[+-]\d\d(:?\d\d)?)")
 CRITEO = ("label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" for number in range(1, 27)))
-# Of the lines of a file, the share that may be malformed.
+# Largest share of malformed lines in a file.
 MALFORMED_SHARE = 0.01
-# With more malformed lines in a block a file is of another format: to find each of them would take long.
+# With more malformed lines in a block, the file has another format, and finding each of them would take long.
 MALFORMED_OF_BLOCK, SHARE_OF_BLOCK = 100, 0.1
-# Malformed lines of a file that are described, and letters of a description.
+# Number of malformed lines that a message describes, and characters of each description.
 _EXAMPLES, _REASON_LENGTH = 5, 160
-# Rows of Parquet that are converted at once.
+# Rows of Parquet converted at once.
 _BATCH_ROWS = 1 << 16
 _HEAD_BYTES = 1 << 20
 _CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
@@ -58,23 +56,23 @@ _CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
 
 @dataclass
 class Tally:
-    """How many lines or rows there are, empty and malformed ones among them, and what is wrong with some."""
+    """Counts of all, empty and malformed lines, and examples of faults."""
 
     counts: Counter[str] = field(default_factory=lambda: Counter(lines=0, empty=0, malformed=0))
     examples: list[str] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
-        """Count the lines that follow, too."""
+        """Add the counts of the lines that follow."""
         self.counts.update(other.counts)
         self.examples += other.examples[: _EXAMPLES - len(self.examples)]
 
     def describe(self, origin: str) -> str:
-        """Return a sentence on the malformed lines of a file."""
+        """Describe the malformed lines of a file in a sentence."""
         malformed = f"{self.counts['malformed']:,} of {self.counts['lines']:,} lines are malformed"
         return f"{origin}: {malformed}: {'; '.join(self.examples)}."
 
     def refuse_malformed(self, origin: str) -> None:
-        """Log which lines of a file were left out; raise InputError if they are more than `MALFORMED_SHARE`."""
+        """Log the malformed lines of a file; raise InputError if they are more than `MALFORMED_SHARE`."""
         if self.counts["malformed"] > MALFORMED_SHARE * self.counts["lines"]:
             raise InputError(f"{self.describe(origin)} More than {MALFORMED_SHARE:.0%} are too many: c{_CORRECT[1:]}")
         if self.counts["malformed"]:
@@ -82,7 +80,7 @@ class Tally:
 
 
 class Text(NamedTuple):
-    """How lines are read: all fields, as what some are, what separates them, and whether they may be in quotes."""
+    """The format of lines: names of all fields, types of the needed ones, delimiter, and whether fields are quoted."""
 
     names: tuple[str, ...]
     types: Mapping[str, pa.DataType]
@@ -93,7 +91,7 @@ class Text(NamedTuple):
 
 @dataclass(frozen=True)
 class Span:
-    """Lines of text from byte ``begin`` to ``end`` or, if None, the last; or row groups of Parquet."""
+    """Lines of text from byte ``begin`` to ``end`` (None: the last), or a range of row groups of Parquet."""
 
     path: str
     origin: str  # what the user calls the file
@@ -105,17 +103,14 @@ class Span:
     row_id: int = 0  # and among the lines of all files, without headers
 
     def count(self) -> int:
-        """Return how many lines, or rows of Parquet, there are."""
+        """Return the number of lines, or rows of Parquet."""
         if self.text is None:
             footer = pq.read_metadata(self.path)
             return sum(footer.row_group(group).num_rows for group in range(self.begin, self.end or 0))
         return sum(data.count(b"\n") for data in self._line_blocks(self.text))
 
     def blocks(self, names: list[str]) -> Iterator[tuple[pa.Table, npt.NDArray[np.int64], dict[int, str], int]]:
-        """Yield columns of the next rows, their places, why other lines are malformed, by place, and their number.
-
-        Places are those among the lines of the block, of which some may be empty.
-        """
+        """Yield for each block its columns, their places among its lines, faults by place, and the number of lines."""
         if self.text is None:
             yield from self._row_blocks(names)
             return
@@ -143,10 +138,10 @@ class Span:
 
 
 def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray[np.int64], dict[str, Values]]]:
-    """Yield the places of the next rows among all lines, ascending, and the log's columns; count all lines.
+    """Yield the places of the next rows among all lines, ascending, and their columns of the log; count all lines.
 
-    Raises InputError if a row of Parquet cannot be converted, a label or a time must not be in a log, or more than
-    `MALFORMED_OF_BLOCK` and than `SHARE_OF_BLOCK` of the lines of a block are malformed.
+    Raises InputError if a row of Parquet cannot be converted, a label or time is refused, or too many lines of a block
+    are malformed.
     """
     types = span.text.types if span.text else {}
     for raw, places, faults, lines in span.blocks([column.name for column in layout.columns]):
@@ -170,7 +165,7 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
 
 
 class Head(NamedTuple):
-    """The first line of a file: its fields, those of the second by these, and where the two lines begin."""
+    """The fields of the first line of a file, those of the second by name, and the bytes where both lines begin."""
 
     fields: tuple[str, ...]
     second: Mapping[str, str]
@@ -185,9 +180,9 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
     if not start[begin:].strip():
         raise InputError(f"{origin} is empty. Fetch it again, or leave it out.")
     first, *others = start[begin:].splitlines(keepends=True)
-    shown = [first, *[line for line in others if line.strip()][:1]]
+    lines = [first, *[line for line in others if line.strip()][:1]]
     try:
-        fields, *second = csv.reader([line.decode(errors="replace") for line in shown], delimiter=delimiter)
+        fields, *second = csv.reader([line.decode(errors="replace") for line in lines], delimiter=delimiter)
     except csv.Error as error:
         raise InputError(f"{origin}: the first lines are not text: {error}. Check recsys.fetch.") from error
     return Head(tuple(fields), dict(zip(fields, *(second or [[]]), strict=False)), (begin, begin + len(first)))
@@ -196,11 +191,11 @@ def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head
 def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
     """Write the log of files, given in the order of their rows.
 
-    Files with a declared time are cut into days of UTC, counted from that of the first row: then days must ascend from
-    row to row, while the rows of a day may be in any order. Else a file is a day.
+    Files with a declared time are split into UTC days, counted from that of the first row; days must ascend from row to
+    row, in a day the order is free. Otherwise a file is a day.
 
     Raises InputError if a file, a column, a label or a time cannot be used, there are no rows, too many lines are
-    malformed, or a row is of an earlier day than the row before; ConfigError if a list is declared, and a file is text.
+    malformed, or days do not ascend; ConfigError if a list is declared, and a file is text.
     """
     source = run.settings.source
     layout, spans = open_files(files, run.settings)
@@ -212,7 +207,7 @@ def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
         times = (columns[TIME] for span in spans for _, columns in read(span, layout, Tally()))
         first_day = next((int(to_numpy(time)[0]) // DAY_SECONDS for time in times), 0)
     with run.workers() as workers:
-        # How many rows the last one has need not be known beforehand.
+        # The number of rows of the last span is not needed.
         counts = workers.map(methodcaller("count"), spans[:-1], label="files counted", ordered=True)
         first_of_file: dict[int, int] = {}
         tasks = [
@@ -228,17 +223,17 @@ def read_rows(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> Log:
         total.add(tally)
     for origin, tally in tallies.items():
         tally.refuse_malformed(origin)
-    made = [(file, span.origin) for span, (of_span, _) in zip(spans, written, strict=True) for file in of_span]
-    for (before, _), (after, origin) in pairwise(made):
+    log_files = [(file, span.origin) for span, (parts, _) in zip(spans, written, strict=True) for file in parts]
+    for (before, _), (after, origin) in pairwise(log_files):
         if after.day < before.day:
-            raise _unsorted(origin)
-    if not made:
+            raise _unsorted_error(origin)
+    if not log_files:
         raise InputError(f"{', '.join(each.origin for each in files)}: no rows. Check recsys.fetch.")
-    return writer.finish([file for file, _ in made], counts=total.counts)
+    return writer.finish([file for file, _ in log_files], counts=total.counts)
 
 
 def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Span]]:
-    """Return the layout of the files of a source, and the spans of their rows; see `read_rows`."""
+    """Return the layout of the files of a source, and the spans of their rows."""
     criteo, declared, setting = settings.source == "criteo", settings.files, "recsys.fetch.files.columns"
     if criteo:
         declared = Files(columns=columns_of(CRITEO), delimiter="\t" if settings.criteo.delimiter == "tab" else ",")
@@ -273,7 +268,7 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
 
 
 def columns_of(names: Sequence[str]) -> tuple[FileColumn, ...]:
-    """Return the columns of clicks as Criteo names them, or as they are simulated, with their roles."""
+    """Return the columns of a click log, Criteo's or simulated, with their roles."""
     first = (FileColumn(name=TIME, role="time", unit="s"), FileColumn(name=LABEL, role="label"))
     return (
         *(column for column in first if column.name in names),
@@ -283,7 +278,7 @@ def columns_of(names: Sequence[str]) -> tuple[FileColumn, ...]:
 
 
 def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -> pa.DataType:
-    """Return the type as which a field is read; times without a unit are as the first is written."""
+    """Return the type to parse a field as; the first time decides for times without a unit."""
     if column.role == "list":
         raise ConfigError(f"recsys.fetch.files.columns: {column.name!r} is a list, but {file.origin} is text, which "
                           "has none. Write the file as Parquet.")  # fmt: skip
@@ -293,7 +288,7 @@ def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -
             return pa.null()
         if not _NUMBER.fullmatch(value):
             return pa.timestamp("ns", "UTC" if _ZONE.fullmatch(value) else None)
-    time = pa.int64() if column.unit in (None, *A_SECOND) else pa.string()
+    time = pa.int64() if column.unit in (None, *UNITS_PER_SECOND) else pa.string()
     types = {"label": pa.float64(), "continuous": pa.int64() if integers else pa.float64(), "time": time}
     return types.get(column.role, pa.string())
 
@@ -301,16 +296,16 @@ def _text_type(column: FileColumn, head: Head, file: Input, *, integers: bool) -
 def write_span(
     task: tuple[int, Span], *, layout: Layout, writer: Log, first_day: int | None
 ) -> tuple[list[LogFile], Tally]:
-    """Write the files of a span, given with its number, one for each of its days; return them and what was counted.
+    """Write a file for each day of a numbered span; return the files and the tally.
 
-    ``first_day`` is that of the log, in days since 1970, or None if a file is a day.
+    ``first_day`` is the first of the log, in days since 1970, or None if a file is a day.
     """
     number, span = task
     tally, files = Tally(), list[LogFile]()
     tables = _tables(span, tally, layout=layout, schema=writer.schema, first_day=first_day)
     for day, of_day in groupby(tables, key=itemgetter(0)):
         if files and day < files[-1].day:
-            raise _unsorted(span.origin)
+            raise _unsorted_error(span.origin)
         with writer.file(file_name(day, number)) as file:
             for _, table in of_day:
                 file.write(table)
@@ -333,6 +328,6 @@ def _tables(
             yield int(days[start]), table.slice(start, stop - start)
 
 
-def _unsorted(origin: str) -> InputError:
+def _unsorted_error(origin: str) -> InputError:
     return InputError(f"{origin}: a row is of an earlier day than the row before it. Sort the rows of the files, and "
                       "the files, by time; or declare no column of time, and a file is a day.")  # fmt: skip

@@ -1,36 +1,28 @@
 """Step `drift`: how far the columns of a log are on each later day from the first, and whether that is significant.
 
-A day is what the log's column ``day`` numbers: of some sources a file, or a period of about equally many rows. The
-first one is the reference. ``drift.json`` holds
+A day is a value of the log's column ``day``: for some sources a file, or a period of about equally many rows. The first
+one is the reference. ``drift.json`` holds, besides the settings and the days,
 
-- ``period``: what a day is: ``day``, ``file`` or ``period``;
-- ``reference``: day and rows of the reference;
-- ``thresholds``: the settings: a measure above its threshold is reported;
-- ``days``: of each day ``day``, ``rows`` and ``label_rate``, the share of rows with label 1;
-- ``days_without_rows``: how many days between the first and the last have no rows, and so are not compared;
-- ``columns``: of each column ``name``; ``role``; ``nulls``, the share of null rows in the reference; if it is
-  categorical, ``known``, the number of categories in the reference; ``verdict``, the worst of its days; and ``days``;
+- ``columns``: the ``name``, ``role`` and share of ``nulls`` of each column in the reference; for categories ``known``,
+  how many the reference has; its worst ``verdict``; and its later ``days``;
+- ``days_without_rows``: the number of days between the first and the last that have no rows;
 - ``summary``: the names of the columns by verdict.
 
-The ``days`` of a column are the later ones, with
+A later day of a column has, null where there is nothing to compare,
 
 - ``nulls``: share of rows that are null (for lists: empty);
-- ``psi``: population stability index over the bins of the column, including that of nulls;
-- ``jensen_shannon``: Jensen-Shannon distance (base 2, 0 to 1) over the same bins;
+- ``psi`` and ``jensen_shannon`` (base 2, 0 to 1), over the bins of the column, including that of nulls;
 - ``ks``: for numbers: Kolmogorov-Smirnov distance (0 to 1) of the values that are not null; exact if the reference has
   few distinct values, else at most about 0.001 below the true one;
 - ``new_categories``: for categories: share of the rows with a category that is not in the reference;
-- ``chance``: for each measure, the limit that it exceeds by chance in about one of a thousand columns that do not
-  change;
+- ``chance``: for each measure, the limit that it exceeds by chance in about one of a thousand unchanged columns
+  (somewhat too low if bins hold few rows);
 - ``above``: the measures above both their threshold and their limit of chance;
 - ``verdict``: ``drift`` if there are any; else ``chance`` if a measure is above its threshold; else ``stable``.
 
-A measure is null if there is nothing to compare. With few rows in many bins, two samples of the same distribution
-differ: hence the limits of chance, which are somewhat too low if bins hold few rows.
-
-Rows are counted at *places*, of which each is in a bin. Those of numbers are intervals, ``(., e0], (e0, e1], ... (en,
-.)``, then nulls. Categories have a place for each of the most frequent of the reference, then one for all others that
-it has, one for those that it has not, and one for nulls.
+Rows are counted at *places*, each of which is in a bin. The places of numbers are intervals, ``(., e0], (e0, e1], ...
+(en, .)``, then nulls. Those of categories are the most frequent ones of the reference, then one for its others, one for
+new categories, and one for nulls.
 """
 
 import logging
@@ -62,14 +54,14 @@ Counts = npt.NDArray[np.int64]
 # A column, by row group.
 Parts = Iterable[pa.ChunkedArray]
 VERDICTS = ("drift", "chance", "stable")  # from worst to best
+# The distribution of numbers is known at about so many values.
 EDGES = 1024
-"""Values of a column of numbers, about, at most, before and at which its distribution is known."""
+# Fewest rows of a category with its own place; the shares of rarer ones vary too much by chance.
 LEAST_ROWS = 10
-"""Of the reference in the place of a single category; of rarer ones, chance makes too much for the shares to tell."""
+# Rows of the reference that determine the edges.
 SAMPLE = 1 << 18
-"""Rows of the reference, at most, from which the edges are taken: each second, third, ... of them if it has more."""
 _DIGITS = 6
-# An empty bin counts as half a row: its distance from a full one is finite, and does not shrink with more rows.
+# An empty bin counts as half a row, so that its distance from a full one is finite.
 EMPTY = 0.5
 # Probability that a measure exceeds its limit of chance although nothing has changed.
 _CHANCE = 0.001
@@ -86,11 +78,9 @@ class Bins:
 
 
 def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
-    """Compare each day with the first.
+    """Compare each day with the first; raises InputError if a file of the log is missing or damaged.
 
-    Memory is, for each thread, that of a row group of a column, and of its categories of the first day and another one.
-
-    Raises InputError if a file of the log is missing or damaged.
+    Each thread holds a row group of a column, and the column's categories of two days.
     """
     log, settings, days = open_log(events), run.settings, list[dict[str, Any]]()
     for day, files in _days(log):
@@ -116,13 +106,13 @@ def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
     write_json(drift, report)
     if len(days) == 1:
         logger.warning("%s has one %s only: there is nothing to compare it with", events, log.time.period)
-    run.note(days=len(days), columns=len(columns), **{verdict: len(found) for verdict, found in summary.items()})
+    run.note(days=len(days), columns=len(columns), **{verdict: len(names) for verdict, names in summary.items()})
     logger.info("drift of %d columns over %d %ss: %s", len(columns), len(days), log.time.period,
                 ", ".join(summary["drift"]))  # fmt: skip
 
 
 def column_report(name: str, *, log: Log, settings: Drift) -> dict[str, Any]:
-    """Return what the report has of a column."""
+    """Return the report on a column."""
     (_, first), *later = _days(log)
     read = partial(_read, log, name)
     if log.columns[name] == "continuous":
@@ -156,12 +146,12 @@ def _read(log: Log, name: str, files: Sequence[LogFile]) -> Iterator[pa.ChunkedA
 
 
 def _sample(parts: Parts, *, rows: int) -> Floats:
-    """Return the numbers that are not null, of more than `SAMPLE` rows each second, third, ..."""
-    step, first, drawn = -(-rows // SAMPLE), 0, []
+    """Return the numbers that are not null; of more than `SAMPLE` rows only every second, third, ..."""
+    step, first, samples = -(-rows // SAMPLE), 0, []
     for part in parts:
-        drawn.append(floats(part)[-first % step :: step])
+        samples.append(floats(part)[-first % step :: step])
         first += len(part)
-    sample: Floats = np.concatenate(drawn)
+    sample: Floats = np.concatenate(samples)
     return sample[~np.isnan(sample)]
 
 
@@ -174,21 +164,21 @@ def number_bins(sample: Floats, *, bins: int) -> Bins:
     """Return the bins for a sample of the reference, float64 (values,), without NaN.
 
     Bins end at the quantiles 1 / ``bins``, 2 / ``bins``, ... of the sample: (., q1], (q1, q2], ..., (qn, .). A value
-    that has a share of at least 1 / ``bins`` is a bin of its own. So a column of one value has three bins, of which two
-    are empty until it changes. Places end before and at each value, or the quantiles 1 / `EDGES`, 2 / `EDGES`, ...
+    with a share of at least 1 / ``bins`` is a bin of its own, so a constant column has three bins, two of them empty.
+    Places end before and at each value, or at the quantiles 1 / `EDGES`, 2 / `EDGES`, ...
     """
     values, rows = np.unique(sample, return_counts=True)
     heavy = values[rows * bins >= len(sample)]
-    # A place that begins at the largest number below a value and ends with it has no other.
+    # A place from the largest number below a value to the value holds nothing else.
     cuts = np.unique(np.concatenate([_quantiles(sample, bins)[:-1], np.nextafter(heavy, -np.inf), heavy]))
     fine = values if len(values) <= EDGES else np.append(values[0], _quantiles(sample, EDGES))
     edges = np.unique(np.concatenate([np.nextafter(fine, -np.inf), fine, cuts, [np.inf]]))
     places = np.append(np.searchsorted(cuts, edges), len(cuts) + 1)
 
     def count(parts: Parts) -> Counts:
-        # A null is NaN, which is sorted after infinity.
-        found = (np.searchsorted(edges, floats(part)) for part in parts)
-        return sum((np.bincount(each, minlength=len(places)) for each in found), np.zeros(len(places), np.int64))
+        # NaN, for null, is sorted after infinity.
+        at = (np.searchsorted(edges, floats(part)) for part in parts)
+        return sum((np.bincount(each, minlength=len(places)) for each in at), np.zeros(len(places), np.int64))
 
     return Bins(places, count)
 
@@ -202,20 +192,20 @@ def _quantiles(sample: Floats, count: int) -> Floats:
 def category_bins(parts: Parts, *, categories: int) -> Bins:
     """Return the bins for the categories of the reference.
 
-    The ``categories`` most frequent have a place of their own if they have `LEAST_ROWS`; where several are equally
-    frequent it is the first ones in ascending order that have. Of lists the elements are counted.
+    The ``categories`` most frequent ones, then the smallest, have their own places, if they have `LEAST_ROWS`. Elements
+    of lists are counted one by one.
     """
-    known = value_counts(parts)[0].sort_by([("rows", "descending"), ("value", "ascending")])
-    values, rows = one_array(known["value"]), to_numpy(known["rows"])
+    table = value_counts(parts)[0].sort_by([("rows", "descending"), ("value", "ascending")])
+    values, rows = one_array(table["value"]), to_numpy(table["rows"])
     others = min(categories, int((rows >= LEAST_ROWS).sum()))
-    # What is not known is found behind the last.
+    # New categories come after the last.
     places = np.append(np.minimum(np.arange(len(values)), others), others + 1)
 
     def count(parts: Parts) -> Counts:
-        found, nulls = value_counts(parts)
+        distinct, nulls = value_counts(parts)
         at_places = np.zeros(others + 3, np.int64)
-        at = to_numpy(pc.index_in(found["value"], value_set=values).fill_null(len(values)))
-        np.add.at(at_places, places[at], to_numpy(found["rows"]))
+        at = to_numpy(pc.index_in(distinct["value"], value_set=values).fill_null(len(values)))
+        np.add.at(at_places, places[at], to_numpy(distinct["rows"]))
         at_places[-1] = nulls
         return at_places
 
@@ -225,7 +215,7 @@ def category_bins(parts: Parts, *, categories: int) -> Bins:
 
 def value_counts(parts: Parts) -> tuple[pa.Table, int]:
     """Return each ``value`` of a column or of its lists' elements with its ``rows``, and the nulls or empty lists."""
-    names, counted, nulls = ["value", "rows"], list[pa.Table](), 0
+    names, tables, nulls = ["value", "rows"], list[pa.Table](), 0
     for part in parts:
         elements = part
         if pa.types.is_list(part.type):
@@ -235,9 +225,9 @@ def value_counts(parts: Parts) -> tuple[pa.Table, int]:
             nulls += part.null_count
         values, rows = elements.drop_null().value_counts().flatten()
         decoded = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
-        both = pa.concat_tables([*counted, pa.table([decoded, rows], names)])
-        counted = [both.group_by("value", use_threads=False).aggregate([("rows", "sum")]).rename_columns(names)]
-    return counted[0], nulls
+        both = pa.concat_tables([*tables, pa.table([decoded, rows], names)])
+        tables = [both.group_by("value", use_threads=False).aggregate([("rows", "sum")]).rename_columns(names)]
+    return tables[0], nulls
 
 
 def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> dict[str, Any]:

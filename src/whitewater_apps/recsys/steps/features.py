@@ -1,4 +1,4 @@
-"""Step `features`: the three parts of the log through the fitted workflow; the training rows in shuffled order."""
+"""Step `features`: apply the fitted workflow to the three parts of the log, and shuffle the training rows."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def features(
     run: Run[Features], *, train: Path, valid: Path, test: Path, workflow: Path, train_features: Output,
     valid_features: Output, test_features: Output,
 ) -> None:  # fmt: skip
-    """Transform the training rows, shuffled, with statistics that leave their own fold out, and the others in order.
+    """Transform the training rows, shuffled and encoded out of fold, and the others in order.
 
     Raises InputError if a log or the workflow is missing or damaged, or a log lacks a column of the workflow;
     IntegrityError if a row is lost; ResourceError if row groups do not fit into memory.

@@ -1,7 +1,7 @@
 """Step `fetch`: the log, from a simulation, Criteo's days, a MovieLens release, or files whose columns are declared.
 
-Whatever the source, the log is one folder in one layout. Files of the user are read where they are; others are
-downloaded, once, and what was read is written down with checksums.
+The log has the same layout for every source. Local files are read in place; URLs are downloaded once. Checksums of all
+files are recorded.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ SIMULATED_DAYS = "day-*.parquet"
 def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
     """Write the log, and the list of the files that were read.
 
-    Downloads are shared by runs of all names; one that was broken off goes on where it stopped. ``simulated`` is the
-    folder of simulated days, for the source ``generated``. ``events`` is the log, see `whitewater.features.log_folder`;
-    ``inputs`` JSON: the source, the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
+    All runs share downloads; an interrupted download resumes. ``simulated`` is the folder of simulated days, for the
+    source ``generated``. ``events`` is the log, see `whitewater.features.log_folder`; ``inputs`` is JSON: the source,
+    the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
 
     Raises InputError if a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing
     or of a wrong type; or too many lines are malformed.
@@ -44,11 +44,13 @@ def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output)
 
 
 def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequence[str], str, str]:
-    """Return the paths, globs and URLs of the source's files, the key that names them, and a name one might have."""
+    """Return the paths, globs and URLs of the source's files, their configuration key, and an example of a name."""
     match settings.source:
         case "generated":
             if not simulated:
-                raise InputError("There are no simulated days: the source is generated. Run the step simulate before.")
+                raise InputError(
+                    "the source is generated, but there are no simulated days. Run the step simulate first."
+                )
             return [str(folder / SIMULATED_DAYS) for folder in simulated.values()], "recsys.simulate", "day-00.parquet"
         case "criteo":
             return settings.criteo.files, "recsys.fetch.criteo.files", "day_*.gz"
@@ -59,16 +61,16 @@ def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequenc
 
 
 def check(settings: Any, downloads: Downloads) -> str:
-    """Say for ``whitewater doctor`` which files there are; in those on this machine, look for the declared columns."""
-    fetch: Fetch = settings.fetch  # a type of all settings would make the step depend on all of them
+    """Report the source's files to ``whitewater doctor``, and check the columns of local ones."""
+    fetch: Fetch = settings.fetch  # naming the type of all settings would make the step depend on all of them
     if fetch.source == "generated":
         return ""
     names, key, example = named_files(fetch, {})
-    found = try_files(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
-    here = [Input(place, place, 0, "") for place in found if "://" not in place]
-    if fetch.source == "files" and here:
-        open_files(here, fetch)
-    return f"files of the source {fetch.source}: {len(found)}"
+    places = try_files(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
+    local_files = [Input(place, place, 0, "") for place in places if "://" not in place]
+    if fetch.source == "files" and local_files:
+        open_files(local_files, fetch)
+    return f"files of the source {fetch.source}: {len(places)}"
 
 
 if __name__ == "__main__":

@@ -1,13 +1,10 @@
 """Step `fit`: fits the workflow of the configured feature groups, or of the source's default ones, on training rows.
 
-The default groups treat numbers as counts with long tails: clip them at 0, take ``log1p``, and normalize. Nulls are
-filled last, so that filled-in values affect neither mean nor standard deviation; whether a value was null is a feature
-of its own. Some columns are not counts but values around a large offset, such as Unix times. The logarithm would erase
-their differences, so they are only normalized; in the generated log these columns are known.
-
-The group ``plain`` has the raw numbers, only normalized: the baseline against which the other groups are judged.
-
-No feature leaks labels: target encoding is out of fold, and past counts and means use earlier periods only.
+The default groups treat numbers as counts with long tails: clip at 0, ``log1p``, normalize. Nulls are filled last, so
+that they affect neither mean nor standard deviation. Values around a large offset, such as Unix times in the generated
+log, are only normalized, because the logarithm would erase their differences. The group ``plain`` has the raw numbers,
+only normalized, as a baseline. No feature leaks labels: target encoding is out of fold, and past counts and means use
+earlier periods only.
 """
 
 import fnmatch
@@ -81,12 +78,12 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     with run.workers() as workers:
         plan = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
     artifact.write(plan, workflow)
-    described = {group.name: summary(plan, group.name) for group in groups}
-    write_json(statistics, {"format": 1, "rows": log.rows, "groups": described})
+    summaries = {group.name: summarize_group(plan, group.name) for group in groups}
+    write_json(statistics, {"format": 1, "rows": log.rows, "groups": summaries})
     run.note(rows=log.rows, features=len(plan.outputs))
 
 
-def summary(plan: Plan, group: str) -> dict[str, Any]:
+def summarize_group(plan: Plan, group: str) -> dict[str, Any]:
     """Return the columns of a feature group, and its operators with what they learned."""
     outputs = {name: origin for name, origin in plan.outputs.items() if group in plan.field_of(name, origin).tags}
     operators = []
@@ -113,8 +110,8 @@ def default_features(source: Source, columns: Mapping[str, Role]) -> tuple[Featu
 def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     numbers = [name for name, role in columns.items() if role == "continuous"]
     categories = [name for name, role in columns.items() if role == "categorical"]
-    known = {name: kind(int(name.removeprefix("I")) - 1).form for name in numbers if source == "generated"}
-    offsets = [name for name, form in known.items() if form in ("time", "shifted")]
+    forms = {name: kind(int(name.removeprefix("I")) - 1).form for name in numbers if source == "generated"}
+    offsets = [name for name, form in forms.items() if form in ("time", "shifted")]
     counts = [name for name in numbers if name not in offsets]
     pairs = [pair for pair in PAIRS if set(pair) <= set(categories)]
     # Criteo's files have days, but no times.

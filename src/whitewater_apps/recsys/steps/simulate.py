@@ -16,11 +16,11 @@ logger = logging.getLogger(__name__)
 
 
 def simulate(run: Run[Simulate], *, simulated: Output) -> None:
-    """Write a folder of a Parquet file for each day; a day that gets none of the rows has a file without rows."""
+    """Write a Parquet file for each day into a folder; the file of a day may have no rows."""
     simulated.mkdir()
     of = plan(run.settings)
     rows = rows_of_days(run.settings)
-    # As many digits as the last day needs: names are then in the order of the days.
+    # Zero-padded, so that the names sort by day.
     digits = max(2, len(str(len(rows) - 1)))
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.workers() as workers:

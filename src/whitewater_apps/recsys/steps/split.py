@@ -1,6 +1,6 @@
 """Step `split`: training, validation and test rows, each after the other in time.
 
-Files of which all rows are in one part are hard links, so that a split costs no space but at the boundaries.
+A file whose rows are all in one part becomes a hard link, so only files at the boundaries take space.
 """
 
 import os
@@ -26,9 +26,9 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Split
 
-# Row groups whose times are kept, 4 MB each.
+# Number of row groups whose times stay in memory, 4 MB each.
 _CACHED_GROUPS = 16
-# Of the column of time among the columns of a file.
+# Position of the column of time in a file.
 _TIME_PLACE = [each.name for each in FIRST].index(TIME)
 
 
@@ -44,15 +44,15 @@ class Group(NamedTuple):
 def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: Output, summary: Output) -> None:
     """Split the log by time; rows of one time are in one part, and no row is in a part before that of an earlier row.
 
-    A boundary is where the shares of the rows ask for it, ``round(rows * share)``. With ``whole_days`` it moves to the
-    nearest day if both boundaries can do so by less than half of the smallest part that is asked for; else it stays at
-    the row. Rows with the time of the row at the boundary go to the later part, whatever the files and row groups.
+    The shares set the boundaries, ``round(rows * share)``. With ``whole_days`` both move to the nearest day, if that is
+    less than half of the smallest requested part away; else they stay at the row. Rows with the time of the row at a
+    boundary go to the later part.
 
     The parts are logs like ``events``, with its rows in its order. A part with the share 0 has no rows. ``summary`` is
     JSON: the unit of time, whether the boundaries are at days, the first time of validation and test, and rows, files,
     days, first and last time, and share of label 1 of each part.
 
-    Raises InputError if a part would have no rows though it is to have a share of them.
+    Raises InputError if a part with a share would have no rows.
     """
     log, settings = open_log(events), run.settings
     whole_days, boundaries = _boundaries(settings, _groups(log))
@@ -76,7 +76,7 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
 
 def _groups(log: Log, *files: LogFile) -> list[Group]:
-    """Return the row groups of a log, or of some of its files; Parquet's statistics tell their times."""
+    """Return the row groups of a log, or of some files of it, with times from Parquet's statistics."""
     groups = []
     for file in files or log.files:
         footer = FORMAT.footer(log.path / file.name)
@@ -87,7 +87,7 @@ def _groups(log: Log, *files: LogFile) -> list[Group]:
 
 
 def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[int]]:
-    """Return whether the parts begin with days, and the times with which they begin, and that after the last row."""
+    """Return whether the parts begin with days, and the times of the boundaries, first and last included."""
     rows = sum(each.group.rows for each in groups)
     ranks = [rows - round(rows * share) for share in (settings.valid_share + settings.test_share, settings.test_share)]
     begin, end = min(each.first for each in groups), max(each.last for each in groups) + 1
@@ -103,10 +103,9 @@ def _boundaries(settings: Split, groups: Sequence[Group]) -> tuple[bool, list[in
 
 
 def time_of_rank(groups: Sequence[Group], rank: int) -> int:
-    """Return the time of the row before which ``rank`` rows come when they are ordered by time.
+    """Return the time of the row that has ``rank`` rows before it in time; for all rows, the time after the last.
 
-    A rank of all rows gives the time after the last one. It is found by halving, for which only row groups with
-    times on both sides are read: one or two where the log is in order.
+    Bisection reads only row groups with times on both sides: one or two if the log is sorted.
     """
 
     @lru_cache(_CACHED_GROUPS)
@@ -123,7 +122,7 @@ def time_of_rank(groups: Sequence[Group], rank: int) -> int:
 
 
 def place_file(file: LogFile, *, log: Log, folder: Path, begin: int, end: int) -> LogFile | None:
-    """Bring the rows of a file of some times to a folder, by a link if these are all; return None if there are none."""
+    """Link a file into a folder, or copy its rows with times from ``begin`` to ``end``; return None if it has none."""
     source, groups = log.path / file.name, _groups(log, file)
     first, last = min(each.first for each in groups), max(each.last for each in groups)
     if last < begin or end <= first:

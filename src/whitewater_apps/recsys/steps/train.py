@@ -1,8 +1,8 @@
-"""The step train: what the features are worth to a baseline.
+"""Step `train`: what the features are worth to a baseline.
 
-A logistic regression and boosted trees are fitted on the training rows, with all groups of features, without each one,
-and with the group ``plain`` only, the numbers as they came, where there is one. The validation rows say when the trees
-are enough; the quality is that on the test rows, which are later than both.
+A logistic regression and boosted trees are fitted on the training rows: with all groups of features, without each one,
+and with only the group ``plain``, the raw numbers. The validation rows decide when the trees stop; the quality is
+measured on the test rows, which are later.
 """
 
 import logging
@@ -25,7 +25,7 @@ from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
 logger = logging.getLogger(__name__)
-# Threads with less to do wait for each other, on busy cores for long; the trees are the same.
+# Threads with less to do wait for each other; their number does not change the trees.
 CELLS_OF_A_THREAD = 10_000_000
 _CELL = np.dtype(np.float32)
 # Features and labels by part; a function that predicts, and facts about the model.
@@ -39,7 +39,7 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
     The parts are folders of features. ``metrics`` is JSON: rows and label rates of the parts, groups of features, and
     for each model and set of features the `whitewater_apps.recsys.prediction_quality.quality`.
 
-    Raises InputError if there are no features, there are no training or test rows, or the former are all of one label;
+    Raises InputError if there are no features, no training rows or no test rows, or all training rows have one label;
     ResourceError if the features do not fit into memory.
     """
     paths = {"train": train.resolve(), "valid": valid.resolve(), "test": test.resolve()}
@@ -55,26 +55,26 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
 
 
 def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
-    """Return the metrics of models of three folders of features: those of training, validation and test rows."""
+    """Return the metrics of models, given the folders of features of training, validation and test rows."""
     folders = {part: open_features(path) for part, path in paths.items()}
     groups = groups_of(folders["train"])
     names = [name for group in groups.values() for name in group]
     limit = run.settings.maximum_rows
     parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
     rates = {part: float(y.mean(dtype="float64")) if len(y) else None for part, (_, y) in parts.items()}
-    described: dict[str, dict[str, Any]] = {
+    summaries: dict[str, dict[str, Any]] = {
         part: {"rows": len(y), "of": folders[part].rows, "label_rate": rates[part]} for part, (_, y) in parts.items()
     }
     for part, name in (("train", "training"), ("test", "test")):
-        if not described[part]["rows"]:
+        if not summaries[part]["rows"]:
             raise InputError(f"there are no {name} rows. Check recsys.split.")
     if (rate := rates["train"]) in (0.0, 1.0):
-        raise InputError(f"all {described['train']['rows']:,} training rows have the label {rate:g}: nothing can be "
+        raise InputError(f"all {summaries['train']['rows']:,} training rows have the label {rate:g}: nothing can be "
                          "learned. Check the label in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
-    # The order of ids of categories means nothing to a regression.
-    measured = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
+    # The ids of categories have no order, which a regression needs.
+    numeric = {field.name for field in folders["train"].schema if CATEGORICAL not in field.tags}
     models: dict[str, dict[str, Any]] = {"logistic_regression": {}, "boosted_trees": {}}
-    for found, fit, usable in zip(models.values(), (_fit_regression, _fit_trees), (measured, set(names)), strict=True):
+    for sets, fit, usable in zip(models.values(), (_fit_regression, _fit_trees), (numeric, set(names)), strict=True):
         for key, features in feature_sets(groups, usable, each=run.settings.without_each_group).items():
             places = run.device.to_device(np.array([names.index(name) for name in features]))
             rows = {part: (X[:, places], y) for part, (X, y) in parts.items()}
@@ -83,13 +83,13 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
                 predict, facts = fit(rows, run)
                 predictions = run.device.to_host(predict(rows["test"][0]))
             measures = quality(run.device.to_host(rows["test"][1]), predictions)
-            found[key] = {"features": len(features), **facts, **measures}
+            sets[key] = {"features": len(features), **facts, **measures}
             logger.info("%s, %d features: AUC %s", key, len(features), measures["auc"])
-    return {"parts": described, "groups": groups, "models": models}
+    return {"parts": summaries, "groups": groups, "models": models}
 
 
 def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
-    """Return the features that are numbers or ids, one a row, by their last tag; those without one are ``other``."""
+    """Return the features that are numbers or ids, without lists, by their last tag; untagged ones are ``other``."""
     groups: dict[str, list[str]] = {}
     loaded = {name for matrix in folder.matrices if matrix.name in (CONTINUOUS, CATEGORICAL) for name in matrix.columns}
     for field in folder.schema:
@@ -101,9 +101,9 @@ def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
 
 
 def feature_sets(groups: Mapping[str, Sequence[str]], usable: Container[str], *, each: bool) -> dict[str, list[str]]:
-    """Return the usable features of each set to try: of all groups, of the plain one, and without each, if asked for.
+    """Return the usable features by set: of all groups, of the plain one, and with ``each``, without each group.
 
-    Sets without a feature are left out, and those that come to the same as all.
+    Sets that are empty or equal to that of all groups are left out.
     """
     others = [group for group in groups if group != PLAIN]
     chosen = {ALL: others or [PLAIN], PLAIN: [PLAIN] if PLAIN in groups else []}
@@ -119,9 +119,9 @@ def feature_sets(groups: Mapping[str, Sequence[str]], usable: Container[str], *,
 def load_matrix(
     folder: FeatureFolder, names: Sequence[str], device: Device, *, maximum_rows: int
 ) -> tuple[Array, Array]:
-    """Return features that are numbers, and labels, of at most so many rows: of more every second, third ... is taken.
+    """Return features and labels of at most ``maximum_rows``: of more rows, every second, third, ... is taken.
 
-    The features are float32 (rows, features), NaN where one is null; the labels float32 (rows,), 0 or 1; on the device.
+    Both are float32 on the device: features (rows, features), NaN where one is null, and labels (rows,), 0 or 1.
 
     Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
     """
@@ -153,21 +153,21 @@ def load_matrix(
 
 
 def _fit_regression(rows: Rows, run: Run[Train]) -> Model:
-    """Fit a logistic regression on standardized features, a null being their mean."""
+    """Fit a logistic regression on standardized features; nulls become the mean."""
     xp, (features, labels) = run.device.xp, rows["train"]
     mean = xp.nanmean(features, axis=0, dtype=xp.float64)
     mean = xp.where(xp.isnan(mean), 0, mean)
     spread = xp.sqrt(xp.nanmean((features - mean) ** 2, axis=0, dtype=xp.float64))
     spread = xp.where(spread > 0, spread, 1)
 
-    def scaled(X: Array) -> Array:
+    def standardize(X: Array) -> Array:
         values: Array = ((X - mean) / spread).astype(xp.float32)
         values[xp.isnan(values)] = 0
         return values
 
     model = estimators.logistic_regression(run.device, penalty=run.settings.penalty)
-    model.fit(scaled(features), labels)
-    return lambda X: model.predict_proba(scaled(X))[:, 1], {}
+    model.fit(standardize(features), labels)
+    return lambda X: model.predict_proba(standardize(X))[:, 1], {}
 
 
 def _fit_trees(rows: Rows, run: Run[Train]) -> Model:
