@@ -263,7 +263,7 @@ def test_simulated_days_are_a_log_in_seconds(folder: Path, monkeypatch: pytest.M
 
 
 def test_the_generated_log_needs_the_simulation(folder: Path) -> None:
-    with pytest.raises(InputError, match="Run the step simulate before"):
+    with pytest.raises(InputError, match="Run the step simulate first"):
         run_fetch("generated")
 
 

@@ -309,7 +309,7 @@ def test_options_that_contradict_each_other_are_refused(values: dict[str, int], 
     [
         (("A", ("A", "B")), False, "A occurs more than once.*encode_type to combo"),
         (("A_B", ("A", "B")), True, "A_B occurs more than once.*rename one"),
-        ((("A", "I"),), False, "some are text and some integers"),
+        ((("A", "I"),), False, "some are text and some are integers"),
         (("F",), False, "column F is of type double.*Bucketize"),
         ((("A", "L"),), True, "column L has lists, but Categorify takes one category of each row"),
     ],
