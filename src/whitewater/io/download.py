@@ -23,7 +23,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError, redact
-from whitewater.io.remote import Opened, TransferError, open_remote
+from whitewater.io.remote import RemoteFile, TransferError, open_remote
 from whitewater.io.store import exclusive, put_in_place, read_json, sha256, write_bytes, write_json
 
 logger = logging.getLogger(__name__)
@@ -225,7 +225,7 @@ class _Download:
                 self._discard()
             raise TransferError(f"the transfer ended after {size:,} of {opened.size:,} bytes")
 
-    def _copy(self, opened: Opened) -> int:
+    def _copy(self, opened: RemoteFile) -> int:
         """Append what is left to the part; return its size."""
         size, logged = opened.offset, time.monotonic()
         free, whole = shutil.disk_usage(self.part.parent).free, opened.size or 0

@@ -1,20 +1,20 @@
-"""Text of others for a terminal: without what controls it, and no longer than there is room."""
+"""Foreign text for a terminal: without control characters, and cut to the width."""
 
 import unicodedata
 
 CUT = "…"
-# Embeddings, overrides and isolates, which change the direction of what comes after them.
+# Embeddings, overrides and isolates: they change the direction of the following text.
 _DIRECTIONS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def printable(text: str) -> str:
-    """Return a text in one line, without what controls a terminal or the direction of writing."""
+    """Return a text as one line, without characters that control the terminal or the direction of writing."""
     kept = (" " if unicodedata.category(letter) == "Cc" or letter in _DIRECTIONS else letter for letter in text)
     return " ".join("".join(kept).split())
 
 
 def shorten(text: str, *, columns: int) -> str:
-    """Return a text, made printable, as one line of at most so many columns; it tells if it is cut."""
+    """Return a printable text as one line of at most ``columns``; it ends in `CUT` if it was cut."""
     from rich.cells import cell_len, set_cell_size
 
     line = printable(text)
@@ -22,7 +22,7 @@ def shorten(text: str, *, columns: int) -> str:
 
 
 def fold_text(text: str, *, columns: int, lines: int) -> list[str]:
-    """Return a text, made printable, as at most so many lines of at most so many columns; the last tells if it is cut.
+    """Return a printable text as at most ``lines`` of at most ``columns``; the last ends in `CUT` if it was cut.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def fold_text(text: str, *, columns: int, lines: int) -> list[str]:
     rest, folded = printable(text), list[str]()
     while len(folded) < lines - 1 and cell_len(rest) > columns:
         fitting = max(1, len(set_cell_size(rest, columns).rstrip()))
-        # At a blank where there is one in the second half.
+        # Break at a blank if the second half of the line has one.
         blank = rest.rfind(" ", fitting // 2, fitting + 1)
         folded.append(rest[: blank if blank > 0 else fitting])
         rest = rest[len(folded[-1]) :].lstrip()

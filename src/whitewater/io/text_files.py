@@ -1,7 +1,6 @@
-"""Files of delimited text, plain or gzip: opened, cut where lines begin, and parsed some lines at a time by Arrow.
+"""Delimited text files, plain or gzip: open them, split them at line starts, and parse blocks of lines with Arrow.
 
-A line is one record: a quoted field does not go on in the next line. Memory is bounded by a block, or by a line where
-one is longer.
+A line is one record: quoted fields hold no line breaks. Memory is bounded by a block, or by the longest line.
 """
 
 import gzip
@@ -21,8 +20,7 @@ import pyarrow.csv
 
 from whitewater.errors import InputError
 
-# Bytes of lines that are parsed at once.
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 8 << 20  # of lines that are parsed at once
 LONGEST_LINE = 512 << 20
 GZIP = b"\x1f\x8b"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -32,10 +30,10 @@ _OTHER_FORMS = {b"\x28\xb5\x2f\xfd": "Zstandard", b"PK\x03\x04": "ZIP", b"BZh": 
 
 @contextmanager
 def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterator[BinaryIO]:
-    """Open the text of a file, plain or gzip, of one member or many, or that of a ``member`` of a zip file.
+    """Open a text file, plain or gzip (of any number of members), or a ``member`` of a zip file.
 
-    ``origin`` is what the user calls the text. Raises InputError if the file cannot be read, or is compressed in
-    another way; also while it is read, if it is cut off or damaged.
+    Messages call it ``origin``. Raises InputError if the file cannot be read or has another compression; also during
+    reading, if it is truncated or damaged.
     """
     name = origin or f"{path}/{member}".removesuffix("/")
     try:
@@ -58,15 +56,15 @@ def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterat
         raise InputError(f"{name} cannot be unpacked ({error}). Unpack it, or pack it again.") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         form = "zip" if member else "gzip"
-        is_cut = isinstance(error, EOFError)
-        what = f"{form} file that is cut off (truncated)" if is_cut else f"damaged {form} file ({error})"
-        raise InputError(f"{name} is a {what}. Check the file. If its source is whole, fetch it again.") from error
+        is_truncated = isinstance(error, EOFError)
+        problem = f"{form} file that is cut off (truncated)" if is_truncated else f"damaged {form} file ({error})"
+        raise InputError(f"{name} is a {problem}. Check the file. If its source is whole, fetch it again.") from error
     except OSError as error:
         raise InputError(f"{name} cannot be read: {error.strerror}. Check its path, or fetch it again.") from error
 
 
 def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | None]]:
-    """Return where about ``size`` bytes of whole lines each begin and end, the last at the end of the file, or None.
+    """Return start and end of ranges of whole lines, about ``size`` bytes each; the last end is None.
 
     A gzip file is one range, since it can only be read from its beginning.
     """
@@ -84,71 +82,70 @@ def line_blocks(
     path: str | Path, start: int = 0, stop: int | None = None, *, origin: str = "", member: str = "",
     block: int | None = None
 ) -> Iterator[bytes]:  # fmt: skip
-    """Yield whole lines, about ``block`` bytes of them at a time, from one byte of the text, or up to one.
+    """Yield blocks of whole lines, about ``block`` bytes each, between two byte offsets of the text.
 
     The last line gets a line feed if it has none. A thread reads ahead, so that a file is unpacked while it is parsed.
-    Raises InputError if a line has no end; see `open_text`, too.
+    Raises InputError as `open_text` does, or if a line is too long.
     """
-    carried: list[bytes] = []
+    incomplete: list[bytes] = []
     with open_text(path, origin, member=member) as stream:
         stream.seek(start)
         length = (sys.maxsize if stop is None else stop) - start
-        for piece in _ahead(stream, length, block or BLOCK_BYTES):
+        for piece in _read_ahead(stream, length, block or BLOCK_BYTES):
             end = piece.rfind(b"\n") + 1
             if end:
-                yield b"".join([*carried, piece[:end]])
-                carried = []
-            carried.append(piece[end:])
-            if sum(map(len, carried)) > LONGEST_LINE:
+                yield b"".join([*incomplete, piece[:end]])
+                incomplete = []
+            incomplete.append(piece[end:])
+            if sum(map(len, incomplete)) > LONGEST_LINE:
                 raise InputError(f"{origin or path}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of "
                                  "text lines.")  # fmt: skip
-    if any(carried):
-        yield b"".join([*carried, b"\n"])
+    if any(incomplete):
+        yield b"".join([*incomplete, b"\n"])
 
 
-def _ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
+def _read_ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
     with ThreadPoolExecutor(1) as pool:
-        following = pool.submit(stream.read, min(block, length))
-        while piece := following.result():
+        future = pool.submit(stream.read, min(block, length))
+        while piece := future.result():
             length -= len(piece)
-            following = pool.submit(stream.read, min(block, length))
+            future = pool.submit(stream.read, min(block, length))
             yield piece
 
 
 def parse_sound(
     data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool
 ) -> tuple[pa.Table, dict[int, str]]:
-    """Return some fields of the lines that are sound, and what is wrong with each other line, by its number.
+    """Return a table of the valid lines, and what is wrong with each invalid line, by its number.
 
-    ``names`` are all fields of a line, ``types`` those that are wanted, and as what; they may stand in double quotes if
-    ``quoted``. An empty field is null. Lines are numbered as those of `filled_lines`. Unsound ones have more or fewer
-    fields, a torn quote, a carriage return within, or bytes that are not UTF-8. Raises ValueError if a field cannot be
-    read as its type.
+    ``names`` are all fields of a line, ``types`` the fields to return and their types. Fields may be in double quotes
+    if ``quoted``; an empty field is null. `filled_lines` numbers the lines. Invalid lines have too many or too few
+    fields, an unpaired quote, a carriage return inside, or bytes that are not UTF-8. Raises ValueError if a field
+    cannot be converted to its type.
     """
     faults: dict[int, str] = {}
 
-    def refuse(row: pa.csv.InvalidRow) -> str:
+    def skip_invalid(row: pa.csv.InvalidRow) -> str:
         faults[row.number - 1] = f"Expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
 
-    torn = _torn(data, delimiter if quoted else None)
-    if torn:
-        # Arrow takes a torn quote to go on in the lines that follow, and a carriage return for the end of a line.
-        wide = delimiter.encode() * len(names)
-        lines = (wide if number in torn else line for number, line in enumerate(filled_lines(data)))
+    misread = _misread_lines(data, delimiter if quoted else None)
+    if misread:
+        # To Arrow, an unpaired quote continues in the following lines, and a carriage return ends a line.
+        too_wide = delimiter.encode() * len(names)
+        lines = (too_wide if number in misread else line for number, line in enumerate(filled_lines(data)))
         data = b"\n".join([*lines, b""])
     table = pa.csv.read_csv(
-        # Arrow takes no empty text.
-        pa.BufferReader(data or b"\n"),
+        pa.BufferReader(data or b"\n"),  # Arrow refuses empty text
         read_options=pa.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
         parse_options=pa.csv.ParseOptions(
-            delimiter=delimiter, quote_char='"' if quoted else False, invalid_row_handler=refuse
+            delimiter=delimiter, quote_char='"' if quoted else False, invalid_row_handler=skip_invalid
         ),
         convert_options=pa.csv.ConvertOptions(
             include_columns=list(types), column_types=types, null_values=[""], strings_can_be_null=True
         ),
     )
-    return table, {**faults, **torn}
+    return table, {**faults, **misread}
 
 
 def filled_lines(data: bytes) -> list[bytes]:
@@ -156,21 +153,21 @@ def filled_lines(data: bytes) -> list[bytes]:
     return list(filter(None, data.replace(b"\r\n", b"\n").split(b"\n")))
 
 
-def _torn(data: bytes, delimiter: str | None) -> dict[int, str]:
-    """Return which lines Arrow would take for others, and why; of quoted fields if there is a delimiter."""
+def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
+    """Return the numbers of lines that Arrow would misread, and why; fields may be quoted if there is a delimiter."""
     has_quotes = delimiter is not None and b'"' in data
     has_returns = b"\r" in data and data.count(b"\r") > data.count(b"\r\n")
     if not has_quotes and not has_returns and _is_utf8(data):
         return {}
     lines = filled_lines(data)
-    # A field stands in quotes wholly, or does not begin with one.
+    # A field is quoted from end to end, or does not begin with a quote.
     field = rf'(?:"(?:[^"\r]|"")*"|[^"\r{delimiter}][^\r{delimiter}]*|)'
-    sound = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"
-    unsound = pc.invert(pc.match_substring_regex(pa.array(lines, pa.binary()), sound))
-    torn = {n: _RETURN if b"\r" in lines[n] else _QUOTE for n in pc.indices_nonzero(unsound).to_pylist()}
+    valid = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"
+    is_invalid = pc.invert(pc.match_substring_regex(pa.array(lines, pa.binary()), valid))
+    reasons = {n: _RETURN if b"\r" in lines[n] else _QUOTE for n in pc.indices_nonzero(is_invalid).to_pylist()}
     if not _is_utf8(data):
-        torn |= {number: "bytes that are not UTF-8" for number, line in enumerate(lines) if not _is_utf8(line)}
-    return torn
+        reasons |= {number: "bytes that are not UTF-8" for number, line in enumerate(lines) if not _is_utf8(line)}
+    return reasons
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -36,7 +36,7 @@ from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from whitewater.errors import InputError, IntegrityError, WhitewaterError, redact
-from whitewater.io.remote import WEB, DamageError, RefusedError, TransferError, client_fault, file_system
+from whitewater.io.remote import WEB, DamageError, RefusedError, TransferError, client_fault, open_filesystem
 from whitewater.process import usable_cores
 
 logger = logging.getLogger(__name__)
@@ -165,7 +165,7 @@ class StrictStore(Store):
         """Call the file system once, in its own thread; `None` if there is no such object."""
         address = f"{self._address}/{quote(key) if self._scheme in WEB else key}".rstrip("/") + self._query
         try:
-            files = file_system(*self._client)
+            files = open_filesystem(*self._client)
             if self._is_local:
                 return await asyncio.to_thread(getattr(files, method), address, **options)
             answer = asyncio.run_coroutine_threadsafe(getattr(files, f"_{method}")(address, **options), files.loop)
