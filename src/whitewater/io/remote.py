@@ -184,7 +184,7 @@ def _status_fault(status: int, reason: str, headers: Mapping[str, str], place: s
         return InputError(f"{place} is not published ({answer}). Check the address.")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return RefusedError(
-            f"{place} may not be read: the server refuses access ({status} {reason}). Either it is not published, or "
+            f"{place} may not be read: the server refuses it ({status} {reason}). Either it is not published, or "
             "this network may not read it, or it needs credentials: for a bucket, set anonymous: false in the source; "
             "for a web server, put them in the address."
         )

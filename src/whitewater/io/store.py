@@ -1,9 +1,8 @@
-"""Outputs that are whole or absent, and checksums.
+"""Atomic outputs and checksums.
 
-A run writes beside the final places and renames at its end. Two locks (`flock`, which the kernel releases when a
-process dies, however it dies) keep runs apart: the *owner* file names the newest run, so that an orphan of a killed run
-cannot overwrite the outputs of a newer one; a *life* file is held locked by each run as long as it lives, so that the
-next run can tell the leftovers of a dead one from the work of a living one.
+A run writes beside the final paths and renames at its end. Two locks (`flock`, which the kernel releases however a
+process dies) keep runs apart. The *owner* file names the newest run, so that an orphan of a killed run cannot overwrite
+its outputs. Each run holds a lock on its *life* file, so that the next run removes the leftovers of dead runs only.
 """
 
 import errno
@@ -24,8 +23,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError, ResourceE
 
 logger = logging.getLogger(__name__)
 
-# Snakemake leaves this file in a directory that is an output; it is not part of the result.
-TIMESTAMP = ".snakemake_timestamp"
+TIMESTAMP = ".snakemake_timestamp"  # Snakemake leaves it in output directories; it is not part of the result
 _FULL = {
     errno.ENOSPC: "the disk is full ({error}; {free})",
     errno.EDQUOT: "the disk quota is used up ({error})",
@@ -35,15 +33,14 @@ _FULL = {
 
 @contextmanager
 def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
-    """Give a path to write beside each output; on success check, synchronize and rename all, else remove them.
+    """Yield a path to write for each output; on success check, synchronize and rename all, else remove them.
 
-    ``outputs`` are the final paths of files and directories, whose parents are made. They are put in place in this
-    order, so a record that vouches for the others comes last. ``owner`` is the file that names the run which may put
-    these outputs in place; runs of the same outputs share it. Yields for each output a path that does not exist yet,
-    hidden, in the same directory and with the same suffix.
+    ``outputs`` are the final paths of files and directories; their parents are created. They are renamed in this order,
+    so a record that vouches for the others comes last. ``owner`` is the file that names the newest run of these
+    outputs. Each path is hidden, does not exist yet, and has the directory and the suffix of its output.
 
-    Raises IntegrityError if an output was not written or is empty, a newer run has begun, or an output cannot be put in
-    place; and ResourceError if the disk, a quota or a limit of file size is exhausted, while writing or at the end.
+    Raises IntegrityError if an output is missing or empty, a newer run has begun, or an output cannot be renamed; and
+    ResourceError if the disk, a quota or the limit on file sizes is exhausted.
     """
     token = secrets.token_hex(8)
     paths = {name: _staging(path, token) for name, path in outputs.items()}
@@ -62,7 +59,7 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file or directory in hexadecimal.
 
-    That of a directory is the one of its listing, as this prints it there::
+    For a directory, it is what this command prints there::
 
         find . -type f ! -name .snakemake_timestamp | LC_ALL=C sort | xargs sha256sum | sha256sum
     """
@@ -70,7 +67,7 @@ def sha256(path: Path) -> str:
 
 
 def digests(paths: Sequence[Path], *, threads: int) -> dict[Path, str]:
-    """Return the `sha256` of each path; files, those in directories too, are read by ``threads`` threads."""
+    """Return the `sha256` of each path; ``threads`` threads read the files."""
     files = [file for path in paths for file in (_files(path) if path.is_dir() else [path])]
     with ThreadPoolExecutor(threads) as pool:
         hashes = dict(zip(files, pool.map(_digest, files), strict=True))
@@ -88,7 +85,7 @@ def size_of(path: Path) -> int:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON atomically, keys sorted, so that equal values give equal bytes.
 
-    Raises IntegrityError if the value holds a number that JSON has not: NaN or infinity.
+    Raises IntegrityError if the value holds NaN or infinity, which JSON lacks.
     """
     try:
         data = json_bytes(value) + b"\n"
@@ -98,24 +95,24 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the bytes of JSON as `write_json` writes it, without the newline at the end."""
+    """Return the bytes that `write_json` writes, without the final newline."""
     return json.dumps(value, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False).encode()
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a small file atomically: beside its place, synchronized, renamed. Parent directories are made."""
+    """Write a small file atomically and durably; parent directories are created."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = _staging(path, secrets.token_hex(8))
+    staging = _staging(path, secrets.token_hex(8))
     try:
         with _explain_errors({path.name: path}, only_full=True):
-            beside.write_bytes(data)
-            put_in_place(beside, path)
+            staging.write_bytes(data)
+            put_in_place(staging, path)
     finally:
-        _remove(beside)
+        _remove(staging)
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Write a file beside its place and rename it, so that a task that runs twice cannot leave a torn one."""
+    """Write a file atomically, so that a task that runs twice cannot leave a partial one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.with_name(f".{path.name}.{os.getpid()}")
     write(staging)
@@ -123,7 +120,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def remove_unfinished(data_set: Path) -> None:
-    """Remove the hidden files that `write_whole` left where a worker was killed."""
+    """Remove the hidden files that `write_whole` leaves when a worker is killed."""
     for path in data_set.rglob(".*"):
         path.unlink()
 
@@ -137,38 +134,35 @@ def read_json(path: Path) -> Any:
 
 
 def check_format(path: Path, version: object, known: int, *, remedy: str, writer: str = "") -> None:
-    """Raise InputError if the format at a path is not the known one; ``writer`` is the version that wrote it."""
+    """Raise InputError if a path has another format than the ``known`` one; ``writer`` is the version that wrote it."""
     if version == known:
         return
-    newer = isinstance(version, int) and version > known
-    remedy = f"A newer version of Whitewater wrote it{writer}: use that one." if newer else remedy
+    if isinstance(version, int) and version > known:
+        remedy = f"A newer version of Whitewater wrote it{writer}: use that one."
     raise InputError(f"{path} has format {version}; this version reads {known}. {remedy}")
 
 
-def put_in_place(written: Path, final: Path) -> None:
+def put_in_place(staging: Path, final: Path) -> None:
     """Synchronize a finished file to disk and rename it to its final name, on the same file system."""
-    _synchronize(written)
-    written.replace(final)
+    _synchronize(staging)
+    staging.replace(final)
     _fsync(final.parent)
 
 
 def check_replaceable(directory: Path, *, sign: str) -> None:
-    """Refuse to replace a folder that a user named for an output, with all that is in it, but for one of ours.
-
-    Raises ConfigError if it is not empty and has no file ``sign``, as those that were written before have.
-    """
+    """Raise ConfigError if an output folder holds anything but an earlier output, which has a file ``sign``."""
     if not os.path.lexists(directory) or (directory / sign).is_file():
         return
     if not directory.is_dir() or any(directory.iterdir()):
         raise ConfigError(
-            f"{directory} is there, and would be replaced with all that is in it, but it has no {sign}, as outputs of "
-            "this kind have. Name another folder, or remove it."
+            f"{directory} exists and would be replaced with everything in it, but it has no {sign}, as outputs of this "
+            "kind have. Name another folder, or remove it."
         )
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, which is made if need be; wait for another process that holds it."""
+    """Hold the lock of a file, which is created if missing; wait while another process holds it."""
     with path.open("a+b") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -180,18 +174,18 @@ def exclusive(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None]:
-    """Take over the outputs, remove what dead runs left of them, and stay locked as a sign of life."""
+    """Take over the outputs, remove what dead runs left of them, and hold a lock as a sign of life."""
     dead = []
     with ExitStack() as stack:
         with _explain_errors(outputs):
             for directory in {owner.parent, *(path.parent for path in outputs.values())}:
                 directory.mkdir(parents=True, exist_ok=True)
-            # The owner's lock spans it all, so no other run sees a life file that is not locked yet.
+            # All under the owner's lock: no other run sees a life file that is not locked yet.
             with owner.open("a+b", buffering=0) as register:
                 fcntl.flock(register, fcntl.LOCK_EX)
                 for life in sorted(owner.parent.glob(f"{owner.name}.*")):
                     with suppress(BlockingIOError, FileNotFoundError), life.open("r+b") as sign:
-                        # The kernel has released the lock of a process that is gone.
+                        # Succeeds only if the process is gone.
                         fcntl.flock(sign, fcntl.LOCK_EX | fcntl.LOCK_NB)
                         _remove_traces(life, outputs)
                         dead.append(life)
@@ -202,13 +196,13 @@ def _life(owner: Path, token: str, outputs: Mapping[str, Path]) -> Iterator[None
         try:
             yield
         finally:
-            # What is left of the dead again: a task that they left on a cluster may have been writing meanwhile.
+            # Also of the dead once more: their tasks on a cluster may have gone on writing.
             for life in (own, *dead):
                 _remove_traces(life, outputs)
 
 
 def _remove_traces(life: Path, outputs: Mapping[str, Path]) -> None:
-    """Remove what a run left; where that fails, its life file stays, so that the next run tries again."""
+    """Remove what a run left behind; if that fails, its life file stays, so that the next run tries again."""
     token = life.name.rpartition(".")[2]
     with suppress(OSError):
         for final in outputs.values():
@@ -236,7 +230,7 @@ def _commit(paths: Mapping[str, Path], outputs: Mapping[str, Path], *, owner: Pa
 
 @contextmanager
 def _explain_errors(outputs: Mapping[str, Path], *, only_full: bool = False) -> Iterator[None]:
-    """Turn errors of the operating system into messages; ``only_full`` lets those pass that say nothing of outputs."""
+    """Explain errors of the operating system; with ``only_full``, only those of exhausted space."""
     try:
         yield
     except OSError as error:
