@@ -1,7 +1,6 @@
-"""The workers of one step on the CPU, and clusters that run already.
+"""The workers of one step on the CPU, and connections to running clusters.
 
-What a step starts listens on the loopback interface only. A cluster that runs already may have workers that run other
-code, and workers that are gone.
+Clusters that a step starts listen on the loopback interface only.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 20
-# Of these the versions must be equal: a task is sent as Python's and Dask's own, its arrays and tables as theirs.
+# Must have the same versions on both sides, because they serialize tasks and data.
 PACKAGES = ("python", "dask", "distributed", "cloudpickle", "numpy", "pandas")
 RESTART = "Restart the workers (`whitewater cluster stop`, then `start`)"
-# A nanny replaces a worker that died; meanwhile there may be none.
+# A cluster may have no workers for a while, until its nannies replace those that died.
 WATCH_SECONDS, WORKERLESS_SECONDS = 1.0, 30.0
 
 
 @contextmanager
 def cpu_workers(settings: Cluster, *, engine: Engine, threads: int, large: bool) -> Iterator[Workers]:
-    """Open workers on the CPU: threads of this process, processes of their own, or a Dask cluster that runs already.
+    """Open workers on the CPU: threads of this process, worker processes, or a running Dask cluster.
 
-    Threads start at once and share memory, and the hot primitives release the interpreter lock; processes isolate a
-    worker that dies, which Dask's nanny then replaces while its tasks run again. Dask takes most of a second to import
-    and to start, so threads do without it unless it is the engine, or its dashboard or performance report is wanted.
+    Threads share memory, and the hot primitives release the interpreter lock. A process that dies is replaced, and its
+    tasks run again. Dask takes most of a second to start, so threads use it only if it is the engine, or for its
+    dashboard or performance report.
     """
     processes = settings.kind == "processes" or (settings.kind == "auto" and large)
     if settings.attached:
@@ -58,13 +57,12 @@ def cpu_workers(settings: Cluster, *, engine: Engine, threads: int, large: bool)
 def local_cluster(
     settings: Cluster, *, threads: int, processes: bool, memory_limit: int | None = None
 ) -> Iterator[Client]:
-    """Start a Dask cluster: one worker process a thread, or one worker on threads of this process."""
+    """Start a Dask cluster: one worker process per thread, or one worker with threads of this process."""
     import dask
     from distributed import Client, LocalCluster
 
     with (
-        # Dask looks at the stack of each thread every 10 ms, for its report; threads that share the interpreter's lock
-        # with it are a tenth slower.
+        # Dask's profiler inspects the stack of each thread every 10 ms, which slows threads by a tenth.
         dask.config.set({"distributed.worker.profile.enabled": settings.performance_report or settings.dashboard}),
         LocalCluster(
             n_workers=threads if processes else 1,
@@ -83,7 +81,7 @@ def local_cluster(
 
 
 def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
-    """Return options of a cluster: without addresses, scheduler and workers would serve HTTP to all interfaces."""
+    """Return options of a cluster; by default, scheduler and workers would serve HTTP on all interfaces."""
     return {
         "dashboard_address": f"{LOOPBACK}:0",
         "worker_dashboard_address": f"{LOOPBACK}:0",
@@ -94,10 +92,10 @@ def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
 
 @contextmanager
 def attach(settings: Cluster) -> Iterator[Client]:
-    """Connect to the cluster that the settings name, and leave it running afterwards.
+    """Connect to the cluster of the settings, and leave it running afterwards.
 
-    Raises ConfigError if the address or a file of TLS cannot be used; InputError if no scheduler answers, it has no
-    workers, or one of them would not run the code that is here; and ResourceError if the cluster dies while it is used.
+    Raises ConfigError if the address or a TLS file is invalid; InputError if no scheduler answers, it has no workers,
+    or one of them would run other code than this process; and ResourceError if the cluster dies during use.
     """
     from distributed import Client
 
@@ -130,7 +128,7 @@ def attach(settings: Cluster) -> Iterator[Client]:
         ) from error
     with client:
         try:
-            client.wait_for_workers(1, timeout=WORKERLESS_SECONDS)  # those that died are replaced meanwhile
+            client.wait_for_workers(1, timeout=WORKERLESS_SECONDS)
         except TimeoutError as error:
             raise InputError(
                 f"the Dask scheduler at {where} has no workers. Start some with `dask worker`; see docs/clusters.md."
@@ -141,7 +139,7 @@ def attach(settings: Cluster) -> Iterator[Client]:
 
 
 def security(tls: Mapping[str, str]) -> Security | None:
-    """Return what admits those only who hold a certificate of the same authority, or None without files of TLS."""
+    """Return Dask's security settings for mutual TLS, or None without TLS files."""
     from distributed import Security
 
     if not tls:
@@ -155,23 +153,23 @@ def security(tls: Mapping[str, str]) -> Security | None:
 
 
 def refuse_other_code(client: Client, where: str) -> None:
-    """Raise InputError if a worker would not run the code that is here, in this folder, with the same packages."""
+    """Raise InputError if a worker has other code or packages than this process, or another working directory."""
     versions: Any = client.get_versions()
     here = versions["client"]["packages"]
-    others = {"the scheduler": versions["scheduler"], **versions["workers"]}
-    different = [
-        f"{name} {found['packages'].get(name)} of {place} (here {here[name]})"
-        for place, found in others.items()
+    remote = {"the scheduler": versions["scheduler"], **versions["workers"]}
+    differences = [
+        f"{name} {process['packages'].get(name)} of {place} (here {here[name]})"
+        for place, process in remote.items()
         for name in PACKAGES
-        if found["packages"].get(name) != here[name]
+        if process["packages"].get(name) != here[name]
     ]
-    if different:
+    if differences:
         raise InputError(
-            f"the cluster at {where} has other packages than this process: {shorten_list(different)}. Start its "
-            "scheduler and workers in the environment of this one."
+            f"the cluster at {where} has other packages than this process: {shorten_list(differences)}. Start its "
+            "scheduler and workers in the environment of this process."
         )
     for address, answer in client.run(code_of_worker, on_error="return").items():
-        if isinstance(answer, OSError):  # it died meanwhile, and does not run anything
+        if isinstance(answer, OSError):  # the worker has died meanwhile
             continue
         version, folder, changed = (repr(answer), "", []) if isinstance(answer, Exception) else answer
         if isinstance(answer, ModuleNotFoundError):
@@ -188,10 +186,9 @@ def refuse_other_code(client: Client, where: str) -> None:
 
 
 def code_of_worker() -> tuple[str, str, list[str]]:
-    """Return the version of this process, a worker, its folder, and the modules that changed since it imported them."""
-    # Copied at once: a task may import modules meanwhile.
-    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.copy().items()}
-    paths = {name: Path(file) for name, file in files.items() if file}
+    """Return this worker's version, its folder, and the modules that changed on disk since it imported them."""
+    modules = sys.modules.copy()  # a task may import modules meanwhile
+    paths = {name: Path(file) for name, module in modules.items() if (file := getattr(module, "__file__", None))}
     changed = sorted(
         name for name, path in paths.items() if path.exists() and path.stat().st_mtime > whitewater.imported
     )
@@ -200,7 +197,7 @@ def code_of_worker() -> tuple[str, str, list[str]]:
 
 @contextmanager
 def watch_cluster(client: Client, where: str) -> Iterator[None]:
-    """Raise ResourceError if the cluster dies, whatever its death leaves behind where results are waited for."""
+    """Raise ResourceError if the cluster dies, instead of the error that its death causes."""
     ended, workerless = Event(), Event()
     Thread(target=_watch, args=(client, ended, workerless), daemon=True).start()
     try:
@@ -221,25 +218,23 @@ def watch_cluster(client: Client, where: str) -> Iterator[None]:
             problem = f"workers of the cluster at {where} ended, and what they held for the step is lost"
         else:
             raise
-        raise ResourceError(
-            f"{problem}. Look into the logs of the cluster, start it again (`whitewater cluster start`) and run this "
-            "again."
-        ) from error
+        remedy = "Look into the logs of the cluster, start it again (`whitewater cluster start`) and run this again."
+        raise ResourceError(f"{problem}. {remedy}") from error
     finally:
         ended.set()
 
 
 def _watch(client: Client, ended: Event, workerless: Event) -> None:
-    """Close a client whose cluster has had no workers for a while, or it would wait for ever."""
-    seen = time.monotonic()
+    """Close a client whose cluster has had no workers for a while; it would wait forever."""
+    last_seen = time.monotonic()
     while not ended.wait(WATCH_SECONDS) and client.status == "running":
         try:
             workers = workers_of(client)
-        except Exception:  # the scheduler is gone, which the client finds out itself
+        except Exception:  # the scheduler is gone, which the client notices itself
             return
         if workers:
-            seen = time.monotonic()
-        elif time.monotonic() - seen > WORKERLESS_SECONDS:
+            last_seen = time.monotonic()
+        elif time.monotonic() - last_seen > WORKERLESS_SECONDS:
             workerless.set()
             client.close()
             return

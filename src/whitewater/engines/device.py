@@ -1,4 +1,4 @@
-"""What a step may ask of a device, and how the CPU answers."""
+"""The interface of devices, implemented for the CPU."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Device:
-    """The CPU: NumPy, pyarrow, Numba and scikit-learn. `whitewater.engines.gpu.GpuDevice` does the same on a GPU.
+    """The CPU: NumPy, pyarrow, Numba and scikit-learn. `whitewater.engines.gpu.GpuDevice` is the GPU.
 
-    A device is stateless, hashable and picklable: libraries are imported on first use, in whichever process runs the
-    task.
+    A device is stateless, hashable and picklable; each process imports the libraries on first use.
 
     Attributes
     ----------
     name
         For paths, the log and the manifest; no step branches on it.
     frames
-        The library of data frames, which is Dask's option ``dataframe.backend`` while a step runs.
+        The data frame library: Dask's option ``dataframe.backend`` while a step runs.
     partition_rows
-        Rows of a partition of a table, about: results do not depend on it.
+        Approximate rows per partition of a table; results do not depend on it.
     slice_rows
-        Rows that a step works on at once: those that fit the cache of a core, or that fill a GPU.
+        Rows that a step processes at once: what fits the cache of a core, or fills a GPU.
     """
 
     name: Literal["cpu", "gpu"] = "cpu"
     frames: Literal["pandas", "cudf"] = "pandas"
     partition_rows: int = 2**19
-    # 128 Ki rows of a dozen columns stay in the cache of a core: array expressions are about 3 times faster.
+    # 128 Ki rows of a dozen columns stay in the cache of a core, so array expressions are about 3 times faster.
     slice_rows: int = 2**17
 
     @property
@@ -65,16 +64,16 @@ class Device:
     def workers(
         self, settings: Cluster, *, threads: int, engine: Engine = "local", large: bool = False
     ) -> AbstractContextManager[Workers]:
-        """Open the workers of one step; ``large`` asks for processes where kind is auto, on the CPU."""
+        """Open the workers of one step; ``large`` selects processes on the CPU if the kind is auto."""
         from whitewater.engines.cluster import cpu_workers
 
         return cpu_workers(settings, engine=engine, threads=threads, large=large)
 
     def synchronize(self) -> None:
-        """Wait until all that was begun on the device is done; what the host computes is when its call returns."""
+        """Wait until the device has finished all work; on the CPU, every call has when it returns."""
 
     def describe(self) -> dict[str, Any]:
-        """Return the hardware and the versions of the packages that compute, for the manifest."""
+        """Return the hardware and the versions of the numerical packages, for the manifest."""
         return {
             "name": self.name,
             "processor": platform.machine(),
@@ -82,22 +81,22 @@ class Device:
         }
 
     def free_memory(self) -> int:
-        """Return the bytes of the device's memory, the host's or a GPU's, that this process may still take."""
+        """Return the bytes of the device's memory, the host's or a GPU's, that this process may still use."""
         return memory.available()
 
     def memory_place(self) -> str:
-        """Return the name of that memory, by which workers can tell that they have it in common."""
+        """Return the name of that memory; workers that share it give the same name."""
         return socket.gethostname()
 
     def peak_memory(self) -> int | None:
-        """Return the peak of the device's own memory in bytes, or None where it is the host's."""
+        """Return the peak of the GPU's memory in bytes; None on the CPU."""
         return None
 
 
 def versions(*distributions: str) -> dict[str, str | None]:
-    """Return the version of each distribution, or None where it is not installed."""
-    found: dict[str, str | None] = dict.fromkeys(distributions)
+    """Return the version of each distribution, or None if it is not installed."""
+    versions: dict[str, str | None] = dict.fromkeys(distributions)
     for name in distributions:
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            versions[name] = metadata.version(name)
+    return versions

@@ -1,4 +1,4 @@
-"""The GPU: CuPy, cuDF and cuML, on one NVIDIA GPU in each process, with one pool of memory for all of them."""
+"""The GPU: CuPy, cuDF and cuML on one NVIDIA GPU per process, with a common pool of memory."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 DISTRIBUTIONS = ("cudf-cu13", "cupy-cuda13x", "cuml-cu13", "dask-cuda", "rmm-cu13", "numba-cuda", "xgboost")
-# Read when cuDF and numba.cuda are imported. cuDF moves columns to the host when the pool is exhausted; Numba does not
-# wait for the stream of each array of CuPy that a kernel is given, as both use the same stream.
+# Read when cuDF and numba.cuda are imported. cuDF moves columns to the host when the pool is exhausted. Numba does not
+# wait for the stream of CuPy arrays, because both use the same stream.
 ENVIRONMENT = {"CUDF_SPILL": "on", "NUMBA_CUDA_ARRAY_INTERFACE_SYNC": "0"}
 _LOCK = Lock()
-# Dask's default shuffle, p2p, turns every partition into Arrow tables on the host; this one leaves them on the GPU.
+# Dask's default shuffle, p2p, moves every partition through Arrow tables on the host; this one stays on the GPU.
 DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
-# Workers that advertise this resource say how many tasks may use their GPU at once.
-GPU_RESOURCE = "GPU"
+GPU_RESOURCE = "GPU"  # by which workers limit how many tasks use their GPU at once
 REMEDY = (
     "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
     "checks both), or set device=cpu."
@@ -40,21 +39,21 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class GpuDevice(Device):
-    """Computes on the current GPU of the process; use `connect`, which makes sure that there is one."""
+    """The current GPU of the process; `connect` makes sure that there is one."""
 
     name: Literal["cpu", "gpu"] = "gpu"
     frames: Literal["pandas", "cudf"] = "cudf"
-    # A dozen columns of them are 1.5 GB, and a step needs about three times that.
+    # A dozen columns take 1.5 GB, and a step needs about three times that.
     partition_rows: int = 2**24
     # Starting a kernel costs microseconds, so slices are as long as memory allows: 16 Mi float64 are 128 MiB.
     slice_rows: int = 2**24
 
     @classmethod
     def connect(cls, *, attached: bool = False) -> GpuDevice:
-        """Return the device, once its packages and a GPU were found, and its memory is prepared.
+        """Return the device after checking its packages, finding a GPU and preparing the GPU's memory.
 
-        Where the tasks run on a cluster, ``attached``, its workers check and prepare theirs: this process leaves the
-        GPU alone, and needs none. Raises DeviceError if a package is missing or CuPy finds no GPU.
+        If tasks run on an ``attached`` cluster, its workers do that, and this process needs no GPU. Raises DeviceError
+        if a package is missing or CuPy finds no GPU.
         """
         if not attached:
             if problem := problem_of_gpu():
@@ -79,16 +78,16 @@ class GpuDevice(Device):
         return cupy.asarray(array)
 
     def free_memory(self) -> int:
-        """Return what the driver calls free, and what the pool keeps for later allocations.
+        """Return what the driver calls free, plus the free bytes of the pool.
 
-        The pool gives nothing back by itself: it holds at least the most bytes that it ever gave out.
+        The pool never shrinks: its size is at least the peak of its allocations.
         """
         import cupy
 
         free, _ = cupy.cuda.runtime.memGetInfo()
-        counting = _statistics()
-        pooled = counting.allocation_counts.peak_bytes - counting.allocation_counts.current_bytes if counting else 0
-        return int(free + pooled)
+        if statistics := _statistics():
+            free += statistics.allocation_counts.peak_bytes - statistics.allocation_counts.current_bytes
+        return int(free)
 
     @contextmanager
     def workers(
@@ -141,33 +140,33 @@ class GpuDevice(Device):
         return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        """Return the most bytes of this process at once, or None where `prepare_memory` was not called.
+        """Return the peak memory of this process, or None before `prepare_memory`.
 
-        Counts what went through RMM: all arrays of cuDF and CuPy and the work space of cuML, not the CUDA context.
+        It counts what RMM allocates: arrays of cuDF and CuPy and the work space of cuML, but not the CUDA context.
         """
-        counting = _statistics()
-        return int(counting.allocation_counts.peak_bytes) if counting else None
+        statistics = _statistics()
+        return int(statistics.allocation_counts.peak_bytes) if statistics else None
 
 
 @contextmanager
 def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
-    """Connect to a cluster whose workers have GPUs, and prepare their memory; raise DeviceError if one cannot."""
+    """Connect to a cluster and prepare the memory of its GPUs. Raises DeviceError if a worker has no usable GPU."""
     import dask
 
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:
         problems: dict[str, str | None] = client.run(problem_of_gpu)
-        if lacking := [f"{address} ({problem})" for address, problem in problems.items() if problem]:
+        if without_gpu := [f"{address} ({problem})" for address, problem in problems.items() if problem]:
             raise DeviceError(
-                f"device gpu, but of the Dask workers, {', '.join(lacking)} cannot compute on a GPU. Start them with "
+                f"device gpu, but the Dask workers {', '.join(without_gpu)} cannot compute on a GPU. Start them with "
                 "`whitewater cluster start --device gpu` or `dask cuda worker`, or set device=cpu."
             )
         prepare_workers(client)
-        counts_tasks = all(GPU_RESOURCE in worker["resources"] for worker in workers_of(client).values())
-        yield DaskWorkers(client, resources={GPU_RESOURCE: 1} if counts_tasks else {})
+        has_resource = all(GPU_RESOURCE in worker["resources"] for worker in workers_of(client).values())
+        yield DaskWorkers(client, resources={GPU_RESOURCE: 1} if has_resource else {})
 
 
 def prepare_workers(client: Client) -> None:
-    """Let the workers of a cluster prepare the memory of their GPUs; those that start later, too."""
+    """Call `prepare_memory` on the workers of a cluster, also on those that start later."""
     from distributed import WorkerPlugin
 
     class PrepareMemory(WorkerPlugin):
@@ -181,9 +180,9 @@ def prepare_workers(client: Client) -> None:
 
 
 def prepare_memory() -> None:
-    """Let CUDA's asynchronous pool, through RMM, allocate for CuPy and cuDF, and count what it gives; once a process.
+    """Let CuPy and cuDF allocate from RMM's asynchronous pool, with statistics. Only the first call does anything.
 
-    To be called before the first allocation. A pool that was set before, by ``dask cuda worker --rmm-async``, stays.
+    Call it before the first allocation. It keeps a pool that ``dask cuda worker --rmm-async`` has set.
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
@@ -202,7 +201,7 @@ def prepare_memory() -> None:
 
 
 def _statistics() -> StatisticsResourceAdaptor | None:
-    """Return RMM's resource that counts; rmm.statistics knows the topmost only, above which cuDF puts its own."""
+    """Return RMM's statistics. rmm.statistics looks at the topmost resource only, but cuDF adds its own on top."""
     import rmm.mr
 
     resource = rmm.mr.get_current_device_resource()

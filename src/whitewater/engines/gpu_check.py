@@ -1,4 +1,4 @@
-"""Whether this machine has a GPU that can be used, and what it lacks."""
+"""Checks of whether this machine has a usable GPU, and what is missing."""
 
 import ctypes
 from importlib.util import find_spec
@@ -6,14 +6,14 @@ from importlib.util import find_spec
 from whitewater.engines.device import versions
 from whitewater.errors import DeviceError
 
-# What our modules for GPUs import; one that is missing is reported before the work, not in the middle of it.
+# The packages that our GPU modules import.
 PACKAGES = ("cudf", "cupy", "cuml", "cugraph", "pylibcugraph", "nvforest", "rmm", "xgboost", "numba_cuda", "pynvml")
 
 
 def require_device(name: str, *, attached: bool = False) -> None:
-    """Refuse ``gpu`` where no GPU is usable; called when a run starts, so that dry runs and reports work anywhere.
+    """Raise DeviceError for ``gpu`` without a usable GPU. A run calls it, dry runs and reports do not.
 
-    Where tasks run on a cluster, ``attached``, each step asks the workers. Raises DeviceError, with what was found.
+    If tasks run on an ``attached`` cluster, each step asks its workers instead.
     """
     if name == "gpu" and not attached and (problem := missing_gpu()):
         raise DeviceError(
@@ -24,7 +24,7 @@ def require_device(name: str, *, attached: bool = False) -> None:
 
 
 def missing_gpu() -> str | None:
-    """Say what a GPU run lacks here, or return None; unlike `problem_of_gpu` it imports no package of a GPU."""
+    """Say what a GPU run lacks on this machine, or return None; imports no GPU package, unlike `problem_of_gpu`."""
     looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -45,7 +45,7 @@ def missing_gpu() -> str | None:
 
 
 def gpu_names() -> list[str]:
-    """Return the names of the GPUs that the driver lists, those that CUDA_VISIBLE_DEVICES hides left out."""
+    """Return the names of the GPUs that are visible by CUDA_VISIBLE_DEVICES."""
     driver, count, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.create_string_buffer(256)
     driver.cuInit(0)
     driver.cuDeviceGetCount(ctypes.byref(count))
@@ -57,9 +57,9 @@ def gpu_names() -> list[str]:
 
 
 def problem_of_gpu() -> str | None:
-    """Say why this process cannot compute on a GPU, or return None: CuPy, which computes all arrays, must find one."""
-    if absent := [name for name in PACKAGES if find_spec(name) is None]:
-        problem = f"the packages {', '.join(absent)} are not installed"
+    """Say why CuPy cannot compute on a GPU in this process, or return None."""
+    if missing := [name for name in PACKAGES if find_spec(name) is None]:
+        problem = f"the packages {', '.join(missing)} are not installed"
     else:
         import cupy
 
@@ -71,7 +71,7 @@ def problem_of_gpu() -> str | None:
 
 
 def cuda_version(number: int) -> str:
-    """Return CUDA's version number, 1000 times the major plus 10 times the minor version, as text."""
+    """Return CUDA's version number, 1000 * major + 10 * minor, as text."""
     return f"{number // 1000}.{number % 1000 // 10}"
 
 

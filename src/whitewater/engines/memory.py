@@ -1,4 +1,4 @@
-"""How much memory there is, how much was used, and the refusal of work that would not fit."""
+"""Memory that is available, memory that was used, and errors for work that does not fit."""
 
 import logging
 import resource
@@ -12,17 +12,17 @@ from whitewater.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 PROCESS, GROUPS = Path("/proc/self"), Path("/sys/fs/cgroup")
-# Of each version of control groups: the file of the limit, and the entry of memory.stat that is not freed on demand.
-_LIMITS_OF_GROUPS = (("memory.limit_in_bytes", "total_rss"), ("memory.max", "anon"))
-# Limits of a process, and the entries of its status that they are on.
+# For both versions of control groups: the file of the limit, and the memory.stat entry of memory that stays in use.
+_GROUP_LIMITS = (("memory.limit_in_bytes", "total_rss"), ("memory.max", "anon"))
+# Entries of a process's status, and the limits on them.
 _PROCESS_LIMITS = {"VmSize": resource.RLIMIT_AS, "VmData": resource.RLIMIT_DATA}
-# Variable of the environment: memory that Polars freed it keeps for 10 s, not 0.5 s, before it gives it back. To get it
-# anew took the system two thirds of the time that it took Polars to read and write trips on a busy machine.
+# Environment variable: Polars keeps free memory for 10 s, not 0.5 s. On a busy machine, page faults for memory that it
+# had returned took two thirds of the time of reading and writing trips.
 KEPT_BY_POLARS = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:10000")
 
 
 class HasMemory(Protocol):
-    """What forecasts ask of a `whitewater.engines.Device`, whose workers they are of."""
+    """The part of `whitewater.engines.Device` that forecasts need."""
 
     @property
     def name(self) -> str: ...
@@ -31,20 +31,20 @@ class HasMemory(Protocol):
 
 
 def available() -> int:
-    """Return the bytes that this process may still take: by the system, its control groups and ``ulimit``."""
+    """Return the bytes that this process may still use, by the system, its control groups and ``ulimit``."""
     import psutil
 
     return max(0, min([int(psutil.virtual_memory().available), *_left_of_groups(), *_left_of_process()]))
 
 
 def peak() -> int:
-    """Return the largest resident size that this process had, in bytes."""
+    """Return the peak resident size of this process in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
-    """Log how much memory this process will need, of the host or a ``device``; raise ResourceError if there is less."""
+    """Log the memory that this process needs, of the host or a ``device``; raise ResourceError if it has less."""
     if device is None or device.name == "cpu":
         refuse_beyond(available(), needed, what=what, remedy=remedy)
     else:
@@ -52,7 +52,7 @@ def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = 
 
 
 def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:
-    """Log how much memory the work will need, and raise ResourceError if that is more than there is, ``of`` a place."""
+    """Log the memory that the work needs, and raise ResourceError if less is free; ``of`` names another memory."""
     place = f" of {of}" if of else ""
     logger.info("%s needs about %.2g GB of memory%s; %.2g GB are available", what, needed / 1e9, place, free / 1e9)
     if needed > free:
@@ -63,15 +63,15 @@ def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: st
 
 
 def _left_of_groups() -> Iterator[int]:
-    """Yield what is left of the limit of the process's control group, and of each above it."""
-    for folder, (name, used) in product(_groups(), _LIMITS_OF_GROUPS):
+    """Yield what is left of the limits of the process's control group and its parents."""
+    for folder, (name, used) in product(_groups(), _GROUP_LIMITS):
         limit = _text(folder / name).strip()
         if limit.isdigit():
             yield int(limit) - _entries(folder / "memory.stat").get(used, 0)
 
 
 def _groups() -> Iterator[Path]:
-    """Yield the folders of the control groups; in a container only the uppermost is there."""
+    """Yield the folders of the control groups; in a container, only the topmost exists."""
     for line in _text(PROCESS / "cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or "memory" in controllers.split(","):
@@ -83,9 +83,9 @@ def _groups() -> Iterator[Path]:
 def _left_of_process() -> Iterator[int]:
     usage = _entries(PROCESS / "status")
     for entry, limit in _PROCESS_LIMITS.items():
-        most, _ = resource.getrlimit(limit)
-        if most != resource.RLIM_INFINITY and entry in usage:
-            yield most - usage[entry]
+        soft_limit, _ = resource.getrlimit(limit)
+        if soft_limit != resource.RLIM_INFINITY and entry in usage:
+            yield soft_limit - usage[entry]
 
 
 def _entries(path: Path) -> dict[str, int]:
