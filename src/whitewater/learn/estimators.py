@@ -1,7 +1,7 @@
-"""Estimators of scikit-learn, umap-learn, cuML and XGBoost with the same meaning; forests stored as treelite models.
+"""Equivalent estimators of scikit-learn, umap-learn, cuML and XGBoost; forests are stored as treelite models.
 
-A forest's splits differ between the libraries: scikit-learn tries every threshold, cuML 128 quantiles of each feature.
-So forests agree in quality only; ridge regression is solved in closed form by both and agrees to rounding.
+Ridge regressions agree up to rounding. Forests agree in quality only: scikit-learn tries every threshold of a split,
+cuML 128 quantiles of each feature.
 """
 
 import warnings
@@ -16,19 +16,16 @@ from whitewater.engines.device import Device
 from whitewater.errors import DeviceError
 from whitewater.learn import estimators_gpu
 
-# A third of the features at each split and leaves of at least 5: Hastie, Tibshirani and Friedman, "The Elements of
-# Statistical Learning", 2nd edition, section 15.3, for regression.
+# For regression: Hastie, Tibshirani and Friedman, "The Elements of Statistical Learning", 2nd edition, section 15.3.
 FEATURES_PER_SPLIT = 1 / 3
 ROWS_PER_LEAF = 5
 _ITERATIONS = 1000
-# Rounds without a better log loss on the validation rows, after which no tree is added.
-_PATIENCE = 10
 
 
 def ridge(device: Device, *, alpha: float) -> Any:
     """Return linear least squares with an L2 penalty and an intercept; `fit` overwrites its X.
 
-    Solved by Cholesky factorization of the normal equations, on a GPU by eigendecomposition (of one column: by SVD).
+    The solver is a Cholesky factorization of the normal equations, on a GPU an eigendecomposition (SVD for one column).
     """
     if device.name == "gpu":
         return estimators_gpu.ridge(alpha=alpha)
@@ -51,7 +48,7 @@ def random_forest(device: Device, *, trees: int, depth: int, sample_fraction: fl
 
 
 def forest_as_treelite(forest: Any, device: Device) -> bytes:
-    """Return a fitted random forest as a serialized treelite model, which is stored and read without pickle."""
+    """Serialize a fitted random forest as a treelite model, which needs no pickle."""
     import treelite.sklearn
 
     model = forest.as_treelite() if device.name == "gpu" else treelite.sklearn.import_model(forest)
@@ -59,7 +56,7 @@ def forest_as_treelite(forest: Any, device: Device) -> bytes:
 
 
 def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array], Array]:
-    """Return the predictions of a stored forest: float32 (rows, features), as it was fitted on -> float64 (rows,)."""
+    """Return the prediction function of a serialized forest: float32 (rows, features) -> float64 (rows,)."""
     import treelite
 
     model = treelite.Model.deserialize_bytes(serialized)
@@ -69,10 +66,9 @@ def forest_from_treelite(serialized: bytes, device: Device) -> Callable[[Array],
 
 
 def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) -> Any:
-    """Return UMAP to two dimensions, on one thread of the CPU, or the same for a seed on the same GPU.
+    """Return UMAP to two dimensions, reproducible by its seed on the CPU (on one thread), or on the same GPU.
 
-    Leland McInnes, John Healy and James Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension
-    Reduction", 2018, https://arxiv.org/abs/1802.03426.
+    L. McInnes, J. Healy and J. Melville, "UMAP", 2018, https://arxiv.org/abs/1802.03426.
     """
     options = {"n_neighbors": neighbors, "min_dist": minimum_distance, "n_components": 2, "init": "spectral"}
     if device.name == "gpu":
@@ -81,12 +77,11 @@ def umap(device: Device, *, neighbors: int, minimum_distance: float, seed: int) 
         warnings.filterwarnings("ignore", "Tensorflow not installed", ImportWarning)
         from umap import UMAP
 
-    # A seed that decides all demands one thread.
     return UMAP(random_state=seed, n_jobs=1, **options)
 
 
 def logistic_regression(device: Device, *, penalty: float) -> Any:
-    """Return a logistic regression with an intercept, fitted by L-BFGS; ``penalty`` is that of half the squared L2."""
+    """Return a logistic regression with an intercept, fitted by L-BFGS; ``penalty`` weighs half the squared L2 norm."""
     if device.name == "gpu":
         return estimators_gpu.logistic_regression(penalty=penalty, iterations=_ITERATIONS)
     from sklearn.linear_model import LogisticRegression
@@ -98,26 +93,25 @@ def fit_boosted_trees(
     device: Device, rows: tuple[Array, Array], later: tuple[Array, Array], *, trees: int, depth: int,
     learning_rate: float, seed: int, threads: int,
 ) -> tuple[Callable[[Array], Array], int]:  # fmt: skip
-    """Fit gradient-boosted trees to rows (X, y) with labels of 0 and 1 until ``later`` ones are predicted no better.
+    """Fit gradient-boosted trees to rows (X, y) with labels 0 and 1; stop early by the log loss of ``later`` rows.
 
-    NaN is a missing value, which goes the better way. The trees are the same for any number of threads; without later
-    rows all ``trees`` are made. Returns what predicts the probability of label 1, float32 (rows,), and by how many
-    trees.
+    Without later rows, all ``trees`` are fitted. They are the same for any number of threads; each split learns where
+    NaN goes. Returns a function that predicts the probability of label 1, float32 (rows,), and its number of trees.
 
-    Tianqi Chen and Carlos Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016, https://arxiv.org/abs/1603.02754.
+    T. Chen and C. Guestrin, "XGBoost: A Scalable Tree Boosting System", KDD 2016, https://arxiv.org/abs/1603.02754.
     """
     import xgboost
 
     if device.name == "gpu" and not xgboost.build_info()["USE_CUDA"]:
         raise DeviceError(
-            "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: its package is "
-            "xgboost, not xgboost-cpu: both have the same files."
+            "device gpu: the installed XGBoost computes on CPUs only. Install envs/gpu.lock again: it has xgboost, "
+            "not xgboost-cpu; both have the same files."
         )
-    watch = len(later[1]) > 0
+    stops_early = len(later[1]) > 0
     model = xgboost.XGBClassifier(
         n_estimators=trees, max_depth=depth, learning_rate=learning_rate, random_state=seed, n_jobs=threads,
         tree_method="hist", device="cuda" if device.name == "gpu" else "cpu",
-        early_stopping_rounds=_PATIENCE if watch else None,
+        early_stopping_rounds=10 if stops_early else None,
     )  # fmt: skip
-    model.fit(*rows, eval_set=[later] if watch else None, verbose=False)
-    return lambda X: model.predict_proba(X)[:, 1], model.best_iteration + 1 if watch else trees
+    model.fit(*rows, eval_set=[later] if stops_early else None, verbose=False)
+    return lambda X: model.predict_proba(X)[:, 1], model.best_iteration + 1 if stops_early else trees

@@ -1,4 +1,4 @@
-"""The estimators of `whitewater.learn.estimators` on a GPU: cuML's, each of which is imported where it is made."""
+"""The estimators of `whitewater.learn.estimators` on a GPU, from cuML; each is imported when it is used."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,24 +14,24 @@ def ridge(*, alpha: float) -> Any:
 
 
 def random_forest(**options: Any) -> Any:
-    """Return a random forest that minimizes the squared error; its options are those that scikit-learn has, too."""
+    """Return a random forest that minimizes the squared error; scikit-learn has the same options."""
     from cuml.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(**options)
 
 
 def forest_predictions(model: Any) -> Callable[[Array], Array]:
-    """Return the predictions of a forest of treelite."""
+    """Return the prediction function of a treelite forest."""
     import nvforest
 
     return nvforest.load_from_treelite_model(model, device="gpu").predict
 
 
 def umap(**options: Any) -> Any:
-    """Return UMAP; its options are those that umap-learn has, too."""
+    """Return UMAP; umap-learn has the same options."""
     from cuml.manifold import UMAP
 
-    # Exact neighbors: those of nn_descent, which many points would get, differ from run to run.
+    # Exact neighbors: those of nn_descent, the default for many points, differ between runs.
     return UMAP(**options, build_algo="brute_force_knn")
 
 

@@ -1,7 +1,6 @@
-"""What models see of a row: a matrix of features, and the forms in which models take it.
+"""The feature matrix, float64 (rows, features) with NaN for null, and the forms in which models use it.
 
-The *feature matrix* is float64 (rows, features), NaN for null. It is small, so it travels to the workers once; a model
-makes its own form from it:
+The matrix is small, so it is sent to each worker once; models make their own form from it:
 
 ======== ================== ==================================================== ==========================
 feature  in the matrix      linear model                                         forest
@@ -10,8 +9,8 @@ category number of a level  one column for each level (one-hot), all 0 for null 
 number   its value          sign(x) log(1 + abs(x)), 0 for null                  the value; -1 for null
 ======== ================== ==================================================== ==========================
 
-A column "<feature> is null" lets the linear model tell null from 0. No vocabulary and no null policy depends on the
-data, so a row has the same features in whichever sample, fold or partition it is.
+A column "<feature> is null" lets the linear model tell null from 0. Nothing depends on other rows, so a row has the
+same features in every sample, fold and partition.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,13 +27,13 @@ NULL_LEVEL = -1.0
 
 @dataclass(frozen=True)
 class Features:
-    """Names of features in the order of the matrix; a subclass knows the levels of its categories."""
+    """Names of features in the order of the matrix; a subclass defines the levels of its categories."""
 
     features: tuple[str, ...]
     never_null: ClassVar[frozenset[str]] = frozenset()
 
     def levels(self, feature: str) -> Mapping[float, str]:
-        """Return the numbers of a category and their names; empty for a number."""
+        """Return the names of a category's levels by number; empty for a number."""
         return {}
 
     def linear_columns(self) -> tuple[str, ...]:
@@ -42,7 +41,7 @@ class Features:
         return tuple(name for name, _ in self._columns(np.empty((0, len(self.features))), np))
 
     def linear(self, features: Array, device: Device) -> Array:
-        """Return the form that linear models take: float64 (rows, `linear_columns`) in Fortran order, finite."""
+        """Return the form for linear models: float64 (rows, `linear_columns`), Fortran order, finite."""
         xp = device.xp
         result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
         for position, (_, column) in enumerate(self._columns(features, xp)):
@@ -60,5 +59,5 @@ class Features:
                 yield f"{feature} is null", null
 
     def tree(self, features: Array, device: Device) -> Array:
-        """Return the form that forests take: float32 (rows, features) in C order, null as -1."""
+        """Return the form for forests: float32 (rows, features), C order, null as -1."""
         return device.xp.where(device.xp.isnan(features), NULL_LEVEL, features).astype(device.xp.float32)

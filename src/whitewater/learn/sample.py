@@ -1,8 +1,7 @@
-"""A sample of rows to learn from: those of the smallest hash, so that it is a property of the data.
+"""Bottom-k samples: the rows with the smallest hash of their content.
 
-The hash is made of a row's content alone, so the sample does not depend on files, partitions, row order, device or a
-seed, and a larger sample contains a smaller one. Bottom-k sampling by hash: E. Cohen and H. Kaplan, "Summarizing data
-using bottom-k sketches", PODC 2007.
+So the sample does not depend on files, partitions, row order, device or a seed, and a larger sample contains a smaller
+one. E. Cohen and H. Kaplan, "Summarizing data using bottom-k sketches", PODC 2007.
 """
 
 import logging
@@ -17,42 +16,39 @@ from whitewater.engines import Array
 
 logger = logging.getLogger(__name__)
 
-# The first pass lets through this many times the rows that are wanted, as some rows cannot be learned from.
-_MARGIN = 2.0
+_MARGIN = 2.0  # rows that the first pass reads per row of the sample, because some are not eligible
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to learn from, on the host."""
+    """Rows for training and testing, on the host."""
 
     hashes: npt.NDArray[np.uint64]  # (rows,)
     time: npt.NDArray[np.int64]  # (rows,), microseconds
     target: npt.NDArray[np.float64]  # (rows,)
     features: npt.NDArray[np.float64]  # (rows, features)
-    eligible: int  # the number of rows that they were drawn from
+    eligible: int  # number of rows that they were drawn from
 
     def __len__(self) -> int:
         return len(self.hashes)
 
     def take(self, rows: Array) -> "Sample":
-        """Return the given rows, by position or as a mask."""
+        """Return rows by position or by a mask."""
         return Sample(self.hashes[rows], self.time[rows], self.target[rows], self.features[rows], self.eligible)
 
     def smallest(self, limit: int) -> "Sample":
-        """Return the ``limit`` rows of the smallest hash, in the order of their hash; those of one hash by content."""
+        """Return the ``limit`` rows with the smallest hash, sorted by hash; equal hashes by content."""
         order = np.argsort(self.hashes)
         if not np.diff(self.hashes[order]).all():
-            # A tie then leaves only rows that are equal.
             order = np.lexsort((*self.features.T, self.target, self.time, self.hashes))
         return self.take(order[:limit])
 
 
 def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int, features: int, what: str) -> Sample:
-    """Return the ``limit`` rows that have the smallest hash, or all when there are fewer.
+    """Return the ``limit`` rows with the smallest hash, or all if there are fewer, sorted by hash: a random order.
 
-    ``read`` returns samples of the eligible rows whose hash is at most the threshold that it is given, and ``rows`` is
-    how many rows there are, eligible or not. Memory is bounded: about ``limit`` rows are below the threshold; where too
-    few of them are eligible, a second pass has a higher one. The sample is in the order of the hash, a random one.
+    ``read`` returns samples of the eligible rows whose hash is at most a threshold; ``rows`` is the number of rows,
+    eligible or not. The threshold bounds memory. If too few rows are below it, a second pass has a higher one.
     """
     share = _MARGIN * limit / max(1, rows)
     while True:
@@ -60,11 +56,11 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
         if len(kept) >= min(limit, kept.eligible):
             return kept.smallest(limit)
         share = max(2 * share, (limit + 6 * math.sqrt(limit)) / kept.eligible)
-        logger.info("%s: few rows can be learned from, so they are read again with a wider threshold", what)
+        logger.info("%s: few rows are eligible, so they are read again with a higher threshold", what)
 
 
 def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]:
-    """Return the rows to learn from, and the latest, to test on, by hash; rows of one moment stay together."""
+    """Return training rows and test rows, which are the latest; rows of the same time stay together."""
     if not len(sample):
         return sample, sample
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
@@ -73,16 +69,16 @@ def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]
 
 
 def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:
-    """Join samples; when more than twice ``limit`` rows come together, those of the ``limit`` smallest hashes stay."""
-    waiting = [Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)]
+    """Concatenate samples; of more than twice ``limit`` rows, keep the ``limit`` rows with the smallest hash."""
+    buffer = [Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)]
     for sample in samples:
-        waiting.append(sample)
-        if sum(map(len, waiting)) > 2 * limit:
-            waiting = [_joined(waiting).smallest(limit)]
-    return _joined(waiting)
+        buffer.append(sample)
+        if sum(map(len, buffer)) > 2 * limit:
+            buffer = [_concatenate(buffer).smallest(limit)]
+    return _concatenate(buffer)
 
 
-def _joined(samples: Sequence[Sample]) -> Sample:
+def _concatenate(samples: Sequence[Sample]) -> Sample:
     arrays = zip(*((each.hashes, each.time, each.target, each.features) for each in samples), strict=True)
     hashes, time, target, features = map(np.concatenate, arrays)
     return Sample(hashes, time, target, features, sum(each.eligible for each in samples))

@@ -90,10 +90,10 @@ def test_every_file_is_listed_and_a_changed_or_lost_one_is_refused(stored: Path)
 
 
 def test_a_forest_is_loaded_once_however_many_blocks_it_predicts(fitted: Models) -> None:
-    trained._loaded.cache_clear()
+    trained._load_forest.cache_clear()
     with ThreadPoolExecutor(4) as pool:
         blocks = list(pool.map(lambda block: fitted.predict(block, FORMS, CPU)["forest"], np.split(ROWS.features, 8)))
     elsewhere = loads(dumps(fitted))
     assert elsewhere == fitted
     np.testing.assert_array_equal(elsewhere.predict(ROWS.features, FORMS, CPU)["forest"], np.concatenate(blocks))
-    assert trained._loaded.cache_info().misses == 1
+    assert trained._load_forest.cache_info().misses == 1
