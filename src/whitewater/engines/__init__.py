@@ -1,4 +1,4 @@
-"""Where computation happens: one object that a step is given, the CPU's or the GPU's."""
+"""Devices: the object through which a step computes on the CPU or the GPU."""
 
 from whitewater.engines.device import Array, Device
 from whitewater.errors import DeviceError
@@ -9,10 +9,8 @@ __all__ = ["Array", "Device", "resolve"]
 def resolve(name: str, *, attached: bool = False) -> Device:
     """Return the device called ``cpu`` or ``gpu``.
 
-    ``attached`` says that the tasks run on a cluster: this process then makes no use of the GPU and needs none.
-
-    Raises DeviceError if the name is unknown, or the device's packages or hardware are not usable here. There is no
-    fallback.
+    If tasks run on an ``attached`` cluster, this process needs no GPU. Raises DeviceError if the name is unknown, or
+    the device's packages or hardware are not usable; there is no fallback.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Loops over array elements, compiled."""
+"""Loops over array elements, compiled by Numba."""
 
 import sys
 from collections.abc import Callable
@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numba import config, njit
 
-# Numba's NumPy functions import SciPy's linear algebra only to see whether it is there, for a fifth of a second. A
-# kernel that multiplies matrices imports it when it is compiled.
+# Numba imports SciPy's linear algebra only to check that it exists, which takes a fifth of a second. A kernel that
+# multiplies matrices imports it when it is compiled.
 _BLAS = "scipy.linalg.cython_blas"
 if _BLAS not in sys.modules:
     sys.modules[_BLAS] = ModuleType(_BLAS)
@@ -19,16 +19,16 @@ if _BLAS not in sys.modules:
         del sys.modules[_BLAS]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-# Inside a kernel the width of an integer is part of its meaning; to a type checker it is an integer.
+# In a kernel, the width of an integer matters; to a type checker it is an int.
 int64 = cast(Callable[[Any], int], np.int64)
 uint64 = cast(Callable[[Any], int], np.uint64)
 
 
 def kernel(function: Function, *, inline: bool = False) -> Function:
-    """Compile a function of arrays and numbers with Numba: without the interpreter's lock, and kept on disk.
+    """Compile a function of arrays and numbers with Numba; it releases the interpreter lock and is cached on disk.
 
-    A kernel of `numba.cuda` may call it as well. Where Numba simulates a GPU it stays Python, as the simulator needs.
-    With ``inline`` it becomes a part of each kernel that calls it.
+    Kernels of `numba.cuda` may call it, too. For Numba's GPU simulator it stays Python. ``inline`` compiles it into
+    each kernel that calls it.
     """
     if config.ENABLE_CUDASIM:
         return function
@@ -36,13 +36,13 @@ def kernel(function: Function, *, inline: bool = False) -> Function:
 
 
 def part(function: Function) -> Function:
-    """Compile a part of a kernel into each place that calls it: a call would hand over arrays word by word."""
+    """Compile a part of a kernel into each caller: a call would pass arrays word by word."""
     return kernel(function, inline=True)
 
 
 @part
 def ones(word: int) -> int:
-    """Return the number of bits set in a uint64, in the form that LLVM knows as one instruction."""
+    """Return the number of set bits of a uint64, in a form that LLVM compiles to one instruction."""
     pairs = word - ((word >> uint64(1)) & uint64(0x5555555555555555))
     nibbles = (pairs & uint64(0x3333333333333333)) + ((pairs >> uint64(2)) & uint64(0x3333333333333333))
     octets = (nibbles + (nibbles >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)

@@ -1,4 +1,4 @@
-"""The process of a Dask cluster that outlives steps; ``whitewater cluster start`` starts it in the background."""
+"""The background process of ``whitewater cluster start``: a Dask cluster that outlives steps."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORKERS_SECONDS = 150.0
 
 
 class ClusterRequest(Section):
-    """What is asked of a cluster. Limits of memory are those of each worker; 0 is none."""
+    """Options of a cluster. Memory limits are per worker; 0 is no limit."""
 
     file: Path
     device: Literal["cpu", "gpu"] = "cpu"
@@ -41,25 +41,25 @@ class ClusterRequest(Section):
     gpu_tasks: int = Field(Cluster().gpu_tasks, ge=1)
     dashboard: bool = False
     host: str = LOOPBACK
-    tls: dict[str, str] = Field({})  # the settings of `cluster` by which a step gets in
+    tls: dict[str, str] = Field({})  # the TLS files by their keys in `Cluster`
 
 
 def serve(request: ClusterRequest) -> None:
-    """Run a cluster until SIGTERM; once all workers answer, write the file that steps find it by."""
+    """Run a cluster until SIGTERM; write the file by which steps find it once all workers answer."""
     from distributed import Client
 
-    ended = Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    terminated = Event()
+    signal.signal(signal.SIGTERM, lambda *_: terminated.set())
     with open_cluster(request) as cluster, Client(cluster) as client:
         client.wait_for_workers(len(cluster.worker_spec), timeout=WORKERS_SECONDS)
         if request.device == "gpu":
             from whitewater.engines.gpu import prepare_workers
 
             prepare_workers(client)
-        client.run(os.getpid)  # all answer
+        client.run(os.getpid)  # returns when all workers have answered
         scheduler = client.scheduler_info(n_workers=0)
         port = scheduler["services"]["dashboard"] if request.dashboard else None
-        described = {
+        description = {
             "address": scheduler["address"],
             "device": request.device,
             "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -69,19 +69,19 @@ def serve(request: ClusterRequest) -> None:
             "dashboard": f"http://{LOOPBACK}:{port}/status" if port else None,
             "tls": request.tls,
         }
-        write_json(request.file, described)
+        write_json(request.file, description)
         try:
-            ended.wait()
+            terminated.wait()
         finally:
             request.file.unlink(missing_ok=True)
 
 
 @contextmanager
 def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
-    """Start worker processes: as many as are asked for, or as there are cores for, or visible GPUs.
+    """Start worker processes; by default one per core, divided by their threads, or one per visible GPU.
 
-    GPU memory comes from CUDA's asynchronous pool through RMM, for CuPy and cuDF alike. cuDF spills to the host when
-    the pool runs out; Dask moves results that wait on a worker to the host at the limit of the device's memory.
+    CuPy and cuDF allocate GPU memory from CUDA's asynchronous pool through RMM. cuDF spills to the host when the pool
+    is exhausted; Dask moves waiting results to the host at the device memory limit.
     """
     import dask
 
@@ -89,10 +89,10 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
         "memory_limit": request.memory_limit,
         "host": request.host,
         "security": security(request.tls),
-        # The dashboard has no password, so that it is for this machine only.
+        # The dashboard has no password, so only this machine may reach it.
         **serve_http_to_this_machine(dashboard=request.dashboard),
     }
-    # Workers take these over from the process that starts them.
+    # Workers inherit these settings.
     settings: dict[str, Any] = {"distributed.worker.profile.enabled": request.dashboard}
     if request.device == "cpu":
         from distributed import LocalCluster
@@ -106,13 +106,13 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
         from whitewater.engines.gpu import ENVIRONMENT
 
         kind = LocalCUDACluster
-        os.environ.update(ENVIRONMENT)  # which workers import cuDF with
+        os.environ.update(ENVIRONMENT)  # inherited by workers, which import cuDF
         settings["distributed.worker.resources"] = {"GPU": request.gpu_tasks}
+        threads = request.threads_per_worker or max(1, CPU_COUNT // (request.workers or len(gpu_names())))
         options |= {
             "n_workers": request.workers,
-            # Of their tasks, those that use the GPU take one of its resource each; the others do work of the host.
-            "threads_per_worker": request.threads_per_worker
-            or max(1, CPU_COUNT // (request.workers or len(gpu_names()))),
+            # A task on the GPU takes one unit of the resource; other tasks need a thread only.
+            "threads_per_worker": threads,
             "device_memory_limit": request.device_memory_limit,
             "protocol": "tls" if request.tls else "tcp",
             "rmm_async": True,
@@ -125,7 +125,7 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
 
 
 def _main() -> int:
-    # The command that started this one kills its children when it ends, but not what these have left behind.
+    # The starting command kills its children when it ends, but not its grandchildren.
     if os.fork():
         os._exit(0)
     serve(ClusterRequest.model_validate_json(sys.argv[1]))

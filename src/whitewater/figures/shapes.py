@@ -1,4 +1,4 @@
-"""What pictures of several applications draw: bars, histograms, thresholds, predictions."""
+"""Parts of pictures that several applications draw: bars, histograms, thresholds, predictions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,26 +16,25 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from whitewater.engines import Array
 from whitewater.figures import style, words
 
-# Where logarithmic axes of counts begin, so that a bar of 1 can be seen.
-LEAST_COUNT = 0.7
+LEAST_COUNT = 0.7  # the start of logarithmic axes of counts, so that a bar of 1 is visible
 OTHER_REASONS = "other reasons"
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 CLOCK = [f"{hour}:00" for hour in range(24)]
 _TENTHS, _CELLS, _NORMAL_95 = 10, 60, 1.96
-# Extremes that would leave the bulk of the rows in a corner; how many rows lie outside is said.
+# Quantiles that the axes cover: extremes would push most rows into a corner.
 _PREDICTED_RANGE, _OBSERVED_RANGE = (0.001, 0.999), 0.99
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a group is named and drawn; the mark tells it from others where colors do not."""
+    """How to name and draw a group; the mark distinguishes groups without color."""
 
     name: str
     color: str
     mark: str = "o"
 
     def entry(self, **changes: Any) -> Line2D:
-        """Return its entry of a legend."""
+        """Return an entry for a legend."""
         look = {"color": self.color, "marker": self.mark, "linestyle": "none", "label": self.name}
         return Line2D([], [], **look | changes)
 
@@ -48,7 +47,7 @@ def in_percent(*axes: Axis) -> None:
 
 
 def limit_ticks(axis: Axis, most: int, **how: Any) -> None:
-    """Let a linear axis have at most so many ticks and one; ``how`` is for `matplotlib.ticker.MaxNLocator`."""
+    """Limit a linear axis to ``most`` + 1 ticks; ``how`` is for `matplotlib.ticker.MaxNLocator`."""
     axis.set_major_locator(MaxNLocator(nbins=most, **how))
 
 
@@ -56,27 +55,27 @@ def write_beside(
     axes: Axes, text: str, at: tuple[float, float], offset: tuple[float, float], *, coords: Any = "data",
     size: float = 8, color: str = style.TEXT_GRAY, **look: Any,
 ) -> None:  # fmt: skip
-    """Write small text some points away from a place."""
+    """Write small text at an offset, in points, from a place."""
     axes.annotate(text, at, xycoords=coords, xytext=offset, textcoords="offset points", size=size, color=color, **look)
 
 
 def write_at_right(axes: Axes, text: str, y: float, *, away: float = 4, **look: Any) -> None:
-    """Write small text at the right of axes, at the height of a value."""
+    """Write small text to the right of axes, at the height of a value."""
     write_beside(axes, text, (1, y), (away, 0), coords=("axes fraction", "data"), va="center", **look)
 
 
 def draw_threshold(axes: Axes, value: float, label: str) -> None:
-    """Draw a level that values are compared with as a dashed line across."""
+    """Draw a threshold as a horizontal dashed line."""
     axes.axhline(value, color=style.VERMILION, linestyle="--", linewidth=1.2, label=label)
 
 
 def draw_histogram(axes: Axes, counts: npt.ArrayLike, edges: npt.ArrayLike, **look: Any) -> None:
-    """Draw filled steps, for an axis of counts that is logarithmic."""
+    """Draw a filled histogram for a logarithmic axis of counts."""
     axes.stairs(counts, edges, fill=True, **{"baseline": LEAST_COUNT} | look)
 
 
 def draw_week(axes: Axes, values: Array, *, limit: float) -> QuadMesh:
-    """Draw values of each hour of the week, (7, 24) from Monday 0 h, NaN hatched; colors reach from -limit to limit."""
+    """Draw values of each hour of the week, (7, 24) from Monday 0 h, NaN hatched; colors span -limit to limit."""
     axes.set_facecolor("white")
     axes.patch.set(hatch="////", edgecolor=style.GRAY)
     mesh = axes.pcolormesh(
@@ -91,7 +90,7 @@ def draw_week(axes: Axes, values: Array, *, limit: float) -> QuadMesh:
 
 
 def most_frequent(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Return the most frequent of counted reasons, and the others as one where there are more than ``most``."""
+    """Return at most ``most`` reasons with their counts, the rarer ones summed up as `OTHER_REASONS`."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     if len(ordered) <= most:
         return dict(ordered)
@@ -101,10 +100,9 @@ def most_frequent(counts: Mapping[str, int], most: int) -> dict[str, int]:
 def draw_bars(
     axes: Axes, bars: Mapping[str, int], *, total: int, colors: Sequence[str], xlabel: str, rows: int, room: float
 ) -> None:
-    """Draw the share that each name has of a total as a bar from the left, with its number and share beside it.
+    """Draw horizontal bars of each name's share of a total, with number and share beside them.
 
-    The first name is on top, of at least ``rows`` rows; ``room`` is the end of the axis as a multiple of the longest
-    bar.
+    There is space for at least ``rows`` bars, the first on top. The axis ends at ``room`` times the longest bar.
     """
     places, numbers = np.arange(len(bars)), np.array(list(bars.values()))
     axes.barh(places, numbers / total, 0.7, color=colors)
@@ -115,23 +113,23 @@ def draw_bars(
     axes.set(ylim=(max(len(bars), rows) - 0.4, -0.6), xlim=(0, room * numbers.max() / total), xlabel=xlabel)
     axes.grid(visible=False, axis="y")
     in_percent(axes.xaxis)
-    # Room for text is not a share: the axis ends at 100 %.
+    # Beyond 100 % the axis only makes room for text.
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= min(1, axes.get_xlim()[1])])
     axes.spines.bottom.set_bounds(0, min(1, axes.get_xlim()[1]))
 
 
 def log_spaced(last: int, most: int) -> Array:
-    """Return at most so many whole numbers from 1 to the last, evenly spread on a logarithmic axis."""
+    """Return at most ``most`` integers from 1 to ``last``, evenly spaced on a logarithmic axis."""
     return np.unique(np.round(np.geomspace(1, last, most)).astype(np.int64))
 
 
 def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, *, measure: str) -> int:
-    """Draw the density of rows and the tenths, and return how many rows lie outside the axes.
+    """Draw the density of rows and the tenths, and return the number of rows outside the axes.
 
-    ``predicted`` and ``observed`` are fractions, float64 (rows,), and ``measure`` is what they are called.
+    ``predicted`` and ``observed`` are fractions, float64 (rows,); ``measure`` is their name.
     """
     left, right = np.quantile(predicted, _PREDICTED_RANGE)
-    # One scale for both, so that what is right lies at 45 degrees.
+    # One scale for both, so that correct predictions lie on the diagonal.
     low, high = min(0.0, left), max(right, np.quantile(observed, _OBSERVED_RANGE))
     room = max(0.03 * (high - low), 0.005)
     bounds = low - room, high + room
@@ -153,14 +151,14 @@ def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, 
 
 
 def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
-    """Return the mean predicted and the mean observed in each tenth of the predictions, and half its 95 % interval.
+    """Return mean prediction, mean observation and half its 95 % interval for each tenth of the predictions.
 
-    All float64 (tenths,); fewer than ten where many predictions are equal, because equal predictions stay together.
+    All are float64 (tenths,). Equal predictions stay together, so there may be fewer than ten tenths.
     """
     edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
     rows = pd.DataFrame({"predicted": predicted, "observed": observed})
-    of_tenth = rows.groupby(np.searchsorted(edges, predicted, side="right"))
-    # A tenth of one row has no margin.
-    found = of_tenth.mean().assign(margin=_NORMAL_95 * of_tenth["observed"].sem()).dropna()
-    x, y, margin = found.to_numpy().T
+    groups = rows.groupby(np.searchsorted(edges, predicted, side="right"))
+    # A tenth of one row has no margin, and is dropped.
+    means = groups.mean().assign(margin=_NORMAL_95 * groups["observed"].sem()).dropna()
+    x, y, margin = means.to_numpy().T
     return x, y, margin

@@ -1,7 +1,7 @@
-"""One look for the pictures of all applications, and files whose bytes depend on nothing but the data.
+"""The style of all pictures, and picture files whose bytes depend on the data only.
 
-Colors: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, which people tell apart whatever their color
-vision, and for differences the map PuOr of C. Brewer's ColorBrewer, which it lists as safe for them.
+Colors are safe for any color vision: the eight of M. Okabe and K. Ito, "Color Universal Design", 2008, and for
+differences the map PuOr of C. Brewer's ColorBrewer.
 """
 
 import logging
@@ -33,16 +33,12 @@ YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
 GRAY, LIGHT_GRAY, TEXT_GRAY = "#999999", "#E4E4E4", "#555555"
 DIVERGING = "PuOr_r"
 DENSITY = "Greys"
-# Stands for a letter that the font lacks.
-NO_LETTER = "▯"
+NO_LETTER = "▯"  # replaces letters that the font lacks
 _FONT = "DejaVu Sans"
-# How much wider a line may be where its letters are fitted to pixels.
-_ROUNDED = 1.07
-# Of a longer name only as many letters are looked at.
-_MOST_LETTERS = 400
-# Letters of a line of text, at the size of subtitles, in an inch.
-_LETTERS_AN_INCH = 14.5
-_TITLE, _LINE, _MARGIN = 0.30, 0.19, 0.08
+_PIXEL_ROUNDING = 1.07  # a line may become that much wider when its letters are aligned to pixels
+_MOST_LETTERS = 400  # of a name
+_LETTERS_AN_INCH = 14.5  # at the size of subtitles
+_TITLE, _LINE, _MARGIN = 0.30, 0.19, 0.08  # inches
 _LOOK: dict[str, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": GRAY,
@@ -64,7 +60,7 @@ _LOOK: dict[str, Any] = {
     "lines.linewidth": 1.8,
     "lines.markersize": 4.5,
     "savefig.dpi": 150,
-    # Letters as shapes, so that a picture looks the same where the font is missing.
+    # Letters as shapes: a picture looks the same on machines without the font.
     "svg.fonttype": "path",
     "svg.hashsalt": "whitewater",
     "xtick.color": TEXT_GRAY,
@@ -72,29 +68,26 @@ _LOOK: dict[str, Any] = {
     "ytick.color": TEXT_GRAY,
     "ytick.labelsize": 9,
 }
-# What Matplotlib would write otherwise differs from run to run.
+# Without these, Matplotlib writes metadata that differ between runs.
 _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Draw with this look, whatever a `matplotlibrc` of the machine says."""
+    """Draw with this style, regardless of the machine's `matplotlibrc`."""
 
     @wraps(draw)
-    def drawn(*arguments: P.args, **options: P.kwargs) -> Figure:
+    def draw_styled(*arguments: P.args, **options: P.kwargs) -> Figure:
         with matplotlib.style.context(_LOOK, after_reset=True):
             figure = draw(*arguments, **options)
-            _write_literally(figure)
+            _disable_formulas(figure)
             _lay_out(figure)
             return figure
 
-    return drawn
+    return draw_styled
 
 
-def _write_literally(figure: Figure) -> None:
-    """Write all text as it is: a dollar sign in a name begins no formula, and letters that the font lacks are marked.
-
-    Only the numbers that an axis writes itself stay formulas, such as powers of ten.
-    """
+def _disable_formulas(figure: Figure) -> None:
+    """Write dollar signs literally and mark letters that the font lacks; an axis's own numbers may stay formulas."""
     numbers: set[Text] = set()
     for axis in figure.findobj(Axis):
         numbers |= {axis.get_offset_text(), *axis.get_minorticklabels()}
@@ -107,23 +100,22 @@ def _write_literally(figure: Figure) -> None:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Give everything its place, once for all formats."""
+    """Compute the layout, once for all formats."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
         figure.set_layout_engine("none")
     for axes in figure.axes:
-        # The last bits of the solver's result vary with addresses in memory, and the ids within an SVG with them.
+        # The last bits of the solver's result, and with them the ids in an SVG, vary with memory addresses.
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(9)))
 
 
 def titled(
     width: float, height: float, *, title: str, subtitle: str = "", notes: Sequence[str] = ()
 ) -> tuple[Figure, SubFigure]:
-    """Return a figure with a title and subtitle on top and notes below, and its empty part for axes and legends.
+    """Return a figure with a title, a wrapped subtitle and wrapped notes, and its empty part for axes and legends.
 
-    Width and height are inches, the height that of the empty part, to which the lines of text are added. The subtitle
-    and each note are wrapped.
+    Width and height are in inches; the height is that of the empty part.
     """
     letters = int(width * _LETTERS_AN_INCH)
     above = textwrap.wrap(subtitle, letters)
@@ -145,60 +137,54 @@ def titled(
 
 @styled
 def explained(title: str, *reasons: str) -> Figure:
-    """Return a picture that says why there is nothing to draw."""
+    """Return a picture that explains why there is nothing to draw."""
     figure, body = titled(9, 3, title=title)
     explain(body.subplots(), *reasons)
     return figure
 
 
 def explain(axes: Axes, *reasons: str) -> None:
-    """Say in empty axes why there is nothing in them."""
+    """Explain in empty axes why there is nothing to draw."""
     text = "\n".join(textwrap.fill(reason, 80) for reason in reasons)
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GRAY)
 
 
 def fitted(text: str, *, points: float = 120, size: float = 9) -> str:
-    """Return text that is data as one line of at most ``points`` in width at a font size, cut in the middle.
-
-    Letters that the font lacks are `NO_LETTER`.
-    """
+    """Shorten text in the middle to one line of at most ``points`` width; `NO_LETTER` replaces unknown letters."""
     name = drawable(" ".join(text[: 2 * _MOST_LETTERS].split()))
-    shorter, kept = name, min(len(name), _MOST_LETTERS)
-    while kept > 2 and (len(shorter) > _MOST_LETTERS or text_width(shorter, size) > points):
-        kept -= max(1, kept // 20)
+    shorter, length = name, min(len(name), _MOST_LETTERS)
+    while length > 2 and (len(shorter) > _MOST_LETTERS or text_width(shorter, size) > points):
+        length -= max(1, length // 20)
         # More of the end, where names that begin alike differ.
-        first = kept // 3
-        shorter = f"{name[:first]}…{name[len(name) - (kept - first) :]}"
+        first = length // 3
+        shorter = f"{name[:first]}…{name[len(name) - (length - first) :]}"
     return shorter
 
 
 def drawable(text: str) -> str:
     """Return text, of one or several lines, with `NO_LETTER` for each letter that the font lacks."""
-    return "".join(letter if letter == "\n" or _has(letter) else NO_LETTER for letter in text)
+    return "".join(letter if letter == "\n" or _has_glyph(letter) else NO_LETTER for letter in text)
 
 
 def spelled(name: str) -> str:
-    r"""Return a name as one line, letters that the font lacks by their code points: ``\u6c49``.
-
-    For few short names that must be told apart, as in a legend.
-    """
-    return "".join(letter if _has(letter) else f"\\u{ord(letter):04x}" for letter in " ".join(name.split()))
+    r"""Return a short name as one line, with code points such as ``\u6c49`` for letters that the font lacks."""
+    return "".join(letter if _has_glyph(letter) else f"\\u{ord(letter):04x}" for letter in " ".join(name.split()))
 
 
 @cache
-def _has(letter: str) -> bool:
+def _has_glyph(letter: str) -> bool:
     return letter.isprintable() and get_font(findfont(_FONT)).get_char_index(ord(letter)) != 0
 
 
 def text_width(text: str, size: float) -> float:
     """Return the width of a line in points."""
     font = FontProperties(family=_FONT, size=size)
-    return _ROUNDED * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
+    return _PIXEL_ROUNDING * float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a picture, in the format that its suffix names, or raise `InputError`. Equal figures give equal bytes."""
+    """Write a PNG or SVG file, by its suffix; others raise InputError. Equal figures give equal bytes."""
     form = path.suffix.removeprefix(".")
     if form not in _METADATA:
         raise InputError(f"{path}: a picture is a .png or .svg file. Name it so.")
@@ -209,23 +195,21 @@ def save(figure: Figure, path: Path) -> None:
 def draw_all(figures: Mapping[str, Callable[[], Figure]], plots: Mapping[str, Path]) -> list[str]:
     """Draw each picture once, write it to its files, and return the names of the pictures.
 
-    ``plots`` has the path to write for each name of a file, which says which picture it is and in which format:
-    ``ranks.png``. Raises `InputError` if there is no picture of a name.
+    ``plots`` maps names of files such as ``ranks.png`` to the paths to write. Raises InputError for an unknown picture.
     """
     files: dict[str, list[Path]] = defaultdict(list)
     for file, path in plots.items():
         files[Path(file).stem].append(path)
-    unknown = sorted(set(files) - set(figures))
-    if unknown:
+    if unknown := sorted(set(files) - set(figures)):
         raise InputError(f"No picture is named {', '.join(unknown)}. There are {', '.join(figures)}.")
-    lacking = []
+    without_letters = []
     for name, paths in files.items():
         figure = figures[name]()
         if any(NO_LETTER in text.get_text() for text in figure.findobj(Text)):
-            lacking.append(name)
+            without_letters.append(name)
         for path in paths:
             save(figure, path)
-    if lacking:
+    if without_letters:
         logger.warning("The font of the pictures lacks letters of names in %s: they are drawn as %s",
-                       ", ".join(lacking), NO_LETTER)  # fmt: skip
+                       ", ".join(without_letters), NO_LETTER)  # fmt: skip
     return sorted(files)

@@ -36,8 +36,8 @@ def test_an_address_or_a_scheduler_file_alone_attaches(given: dict[str, Any], at
         ({"address": ADDRESS, "scheduler_file": "x"}, "both set"),
         ({"address": "tls://127.0.0.1:8786"}, "for TLS, .* are needed: tls_ca_file and tls_cert and tls_key is empty"),
         ({"scheduler_file": "x", "tls_cert": "cert.pem"}, "tls_ca_file and tls_key is empty"),
-        ({"address": ADDRESS, **TLS}, "files of TLS are for"),
-        (TLS, "files of TLS are for"),
+        ({"address": ADDRESS, **TLS}, "TLS files are for"),
+        (TLS, "TLS files are for"),
         ({"gpu_tasks": 0}, "greater than or equal to 1"),
     ],
 )
