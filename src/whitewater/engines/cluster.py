@@ -109,12 +109,8 @@ def attach(settings: Cluster) -> Iterator[Client]:
         )
     where = settings.address or file
     try:
-        client = Client(
-            settings.address or None,
-            scheduler_file=file or None,
-            timeout=CONNECT_SECONDS,
-            security=security(settings.tls),
-        )
+        tls = security(settings.tls)
+        client = Client(settings.address or None, scheduler_file=file or None, timeout=CONNECT_SECONDS, security=tls)
     except ValueError as error:
         raise ConfigError(f"cluster.address = {settings.address!r}: {error}") from error
     except TypeError as error:  # a file names a tls:// address

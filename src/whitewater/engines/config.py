@@ -70,7 +70,7 @@ class Cluster(Section):
         if missing and (self.tls or self.address.startswith("tls://")):
             raise ValueError(f"for TLS, {', '.join(TLS)} are needed: {' and '.join(missing)} is empty")
         if self.tls and (not self.attached or (self.address and not self.address.startswith("tls://"))):
-            raise ValueError("TLS files are for a cluster at a tls:// address, or of a scheduler_file")
+            raise ValueError("the TLS files are for a cluster at a tls:// address, or of a scheduler_file")
         return self
 
 

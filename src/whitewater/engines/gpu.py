@@ -31,10 +31,6 @@ _LOCK = Lock()
 # Dask's default shuffle, p2p, moves every partition through Arrow tables on the host; this one stays on the GPU.
 DASK_SETTINGS = {"dataframe.shuffle.method": "tasks"}
 GPU_RESOURCE = "GPU"  # by which workers limit how many tasks use their GPU at once
-REMEDY = (
-    "Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are installed (`whitewater doctor` "
-    "checks both), or set device=cpu."
-)
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,10 @@ class GpuDevice(Device):
         """
         if not attached:
             if problem := problem_of_gpu():
-                raise DeviceError(f"device gpu: {problem} {REMEDY}")
+                raise DeviceError(
+                    f"device gpu: {problem} Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are "
+                    "installed (`whitewater doctor` checks both), or set device=cpu."
+                )
             prepare_memory()
         return cls()
 

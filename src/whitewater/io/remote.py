@@ -21,10 +21,8 @@ from urllib.request import url2pathname
 from whitewater import __version__
 from whitewater.errors import InputError, redact
 
-# The server of the TLC (taxi trips) refuses the user agents of curl and Python.
-USER_AGENT = f"whitewater/{__version__}"
-# aiohttp also reports 400 for an answer that it cannot parse.
-TRANSIENT = {400, 408, 425, 429, *range(500, 600)}
+USER_AGENT = f"whitewater/{__version__}"  # the server of the TLC (taxi trips) refuses those of curl and Python
+TRANSIENT = {400, 408, 425, 429, *range(500, 600)}  # aiohttp also reports 400 for an answer that it cannot parse
 BUCKET_BLOCK = 8 << 20
 WEB = ("http", "https")
 
