@@ -70,7 +70,7 @@ def local_cluster(
             processes=processes,
             host=LOOPBACK if processes else None,
             memory_limit=memory_limit,
-            **serve_http_to_this_machine(dashboard=settings.dashboard),
+            **loopback_options(dashboard=settings.dashboard),
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -80,7 +80,7 @@ def local_cluster(
         yield client
 
 
-def serve_http_to_this_machine(*, dashboard: bool) -> dict[str, Any]:
+def loopback_options(*, dashboard: bool) -> dict[str, Any]:
     """Return options of a cluster; by default, scheduler and workers would serve HTTP on all interfaces."""
     return {
         "dashboard_address": f"{LOOPBACK}:0",
@@ -129,7 +129,7 @@ def attach(settings: Cluster) -> Iterator[Client]:
             raise InputError(
                 f"the Dask scheduler at {where} has no workers. Start some with `dask worker`; see docs/clusters.md."
             ) from error
-        refuse_other_code(client, where)
+        check_same_code(client, where)
         with watch_cluster(client, where):
             yield client
 
@@ -148,7 +148,7 @@ def security(tls: Mapping[str, str]) -> Security | None:
     )
 
 
-def refuse_other_code(client: Client, where: str) -> None:
+def check_same_code(client: Client, where: str) -> None:
     """Raise InputError if a worker has other code or packages than this process, or another working directory."""
     versions: Any = client.get_versions()
     here = versions["client"]["packages"]
@@ -164,7 +164,7 @@ def refuse_other_code(client: Client, where: str) -> None:
             f"the cluster at {where} has other packages than this process: {shorten_list(differences)}. Start its "
             "scheduler and workers in the environment of this process."
         )
-    for address, answer in client.run(code_of_worker, on_error="return").items():
+    for address, answer in client.run(worker_code, on_error="return").items():
         if isinstance(answer, OSError):  # the worker has died meanwhile
             continue
         version, folder, changed = (repr(answer), "", []) if isinstance(answer, Exception) else answer
@@ -181,7 +181,7 @@ def refuse_other_code(client: Client, where: str) -> None:
         raise InputError(f"the worker {address} of the cluster at {where} {problem}")
 
 
-def code_of_worker() -> tuple[str, str, list[str]]:
+def worker_code() -> tuple[str, str, list[str]]:
     """Return this worker's version, its folder, and the modules that changed on disk since it imported them."""
     modules = sys.modules.copy()  # a task may import modules meanwhile
     paths = {name: Path(file) for name, module in modules.items() if (file := getattr(module, "__file__", None))}

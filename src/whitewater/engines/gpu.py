@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from whitewater.engines.cluster import attach, cpu_workers
 from whitewater.engines.config import PROCESSES_ON_GPU, Cluster, Engine
 from whitewater.engines.device import Array, Device, versions
-from whitewater.engines.gpu_check import cuda_version, problem_of_gpu
+from whitewater.engines.gpu_check import cuda_version, gpu_problem
 from whitewater.engines.workers import DaskWorkers, Workers, workers_of
 from whitewater.errors import ConfigError, DeviceError
 
@@ -52,7 +52,7 @@ class GpuDevice(Device):
         if a package is missing or CuPy finds no GPU.
         """
         if not attached:
-            if problem := problem_of_gpu():
+            if problem := gpu_problem():
                 raise DeviceError(
                     f"device gpu: {problem} Run where `nvidia-smi` lists a GPU and the packages of envs/gpu.lock are "
                     "installed (`whitewater doctor` checks both), or set device=cpu."
@@ -153,7 +153,7 @@ def gpu_cluster(settings: Cluster) -> Iterator[DaskWorkers]:
     import dask
 
     with dask.config.set(DASK_SETTINGS), attach(settings) as client:
-        problems: dict[str, str | None] = client.run(problem_of_gpu)
+        problems: dict[str, str | None] = client.run(gpu_problem)
         if without_gpu := [f"{address} ({problem})" for address, problem in problems.items() if problem]:
             raise DeviceError(
                 f"device gpu, but the Dask workers {', '.join(without_gpu)} cannot compute on a GPU. Start them with "

@@ -24,7 +24,7 @@ def require_device(name: str, *, attached: bool = False) -> None:
 
 
 def missing_gpu() -> str | None:
-    """Say what a GPU run lacks on this machine, or return None; imports no GPU package, unlike `problem_of_gpu`."""
+    """Say what a GPU run lacks on this machine, or return None; imports no GPU package, unlike `gpu_problem`."""
     looked = "Looked for the NVIDIA driver (libcuda.so.1) and for a device that it lists, and for the package cudf"
     try:
         driver = ctypes.CDLL("libcuda.so.1")
@@ -56,7 +56,7 @@ def gpu_names() -> list[str]:
     return names
 
 
-def problem_of_gpu() -> str | None:
+def gpu_problem() -> str | None:
     """Say why CuPy cannot compute on a GPU in this process, or return None."""
     if missing := [name for name in PACKAGES if find_spec(name) is None]:
         problem = f"the packages {', '.join(missing)} are not installed"

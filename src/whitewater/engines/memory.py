@@ -46,12 +46,12 @@ def peak() -> int:
 def forecast(needed: int, *, what: str, remedy: str, device: HasMemory | None = None) -> None:
     """Log the memory that this process needs, of the host or a ``device``; raise ResourceError if it has less."""
     if device is None or device.name == "cpu":
-        refuse_beyond(available(), needed, what=what, remedy=remedy)
+        check_fits(available(), needed, what=what, remedy=remedy)
     else:
-        refuse_beyond(device.free_memory(), needed, of=device.memory_place(), what=what, remedy=remedy)
+        check_fits(device.free_memory(), needed, of=device.memory_place(), what=what, remedy=remedy)
 
 
-def refuse_beyond(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:
+def check_fits(free: int, needed: int, *, of: str = "", what: str, remedy: str) -> None:
     """Log the memory that the work needs, and raise ResourceError if less is free; ``of`` names another memory."""
     place = f" of {of}" if of else ""
     logger.info("%s needs about %.2g GB of memory%s; %.2g GB are available", what, needed / 1e9, place, free / 1e9)

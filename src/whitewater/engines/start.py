@@ -17,7 +17,7 @@ from dask.system import CPU_COUNT
 from pydantic import Field
 
 from whitewater.config.base import Section
-from whitewater.engines.cluster import LOOPBACK, security, serve_http_to_this_machine
+from whitewater.engines.cluster import LOOPBACK, loopback_options, security
 from whitewater.engines.config import Cluster
 from whitewater.engines.gpu_check import gpu_names
 from whitewater.io.store import write_json
@@ -90,7 +90,7 @@ def open_cluster(request: ClusterRequest) -> Iterator[LocalCluster]:
         "host": request.host,
         "security": security(request.tls),
         # The dashboard has no password, so only this machine may reach it.
-        **serve_http_to_this_machine(dashboard=request.dashboard),
+        **loopback_options(dashboard=request.dashboard),
     }
     # Workers inherit these settings.
     settings: dict[str, Any] = {"distributed.worker.profile.enabled": request.dashboard}

@@ -110,7 +110,7 @@ class Workers:
             memories.setdefault(own, _Memory(memory.available(), 0, 0))
         for name, each in memories.items():
             needed = shared * each.workers + a_task * min(tasks, each.concurrent_tasks) + (here if name == own else 0)
-            memory.refuse_beyond(each.free, needed, of="" if name == own else name, what=what, remedy=remedy)
+            memory.check_fits(each.free, needed, of="" if name == own else name, what=what, remedy=remedy)
 
     def room_for_a_task(self, device: HasMemory, *, tasks: int) -> int:
         """Return the bytes of a device's memory for each of the ``tasks`` that run at once."""
@@ -199,8 +199,8 @@ class DaskWorkers(Workers):
     def place(self, value: Any) -> Any:
         from dask.sizeof import sizeof
 
-        # When the only worker with a value dies, scattered data are lost, but a task runs again. The value is in a
-        # function, because Dask would take a list or a dictionary apart.
+        # When the only worker with a value dies, scattered data are lost. A task, kept by the scheduler, runs again.
+        # The value is in a function, because Dask would take a list or a dictionary apart.
         if sizeof(value) < RECOMPUTED_BYTES:
             return self.client.submit(lambda: value, pure=False)
         return self.client.scatter([value], broadcast=True, hash=False)[0]

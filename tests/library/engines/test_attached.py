@@ -21,7 +21,7 @@ import pytest
 
 import whitewater
 from whitewater.engines import Device, cluster
-from whitewater.engines.cluster import attach, code_of_worker, cpu_workers
+from whitewater.engines.cluster import attach, cpu_workers, worker_code
 from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers
 from whitewater.errors import ConfigError, InputError, ResourceError
@@ -168,7 +168,7 @@ def test_a_worker_says_what_code_it_runs_while_a_task_imports_modules() -> None:
     gc.callbacks.append(import_another)
     gc.set_threshold(1)
     try:
-        version, _, _ = code_of_worker()
+        version, _, _ = worker_code()
     finally:
         gc.set_threshold(*usual)
         gc.callbacks.remove(import_another)
