@@ -18,7 +18,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from whitewater.application import Application, applications, in_project
-from whitewater.code_digest import reached
+from whitewater.code_digest import reachable_parts
 from whitewater.template.locks import names
 
 FOLDER = Path(__file__).resolve().parent
@@ -78,7 +78,7 @@ def locked_together(scratch: Path, *, upgrade: bool) -> Path:
 def imported_on_gpus(application: Application, packages: set[str]) -> set[str]:
     """Return those of the packages of the extra ``gpu`` that the steps of an application import."""
     steps = (f"{application.package}.steps.{step}" for step in application.operations)
-    parts = (part for step in steps for part in reached(step, FOLDER.parent / "src").values())
+    parts = (part for step in steps for part in reachable_parts(step, FOLDER.parent / "src").values())
     modules = {name.partition(".")[0] for part in parts for name, _ in part.imports}
     return {each for each in packages if re.sub(r"-cu(da)?\d+x?$", "", each) in modules}
 

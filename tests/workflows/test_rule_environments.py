@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.workflows.test_dependencies import BROUGHT, NOT_MADE
-from whitewater.code_digest import reached
+from whitewater.code_digest import reachable_parts
 
 ROOT = Path(__file__).parents[2]
 FIFTH = Path(__file__).parent / "fifth_application"
@@ -69,7 +69,7 @@ STEPS = {name: rule for name, rule in RULES.items() if not name.startswith("benc
 
 def reached_names(rule: Rule) -> set[str]:
     """Return the modules that the code of a rule can import."""
-    return {name for part in reached(rule.module, rule.folder).values() for name, _ in part.imports}
+    return {name for part in reachable_parts(rule.module, rule.folder).values() for name, _ in part.imports}
 
 
 def imported(rule: Rule) -> set[str]:
