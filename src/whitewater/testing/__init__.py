@@ -1,4 +1,1 @@
-"""What users of an application are promised, as tests that a project calls, and fixtures for the tests of its own.
-
-It needs pytest and Hypothesis, of the extra ``dev``.
-"""
+"""Tests of the guarantees of an application, and fixtures; they need pytest and Hypothesis, of the extra ``dev``."""

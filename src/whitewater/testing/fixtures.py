@@ -1,7 +1,4 @@
-"""What tests of an application may ask for: devices, a folder, a server that answers.
-
-They are fixtures of pytest, which ``tests/conftest.py`` imports.
-"""
+"""Pytest fixtures for ``tests/conftest.py``: devices, a working directory, a web server."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -18,14 +15,14 @@ from whitewater.engines import Device, resolve
 from whitewater.engines.workers import DaskWorkers, Workers
 from whitewater.errors import DeviceError
 
-# A machine that does other things as well is slow at times, which is not the code's fault.
+# A busy machine may be slow.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session", params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Device:
-    """Return each device in turn; the GPU is skipped, with the reason, where there is none that can be used."""
+    """Return each device in turn; skip the GPU, with the reason, if it cannot be used."""
     try:
         return resolve(request.param)
     except DeviceError as error:
@@ -34,22 +31,22 @@ def device(request: pytest.FixtureRequest) -> Device:
 
 @pytest.fixture(autouse=True)
 def tasks_that_another_process_could_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refuse tasks and results on threads that could not be sent to a worker process and back."""
-    do = Workers.map
+    """Fail for tasks and results on threads that could not be sent to a worker process and back."""
+    original = Workers.map
 
-    def packed(workers: Workers, function: Any, tasks: Sequence[Any], **options: Any) -> Iterator[Any]:
+    def pickling_map(workers: Workers, function: Any, tasks: Sequence[Any], **options: Any) -> Iterator[Any]:
         dumps((function, tasks, options))
-        for result in do(workers, function, tasks, **options):
+        for result in original(workers, function, tasks, **options):
             dumps(result)
             yield result
 
-    monkeypatch.setattr(Workers, "map", packed)
-    monkeypatch.setattr(DaskWorkers, "map", do)
+    monkeypatch.setattr(Workers, "map", pickling_map)
+    monkeypatch.setattr(DaskWorkers, "map", original)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the working directory of a test."""
+    """Return a temporary folder, which is the working directory of the test."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -61,7 +58,7 @@ class _QuietHandler(SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, Path]]:
-    """Yield the address of a web server on this machine, and the folder that it serves."""
+    """Yield the address of a local web server and the folder that it serves."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_QuietHandler, directory=str(tmp_path))) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,))

@@ -1,4 +1,4 @@
-"""What users of an application are promised, as tests of whole commands that a project calls in five lines.
+"""The guarantees that users of an application have, as tests of whole commands.
 
 In ``tests/test_guarantees.py`` of a project::
 
@@ -21,49 +21,30 @@ import pytest
 
 from whitewater.testing.running import MINE, Clone, Ended, contents, leftovers, make_clone, sha256, staging
 
-# Worker processes start in seconds, so a step is caught in the middle for sure.
+# Worker processes take seconds to start, so a test can kill the step while it runs.
 SLOW_START = "cluster={kind: processes}"
 
 
 def own_files(paths: Sequence[str]) -> dict[str, Any]:
-    """Return the settings that make a step `fetch` read files of the user."""
+    """Return settings with which the step `fetch` reads the user's own files."""
     return {"fetch": {"files": paths}}
 
 
 @dataclass(frozen=True)
 class Case:
-    """An application as the tests run it.
-
-    Parameters
-    ----------
-    application
-        Its name.
-    step, output
-        The step that reads the raw files, and the first folder that it writes below the results.
-    tables
-        Files below the results that are the same for any partitioning.
-    smaller_blocks
-        Settings that cut the same data into more partitions; empty: there are none, and this is not tested.
-    files
-        Glob of the raw files that a run generates below ``data/<application>``: they serve as a user's own. Empty:
-        what is generated says more than the files do, and neither their order nor a damaged one is tested.
-    section
-        Gives the settings by which the application reads files of the user.
-    tables_alone
-        Whether all but the tables tell if data were generated or a user's own.
-    disk
-        Size of a disk that is too small for the output; empty: another result comes before it, and this is not tested.
-    """
+    """An application as the tests run it."""
 
     application: str
-    step: str
-    output: str
-    tables: Sequence[str]
-    smaller_blocks: Mapping[str, Any] = field(default_factory=dict)
+    step: str  # reads the raw files
+    output: str  # the first folder that the step writes, below the results
+    tables: Sequence[str]  # files below the results that do not depend on the partitioning
+    smaller_blocks: Mapping[str, Any] = field(default_factory=dict)  # settings for more partitions; empty: not tested
+    # Glob of the generated raw files below ``data/<application>``, which also serve as a user's own files. Empty if
+    # they do not hold all of the simulation: then neither their order nor a damaged file is tested.
     files: str = "generated/*"
-    section: Callable[[Sequence[str]], dict[str, Any]] = own_files
-    tables_alone: bool = False
-    disk: str = "16k"
+    section: Callable[[Sequence[str]], dict[str, Any]] = own_files  # makes the settings for reading these files
+    tables_alone: bool = False  # other results depend on whether the data were generated
+    disk: str = "16k"  # a disk too small for the output; empty if another result is written first: not tested
 
     @property
     def results(self) -> str:
@@ -78,7 +59,7 @@ class Case:
     def raw_files(self, clone: Clone) -> list[str]:
         """Return the raw files of a run, relative to its clone."""
         if not self.files:
-            pytest.skip("no files are named that say all that is generated")
+            pytest.skip("the generated files do not hold all of the simulation")
         paths = sorted((clone / f"data/{self.application}").glob(self.files))
         assert paths, f"data/{self.application}/{self.files} matches no file of a run"
         return [str(path.relative_to(clone.folder)) for path in paths]
@@ -92,14 +73,14 @@ class Case:
 
 
 def guarantees(case: Case, *, tiny: Mapping[str, Any]) -> type[Guarantees]:
-    """Return a class of tests; ``tiny`` is the section of the configuration that makes a run take seconds."""
+    """Return a class of tests; ``tiny`` is the section with which a run takes seconds."""
     return type(case.application, (Guarantees,), {"case": case, "tiny": {case.application: tiny}})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 class Guarantees:
-    """Each test runs the application in a copy of the project, or goes on from where a fault left it."""
+    """Each test runs the application in a copy of the project."""
 
     case: ClassVar[Case]
     tiny: ClassVar[Mapping[str, Any]]
@@ -107,31 +88,30 @@ class Guarantees:
     @pytest.fixture(scope="class")
     @classmethod
     def finished(cls, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Clone:
-        """Return a clone in which a run is complete; nothing may be changed in it."""
+        """Return a clone with a complete run, which tests must not change."""
         clone = make_clone(request.config.rootpath, tmp_path_factory.mktemp("finished") / "clone", cls.tiny)
         cls.case.run(clone, {})
         return clone
 
     @pytest.fixture
     def copied(self, finished: Clone, tmp_path: Path) -> Iterator[Clone]:
-        """Give a copy of the finished clone, to change at will."""
+        """Yield a copy of the finished clone that a test may change."""
         clone = finished.copy(tmp_path / "copied")
         yield clone
         clone.end()
 
     @pytest.fixture
     def fresh(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Clone]:
-        """Give a clone in which nothing ran yet."""
+        """Yield a clone without any run."""
         clone = make_clone(request.config.rootpath, tmp_path / "fresh", self.tiny)
         yield clone
         clone.end()
 
     def test_a_run_leaves_what_its_manifest_lists_and_nothing_unfinished(self, finished: Clone) -> None:
-        listed = {
-            each["path"]: each["sha256"] for each in finished.json(f"{self.case.results}/manifest.json")["outputs"]
-        }
-        assert listed, "the manifest lists no output"
-        assert {path: sha256(finished / path) for path in listed} == listed
+        outputs = finished.json(f"{self.case.results}/manifest.json")["outputs"]
+        assert outputs, "the manifest lists no output"
+        for output in outputs:
+            assert sha256(finished / output["path"]) == output["sha256"], output["path"]
         assert leftovers(finished) == []
 
     def test_a_second_run_does_nothing(self, finished: Clone) -> None:
@@ -152,16 +132,16 @@ class Guarantees:
     ) -> None:
         ended = self.case.run(copied, self.case.section(self.case.raw_files(finished)[::-1]))
         assert f"{self.case.application}_{self.case.step}" in ended.jobs
-        of = self.case.tables if self.case.tables_alone else ()
-        check_same_bytes(copied, finished, self.case.results, of=of)
+        tables = self.case.tables if self.case.tables_alone else ()
+        check_same_bytes(copied, finished, self.case.results, files=tables)
 
     def test_the_partitioning_changes_no_table(self, finished: Clone, copied: Clone) -> None:
         if not self.case.smaller_blocks:
-            pytest.skip("no setting is named that cuts the data into more partitions")
+            pytest.skip("no setting makes more partitions")
         self.case.run(copied, self.case.smaller_blocks)
         first, second = (len(list((clone / self.case.first_output).rglob("*.parquet"))) for clone in (finished, copied))
         assert first < second, "the data is in as many partitions as before"
-        check_same_bytes(copied, finished, self.case.results, of=self.case.tables)
+        check_same_bytes(copied, finished, self.case.results, files=self.case.tables)
 
     def test_a_killed_step_leaves_nothing_visible_and_the_next_run_is_right(
         self, finished: Clone, copied: Clone
@@ -171,7 +151,7 @@ class Guarantees:
 
     def test_a_full_disk_is_named_and_holds_nothing_half_written(self, fresh: Clone) -> None:
         if not self.case.disk:
-            pytest.skip("the output that is named is not the first")
+            pytest.skip("another result is written before the output")
         output = self.case.first_output
         with small_disk(fresh / "results", size=self.case.disk):
             check_full_disk(fresh, fresh.snakemake("--", output), output=output)
@@ -184,25 +164,24 @@ class Guarantees:
 
 
 def check_nothing_to_do(clone: Clone, *targets: str) -> None:
-    """Check that a run which is complete has nothing to do when it is started again."""
+    """Check that a complete run has nothing to do when it is started again."""
     ended = clone.snakemake("--", *targets)
     assert ended.status == 0, ended.terminal
     assert "Nothing to be done" in ended.terminal, ended.terminal
 
 
 def check_killed_step(clone: Clone, undisturbed: Clone, *, rule: str, output: str) -> None:
-    """Kill the step of a rule in the middle, and check that it leaves nothing visible and that the next run is right.
+    """Kill the step of a rule while it runs; check that no output is visible, and that the next run is right.
 
-    ``clone`` is a copy of ``undisturbed``, in which the run is complete; ``output`` is the first that the step writes,
-    a folder.
+    ``clone`` is a copy of ``undisturbed``, which has a complete run; ``output`` is the first folder the step writes.
     """
     run = clone.start_snakemake("--config", SLOW_START, "--forcerun", rule, "--", output)
-    begun = staging(clone, output)
+    unfinished = staging(clone, output)
     run.step(rule.partition("_")[2]).kill()
     ended = run.ended()
     assert ended.status == 1, ended.terminal
     assert f"Error in rule {rule}" in ended.terminal, ended.terminal
-    assert begun.exists()
+    assert unfinished.exists()
     assert not (clone / output).exists(), f"{output} of a killed step is visible"
 
     again = clone.snakemake("--", output)
@@ -212,7 +191,7 @@ def check_killed_step(clone: Clone, undisturbed: Clone, *, rule: str, output: st
 
 
 def check_refused(clone: Clone, ended: Ended, *parts: str, output: str, error: str = "InputError") -> None:
-    """Check that a run failed with one message that has these parts, and that nothing half-written is left."""
+    """Check that a run failed with one message that contains these parts, and left nothing half-written."""
     assert ended.message.startswith(f"{error}: "), ended.message
     for part in parts:
         assert part in ended.message, ended.message
@@ -221,28 +200,23 @@ def check_refused(clone: Clone, ended: Ended, *parts: str, output: str, error: s
 
 
 def check_full_disk(clone: Clone, ended: Ended, *, output: str) -> None:
-    """Check that a run whose ``results`` are on a full disk says so, and leaves nothing half-written."""
+    """Check that a run with ``results`` on a full disk says so and left nothing half-written."""
     parts = (output, "the disk is full", "bytes free in results", "Free space")
     check_refused(clone, ended, *parts, output=output, error="ResourceError")
 
 
-def check_same_bytes(one: Clone, other: Clone, results: str, *, of: Sequence[str] = ()) -> None:
-    """Check that two clones have the same results, or the same of some files, but for what tells of the run itself."""
-
-    def found(clone: Clone) -> dict[str, bytes]:
-        files = contents(clone / results)
-        names = of or [name for name in files if name != "manifest.json" and not name.split("/")[-1].startswith(".")]
-        return {name: files[name] for name in names}
-
-    first, second = found(one), found(other)
-    assert first, f"{results} is empty"
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
+def check_same_bytes(one: Clone, other: Clone, results: str, *, files: Sequence[str] = ()) -> None:
+    """Check that two clones have the same bytes in ``files``, or in all results but the manifest and hidden files."""
+    first, second = contents(one / results), contents(other / results)
+    visible = [name for name in {**first, **second} if not name.split("/")[-1].startswith(".")]
+    names = files or [name for name in visible if name != "manifest.json"]
+    assert names, f"{results} is empty"
+    assert [name for name in names if name not in first or first[name] != second.get(name)] == []
 
 
 @contextmanager
 def small_disk(folder: Path, *, size: str) -> Iterator[None]:
-    """Put a small disk in memory at a folder, or skip the test where that is not allowed."""
+    """Mount a small tmpfs at a folder, or skip the test if that is not allowed."""
     folder.mkdir(parents=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     try:
@@ -256,7 +230,7 @@ def small_disk(folder: Path, *, size: str) -> Iterator[None]:
 
 
 def damaged(path: Path, folder: Path) -> Path:
-    """Return a copy of a file that no reader may accept: the first half of it, or of text nothing."""
+    """Write an invalid copy of a file into a folder: the first half of a binary file, or an empty text file."""
     data = path.read_bytes()
     copy = folder / f"damaged{path.suffix}"
     copy.write_bytes(data[: len(data) // 2] if b"\0" in data else b"")

@@ -1,6 +1,6 @@
-"""A project run as its user runs it: Snakemake and single steps, as processes, in a copy of its own.
+"""Runs a copy of a project as its user would, with Snakemake and single steps as processes.
 
-Nothing here imports the rest of the library: what is tested is asked from outside, a command in, files out.
+It imports nothing else of the library: tests see only commands and files.
 """
 
 import hashlib
@@ -21,41 +21,41 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-# What a run reads is copied, so that it may be changed; the packages are linked, so that compiled kernels are shared.
+# Tests may change the copied files. Packages are linked, so that caches of compiled kernels are shared.
 COPIED = ("Makefile", "Snakefile", "pyproject.toml", "workflows", "config", "profiles")
 LINKED = ("src", "envs", "benchmarks")
-# The configuration of tests over that of the project: a tiny run, and what a test sets besides.
+# Configuration files of tests: that of a tiny run, and the settings of a single test.
 MINE = ("tiny.yaml", "mine.yaml")
 DEADLINE = 400.0
-# What `make test` sets for its own commands: its packages, and that a make which is started is not the first.
+# Variables that `make test` sets for its own commands.
 NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 POLL = 0.005
 OURS = re.compile(
     r"^(?:(?:Config|Input|Device|Package|Integrity|Resource)Error:|[a-z]\w* [a-z]\w* failed:)", re.MULTILINE
 )
-# What Snakemake says after a message of ours.
+# Snakemake's output after one of our messages.
 AFTERWARDS = re.compile(r"^(?:RuleException:|\[\w{3} \w{3} +\d+ [\d:]+ \d{4}\]|Shutting down, )", re.MULTILINE)
-# Files that runs keep on purpose: Snakemake's time stamps, and the locks that keep runs apart.
+# Hidden files that runs keep: Snakemake's time stamps, and locks.
 KEPT = re.compile(r"\.snakemake_timestamp|\.\w+-\w+\.owner|\.fetch\.lock")
 Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What a command left on the terminal, and its exit status."""
+    """The exit status and terminal output of a command."""
 
     status: int
     terminal: str
 
     @property
     def messages(self) -> list[str]:
-        """Whitewater's own messages about what went wrong, each with the lines that follow it."""
+        """Whitewater's own error messages, with all their lines."""
         bounds = [*(match.start() for match in OURS.finditer(self.terminal)), len(self.terminal)]
         return [AFTERWARDS.split(self.terminal[start:stop])[0].strip() for start, stop in pairwise(bounds)]
 
     @property
     def message(self) -> str:
-        """The one message of a command that failed as it should: no traceback on the terminal, nothing said twice."""
+        """The message of a failed command; checks that it is the only one and there is no traceback."""
         assert self.status not in (0, -signal.SIGKILL), self.terminal
         assert "Traceback" not in self.terminal, self.terminal
         assert len(self.messages) == 1, self.terminal
@@ -63,35 +63,35 @@ class Ended:
 
     @property
     def jobs(self) -> set[str]:
-        """The rules that a Snakemake run, or a dry run, lists as having to run."""
+        """The rules that a run or dry run of Snakemake lists in its job statistics."""
         table = re.search(r"^Job stats:\njob +count\n[- ]+\n(.*?)^total ", self.terminal, re.MULTILINE | re.DOTALL)
         return {line.split()[0] for line in table[1].splitlines()} if table else set()
 
 
 @dataclass(frozen=True)
 class Running:
-    """A command that was started, in a process group of its own."""
+    """A running command in its own process group."""
 
     process: subprocess.Popen[bytes]
     terminal: Path
 
     def ended(self) -> Ended:
-        """Wait for its end."""
+        """Wait until it ends."""
         return Ended(self.process.wait(DEADLINE), self.terminal.read_text())
 
     def step(self, name: str) -> psutil.Process:
-        """Wait for the process of a step that it started."""
-        # Snakemake runs a copy of a step's script, whose name ends with that of the script.
+        """Wait until it has started a step, and return the step's process."""
+        # Snakemake runs a copy of the script, whose name ends with that of the script.
         script = re.compile(rf"\.snakemake/scripts/.*\.{name}\.py$")
 
         def look() -> psutil.Process | None:
-            below = psutil.Process(self.process.pid).children(recursive=True)
-            return next((each for each in below if any(map(script.search, command_of(each)[1:2]))), None)
+            children = psutil.Process(self.process.pid).children(recursive=True)
+            return next((child for child in children if any(map(script.search, command_of(child)[1:2]))), None)
 
         return eventually(look, what=f"the process of {name}")
 
     def kill(self) -> None:
-        """Kill the process alone, as `kill -9` does; what it started lives on."""
+        """Kill the process as `kill -9` does; its children live on."""
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait(DEADLINE)
 
@@ -105,7 +105,7 @@ def command_of(process: psutil.Process) -> list[str]:
 
 
 def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
-    """Look again and again until something is there."""
+    """Call a function until it returns a value."""
     limit = time.monotonic() + DEADLINE
     while time.monotonic() < limit:
         if value := look():
@@ -116,7 +116,7 @@ def eventually(look: Callable[[], Value | None], *, what: str) -> Value:
 
 @dataclass(frozen=True)
 class Clone:
-    """A clone of the repository, and the commands started in it."""
+    """A copy of the project, and the commands started in it."""
 
     folder: Path
     started: list[Running] = field(default_factory=list)
@@ -130,21 +130,18 @@ class Clone:
         return name
 
     def start(self, *command: str, **variables: str) -> Running:
-        """Start a command with the environment's programs first on the PATH, as after `source .venv/bin/activate`.
-
-        Snakemake shows all it has to say, unless V is empty.
-        """
+        """Start a command in the activated environment; unless V is empty, Snakemake shows all of its output."""
         here = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
         terminal = self.folder / f"terminal-{len(self.started)}.txt"
-        # Where the tests run in the background of a script they ignore Ctrl-C, and so would what they start.
-        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        # Tests in the background of a script ignore Ctrl-C, and their child processes would inherit that.
+        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
         with terminal.open("wb") as output:
             process = subprocess.Popen(
                 command, cwd=self.folder, env={**here, "PATH": path, "V": "1", **variables}, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
         running = Running(process, terminal)
         self.started.append(running)
         return running
@@ -159,10 +156,7 @@ class Clone:
         return self.start_snakemake(*arguments, files=files, **variables).ended()
 
     def run(self, application: str, settings: Mapping[str, Any], *targets: str, **variables: str) -> Ended:
-        """Run an application, or only what its ``targets`` need, with a section over the tiny configuration.
-
-        The configuration stays in ``mine.yaml``, for `snakemake(..., files=MINE)`.
-        """
+        """Run an application or ``targets``, with a section in ``mine.yaml`` that overrides the tiny configuration."""
         self.write(MINE[-1], {application: settings})
         return self.snakemake("--", *(targets or (application,)), files=MINE, **variables)
 
@@ -171,27 +165,27 @@ class Clone:
         return json.loads((self.folder / path).read_text())
 
     def copy(self, folder: Path) -> Self:
-        """Return a copy that has the same results, which Snakemake takes for its own."""
+        """Return a copy with the same results and time stamps."""
         shutil.copytree(self.folder, folder, symlinks=True)
         return type(self)(folder)
 
     def end(self) -> None:
-        """End whatever is still running in its folder, orphans included."""
-        # Found by the folder, because numbers of processes and of their groups are soon those of others.
+        """Kill all processes that run in its folder, including orphans."""
+        # Processes are found by their folder, because the system soon reuses process ids.
         folder, own = self.folder.resolve(), os.getpid()
-        while left := [
-            each
-            for each in psutil.process_iter(["cwd"])
-            if each.pid != own and Path(each.info["cwd"] or "").is_relative_to(folder)
+        while processes := [
+            process
+            for process in psutil.process_iter(["cwd"])
+            if process.pid != own and Path(process.info["cwd"] or "").is_relative_to(folder)
         ]:
-            for process in left:
+            for process in processes:
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-            psutil.wait_procs(left)
+            psutil.wait_procs(processes)
 
 
 def make_clone(project: Path, folder: Path, tiny: Mapping[str, Any]) -> Clone:
-    """Copy a project as it stands; ``tiny`` is the configuration that makes its runs small."""
+    """Copy a project; ``tiny`` is a configuration with which its runs are small."""
     folder.mkdir()
     for name in COPIED:
         source = project / name
@@ -208,25 +202,25 @@ def make_clone(project: Path, folder: Path, tiny: Mapping[str, Any]) -> Clone:
 
 
 def staging(clone: Clone, output: str) -> Path:
-    """Wait until a step has begun to write an output; return where it writes."""
+    """Wait until a step starts to write an output, and return the temporary path."""
     final = clone / output
     return eventually(lambda: next(iter(final.parent.glob(f".{final.name}.*.part")), None), what=f"work on {output}")
 
 
 def leftovers(clone: Clone) -> list[str]:
-    """Return the hidden files and directories that a run should have removed: unfinished outputs, signs of life."""
+    """Return the hidden files and directories that a run should have removed."""
     hidden = [path for top in ("data", "logs", "results") for path in (clone / top).rglob(".*")]
     return sorted(str(path.relative_to(clone.folder)) for path in hidden if not KEPT.fullmatch(path.name))
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    """Return the bytes of each file in a directory, by its path there; Snakemake's time stamp left out."""
+    """Return the bytes of each file in a directory by relative path, without Snakemake's time stamp."""
     files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".snakemake_timestamp")
     return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 def sha256(path: Path) -> str:
-    """As the manifest's documentation says: of a file, or of the sorted listing of a directory."""
+    """Return the SHA-256 of a file, or of the sorted listing of a directory, as the manifest defines it."""
     if path.is_file():
         return hashlib.sha256(path.read_bytes()).hexdigest()
     files = {f"./{name}": hashlib.sha256(data).hexdigest() for name, data in contents(path).items()}
