@@ -1,4 +1,4 @@
-"""The whole configuration: from the mapping that Snakemake merged to the checked, complete one, or every error."""
+"""The whole configuration: validate and complete the mapping that Snakemake merged, or report every error."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ class Run(Section):
 
 
 class Common(Section):
-    """What all applications have in common."""
+    """Settings that all applications share."""
 
     device: Literal["cpu", "gpu", "auto"] = Field(
         "cpu", description="Where steps compute; auto uses a GPU if there is one, and says which device it chose."
@@ -47,33 +47,33 @@ class Common(Section):
     run: Run = Run()
     refresh: bool = Field(
         False,
-        description="Download again what was downloaded before; use it with `--forcerun` and the name of the rule.",
+        description="Download the sources again; use it with `--forcerun` and the name of the rule.",
     )
     cluster: Cluster = Cluster()
 
 
 def whole(applications: Iterable[Application]) -> type[Common]:
     """Return the model of the whole configuration of a project with these applications."""
-    sections: dict[str, Any] = {each.name: (each.settings, each.settings()) for each in applications}
+    sections: dict[str, Any] = {
+        application.name: (application.settings, application.settings()) for application in applications
+    }
     return create_model("Config", __base__=Common, __doc__="Whitewater's configuration.", **sections)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A place that configuration came from, for error messages: a file or the command line."""
+    """Where part of the configuration comes from, for error messages: a file or the command line."""
 
     name: str
     values: Mapping[str, Any]
 
 
 def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[Source] = ()) -> dict[str, Any]:
-    """Return the whole configuration: defaults filled in, strings of ``--config`` coerced, ``auto`` decided.
+    """Validate the configuration, fill in defaults, convert strings of ``--config``, and replace ``auto``.
 
     ``raw`` is as Snakemake merged it; ``names`` are the applications, each with a section; ``sources``, weakest first,
-    say which file an error is in.
-
-    Raises ConfigError, which names every wrong key and value, each with its source and, where one is near, the key that
-    was meant; or the engine, where it does not run on the device.
+    are where errors are looked up. Raises ConfigError, which names every wrong key and value with its source and, for
+    an unknown key, the closest known one; or the engine, if it does not run on the device.
     """
     model = whole(applications(names).values())
     try:
@@ -96,13 +96,13 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
 
 
 def _origin(location: Sequence[int | str], sources: Sequence[Source]) -> str:
-    """Return the strongest of the sources that set the key, or else the most of its parents."""
+    """Return the strongest source that sets the key or, if none does, most of its parent keys."""
     best = max(reversed(sources), key=lambda source: _depth(source.values, location), default=None)
     return best.name if best and _depth(best.values, location) else "configuration"
 
 
 def _depth(values: Any, location: Sequence[int | str]) -> int:
-    """Return how many of the first keys are set; where they lead to an entry of a list, which is set whole, all are."""
+    """Return how many of the leading keys are set; an entry of a list counts as set with all its keys."""
     for depth, key in enumerate(location):
         if not (isinstance(values, Mapping) and key in values):
             is_entry = isinstance(values, list) and isinstance(key, int) and key < len(values)

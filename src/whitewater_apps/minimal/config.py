@@ -9,7 +9,7 @@ from whitewater.tables.config import RawFiles
 
 
 class Fetch(Section):
-    """Where the readings come from: files of your own, or a simulation of two weeks, one as CSV and one as Parquet."""
+    """Source of the readings: your own files, or two simulated weeks, one as CSV and one as Parquet."""
 
     files: tuple[str, ...] = Field(
         (), description="Paths, globs or URLs of CSV (plain, gzip, zip) or Parquet; empty: readings are simulated."
@@ -20,7 +20,7 @@ class Fetch(Section):
 
 
 class Read(RawFiles):
-    """Which readings are kept; every other one goes to quarantine with all its reasons."""
+    """Limits of valid readings; all others go to quarantine, with their reasons."""
 
     fastest: float = Field(113.0, gt=0, lt=2**20, description="Largest plausible wind speed, in m/s.")
 

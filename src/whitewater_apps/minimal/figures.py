@@ -1,4 +1,4 @@
-"""The picture."""
+"""The figure of mean wind speed by hour."""
 
 import numpy as np
 import pandas as pd

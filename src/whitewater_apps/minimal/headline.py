@@ -1,4 +1,4 @@
-"""What a run of the minimal application found, in sentences."""
+"""A summary of the results of the minimal application, in sentences."""
 
 from pathlib import Path
 from statistics import NormalDist
@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 
 
 def headline(results: Path) -> list[str]:
-    """Say where and when the wind is strongest, with a 95 % interval, and how many other hours may be as strong.
+    """Say where and when the wind is strongest, with a 95 % interval, and how many other hours may be as windy.
 
-    The strongest is compared with each other one, at 5 % divided by their number (Bonferroni).
+    The strongest hour is tested against each other one, at a level of 5 % divided by their number (Bonferroni).
     """
     rows = pq.read_table(results / "wind_by_hour.parquet").to_pandas().dropna(subset="deviation")
     if rows.empty:

@@ -9,7 +9,7 @@ from whitewater.tables.eras import Rule, Source
 from whitewater_apps.minimal.config import Read
 
 SOURCE = Source(
-    # What files may call the columns, in lower case; None for what is left out. A column of another name is refused.
+    # Names of columns in files, in lower case; None: dropped. Files with other columns are refused.
     aliases={
         "station": "station", "station_id": "station", "time": "time", "date": "time", "wind_speed": "wind_speed",
         "temperature": None, "note": None,
@@ -22,7 +22,7 @@ SOURCE = Source(
     clock=Clock("UTC"),
 )  # fmt: skip
 READINGS = pa.schema({"station": pa.string(), "time": pa.timestamp("us"), "wind_speed": pa.float64()})
-# The stations are those that the readings name; the hour is that of the day.
+# Hour of the day, 0 to 23.
 KEYS = pa.schema({"station": pa.string(), "hour": pa.int8()})
 
 

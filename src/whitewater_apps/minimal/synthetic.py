@@ -1,4 +1,4 @@
-"""Simulated readings, with the faults of real ones: broken sensors, empty fields, torn lines."""
+"""Simulated readings with realistic faults: broken sensors, missing values, malformed lines."""
 
 from pathlib import Path
 
@@ -11,18 +11,18 @@ from whitewater_apps.minimal.config import Fetch
 
 START = np.datetime64("2025-06-01", "us")
 WEEK, STEP = 7 * 24 * 6, np.timedelta64(10, "m")  # ten minutes
-TORN = ("S01,2025-06-01 00:00", "S02,yesterday,3.5", "S01,2025-06-01 00:10:00,2.5,4.5")
+MALFORMED = ("S01,2025-06-01 00:00", "S02,yesterday,3.5", "S01,2025-06-01 00:10:00,2.5,4.5")
 FAULTY = 0.01
 
 
 def write_generated(folder: Path, settings: Fetch) -> list[Path]:
-    """Write the readings of two weeks, the first as CSV with a few torn lines, the second as Parquet."""
+    """Write readings of two weeks, the first as CSV with a few malformed lines, the second as Parquet."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(settings.seed)
     text, table = folder / "week-1.csv", folder / "week-2.parquet"
     pa.csv.write_csv(_week(0, settings.stations, random), text)
     with text.open("a") as lines:
-        lines.writelines(f"{line}\n" for line in TORN)
+        lines.writelines(f"{line}\n" for line in MALFORMED)
     write_table(_week(1, settings.stations, random), table)
     return [text, table]
 
@@ -35,6 +35,6 @@ def _week(number: int, stations: int, random: np.random.Generator) -> pa.Table:
     strength = (3 + station % 7) * (1 + 0.4 * np.cos((hour - 15) / 24 * 2 * np.pi))
     speed = np.round(strength * random.weibull(2.0, len(time)), 1)
     speed[random.random(len(time)) < FAULTY] = -999  # what a broken sensor reports
-    names = np.array([f"S{each + 1:02d}" for each in range(stations)])[station]
+    names = np.array([f"S{number + 1:02d}" for number in range(stations)])[station]
     missing = random.random(len(time)) < FAULTY
     return pa.table({"station": names, "time": time, "wind_speed": pa.array(speed, mask=missing)})

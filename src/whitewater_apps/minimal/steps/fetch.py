@@ -1,4 +1,4 @@
-"""Step `fetch`: the readings are simulated, found here, or downloaded; each file is written down with its checksum."""
+"""Step `fetch`: simulate, find or download the readings, and list the files with their checksums."""
 
 from dataclasses import asdict
 
@@ -13,14 +13,14 @@ from whitewater_apps.minimal.synthetic import write_generated
 
 
 def fetch(run: Run[Fetch], *, inputs: Output) -> None:
-    """Write a list of the files of readings, sorted, so that the order in which they are named does not matter."""
+    """Write a sorted list of the files, so that their order in the settings does not matter."""
     settings = run.settings
     names = settings.files or map(str, write_generated(inputs.parent / "generated", settings))
     downloads = Downloads(run.downloads, refresh=run.refresh, anonymous=settings.anonymous)
     places = find(names, downloads=downloads, threads=run.threads, key=SOURCE.setting, example="*.csv")
     files = [asdict(places[place]) for place in sorted(places)]
     write_json(inputs, {"files": files})
-    run.note(files=len(files), bytes=sum(each["bytes"] for each in files))
+    run.note(files=len(files), bytes=sum(file["bytes"] for file in files))
 
 
 if __name__ == "__main__":

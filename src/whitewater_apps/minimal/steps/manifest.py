@@ -1,4 +1,4 @@
-"""Step `manifest`: what was made from what, where and how."""
+"""Step `manifest`: list inputs, outputs, settings and versions."""
 
 from whitewater.manifest import manifest
 from whitewater.script import main

@@ -1,4 +1,4 @@
-"""Step `plot`: the picture, drawn once and written in every format."""
+"""Step `plot`: draw the figure once and write it in every format."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from whitewater_apps.minimal.config import Plot
 
 
 def plot(run: Run[Plot], *, table: Path, plots: Outputs) -> None:
-    """Draw wind by hour; the name of a file says which picture it is, and in which format: ``wind_by_hour.svg``."""
+    """Draw wind by hour; each output's name gives the figure and the format: ``wind_by_hour.svg``."""
     from whitewater.figures import style
     from whitewater_apps.minimal import figures
 

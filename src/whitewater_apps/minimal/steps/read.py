@@ -1,4 +1,4 @@
-"""Step `read`: every reading is kept, or goes to quarantine with all its reasons; none is lost."""
+"""Step `read`: keep each reading, or put it into quarantine with its reasons."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from whitewater_apps.minimal.readings import READINGS, SOURCE, rules
 
 
 def read(run: Run[Read], *, inputs: Path, readings: Output, quarantine: Output, quality: Output) -> None:
-    """Bring raw files of any form to one table, and split its rows by the rules of section ``minimal.read``."""
+    """Convert raw files to one table, and split its rows by the rules of section ``minimal.read``."""
     folders = {"kept": readings, "quarantine": quarantine}
     summary = split_files(run, inputs, SOURCE, **folders, schema=READINGS, rules=rules(run.settings))
     write_json(quality, summary)
