@@ -1,4 +1,4 @@
-"""`whitewater new`: write a project of your own, made from an application."""
+"""`whitewater new`: create a project from an application."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ from whitewater.template.source import files_below, templates
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write a project into a folder of its name, or say which files it would have."""
+    """Write a project into a folder of its name, or list the files it would have."""
     parser = argparse.ArgumentParser(prog="whitewater new", description=__doc__)
     parser.add_argument("name", help="name of the project, its application and its folder")
     parser.add_argument(
@@ -34,18 +34,18 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(f"{folder} is not empty. Choose another name or --folder, or remove what is in it.")
     nearest = next(parent for parent in folder.parents if parent.exists())
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=nearest) as scratch:
-        written = Path(scratch, folder.name)
-        written.mkdir()
-        render(project, written)
+        draft = Path(scratch, folder.name)
+        draft.mkdir()
+        render(project, draft)
         if options.dry_run:
-            print("\n".join(str(path.relative_to(written)) for path in files_below(written)))
+            print("\n".join(str(path.relative_to(draft)) for path in files_below(draft)))
             return 0
-        # The branch of the user, and that of the template.
-        git(written, "init", "--quiet", "--initial-branch", "main")
-        git(written, "add", "--all", "--force")
-        git(written, *author(written), "commit", "--quiet", "--message", project.described)
-        git(written, "branch", BRANCH)
+        # `main` is the user's branch, BRANCH that of the template.
+        git(draft, "init", "--quiet", "--initial-branch", "main")
+        git(draft, "add", "--all", "--force")
+        git(draft, *author(draft), "commit", "--quiet", "--message", project.commit_message)
+        git(draft, "branch", BRANCH)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        written.replace(folder)
+        draft.replace(folder)
     print(f"{folder} is a project of its own, in Git. Next: cd {os.path.relpath(folder)} && make run; then README.md.")
     return 0

@@ -1,4 +1,4 @@
-"""`whitewater update`: merge a newer Whitewater's version of the template into a project."""
+"""`whitewater update`: merge the template of a newer Whitewater into a project."""
 
 import argparse
 import os
@@ -13,23 +13,23 @@ from whitewater.errors import ConfigError
 from whitewater.template.render import Project, render
 
 BRANCH = "whitewater-template"
-# Of commits that are made where nobody's name is configured.
-NOBODY = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
+# Author of commits if Git has no name configured.
+DEFAULT_AUTHOR = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Render the template of the installed version onto its branch and merge it; 1 is returned where that conflicts."""
+    """Commit the template of the installed version to its branch and merge that; return 1 if there are conflicts."""
     parser = argparse.ArgumentParser(prog="whitewater update", description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when there is something newer")
     check: bool = parser.parse_args(list(arguments)).check
     folder, project = Path(), _project(Path("pyproject.toml"))
     if git(folder, "rev-parse", "--verify", "--quiet", BRANCH, check=False).returncode:
         raise ConfigError(
-            f"there is no branch {BRANCH}, which holds the template as it was. Where it lies on a server: "
+            f"there is no branch {BRANCH}, which has the template as last merged. If your server has it: "
             f"git fetch origin {BRANCH}:{BRANCH}"
         )
     if not check and git(folder, "status", "--porcelain").stdout:
-        raise ConfigError("there are changes that are not committed (git status). Commit or stash them, then update.")
+        raise ConfigError("there are uncommitted changes (git status). Commit or stash them, then update.")
     with tempfile.TemporaryDirectory() as rendered, tempfile.TemporaryDirectory() as scratch:
         render(project, Path(rendered))
         index = {"GIT_INDEX_FILE": f"{scratch}/index"}
@@ -45,16 +45,16 @@ def main(arguments: Sequence[str]) -> int:
         print(f"Whitewater {whitewater.__version__} has something newer: whitewater update")
         return 1
     if newer:
-        commit = git(folder, *author(folder), "commit-tree", tree, "-p", BRANCH, "-m", project.described).stdout
+        commit = git(folder, *author(folder), "commit-tree", tree, "-p", BRANCH, "-m", project.commit_message).stdout
         git(folder, "update-ref", f"refs/heads/{BRANCH}", commit)
     return _merge(folder)
 
 
 def _project(file: Path) -> Project:
-    """Return what a project was made from, or raise ConfigError if this is not the folder of one."""
+    """Return the project in this folder, or raise ConfigError if there is none."""
     try:
-        made = tomllib.loads(file.read_text("utf-8"))["tool"]["whitewater"]
-        return Project(made["name"], made["package"], made["template"])
+        table = tomllib.loads(file.read_text("utf-8"))["tool"]["whitewater"]
+        return Project(table["name"], table["package"], table["template"])
     except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(
             "there is no pyproject.toml with [tool.whitewater] here. Run this in a folder that `whitewater new` wrote."
@@ -62,14 +62,14 @@ def _project(file: Path) -> Project:
 
 
 def _merge(folder: Path) -> int:
-    """Merge the branch of the template; where Git cannot, leave its conflicts and say what to do."""
-    ended = git(folder, *author(folder), "merge", "--no-edit", BRANCH, check=False)
-    if not ended.returncode:
+    """Merge the branch of the template; leave conflicts to the user and say what to do."""
+    result = git(folder, *author(folder), "merge", "--no-edit", BRANCH, check=False)
+    if not result.returncode:
         print(f"Merged Whitewater {whitewater.__version__}. Next: make test, which installs what changed.")
         return 0
     conflicts = git(folder, "diff", "--name-only", "--diff-filter=U").stdout.splitlines()
     if not conflicts:
-        raise ConfigError(f"git merge {BRANCH} failed: {(ended.stderr or ended.stdout).strip()}")
+        raise ConfigError(f"git merge {BRANCH} failed: {(result.stderr or result.stdout).strip()}")
     print(
         f"You and Whitewater {whitewater.__version__} changed the same lines of {', '.join(conflicts)}. Edit what Git "
         "marked there, then `git add` each and `git commit`; or `git merge --abort`, and update later."
@@ -80,19 +80,21 @@ def _merge(folder: Path) -> int:
 def git(
     folder: Path, *arguments: str, check: bool = True, variables: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run Git in a folder, with variables of its environment, and return how it ended, with what it printed."""
-    command = ["git", "-C", str(folder), *arguments]
+    """Run Git in a folder, with extra environment variables, and return the completed process."""
+    command, environment = ["git", "-C", str(folder), *arguments], os.environ | (variables or {})
     try:
-        ended = subprocess.run(command, env=os.environ | (variables or {}), capture_output=True, text=True, check=False)
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise ConfigError("git is not installed. Install it: updates are merged by it.") from error
-    ended.stdout = ended.stdout.strip()
-    if check and ended.returncode:
-        raise ConfigError(f"git {arguments[0]} in {folder} failed: {(ended.stderr or ended.stdout).strip()}")
-    return ended
+        raise ConfigError("git is not installed. Install it: projects are updated by merging.") from error
+    result.stdout = result.stdout.strip()
+    if check and result.returncode:
+        raise ConfigError(f"git {arguments[0]} in {folder} failed: {(result.stderr or result.stdout).strip()}")
+    return result
 
 
 def author(folder: Path) -> list[str]:
-    """Return options that name an author where the user has configured none."""
-    missing = {key: value for key, value in NOBODY.items() if git(folder, "config", key, check=False).returncode}
+    """Return Git options that set a default author if the user has configured none."""
+    missing = {
+        key: value for key, value in DEFAULT_AUTHOR.items() if git(folder, "config", key, check=False).returncode
+    }
     return [word for key, value in missing.items() for word in ("-c", f"{key}={value}")]

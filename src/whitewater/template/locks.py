@@ -1,4 +1,4 @@
-"""The lock of one application: of a lock of all of them, the packages that it needs, directly or not."""
+"""Lock files of single applications, cut from the lock of all applications."""
 
 import re
 from collections import defaultdict
@@ -9,20 +9,20 @@ from packaging.utils import canonicalize_name
 
 from whitewater.errors import ConfigError
 
-# A package with its version, its hashes, and what needs it: `# via pandas`, or one a line.
+# A package with its version, hashes, and the packages that need it: `# via pandas`, or one on each line.
 ENTRY = re.compile(r"(?m)^\w.*\n(?:^[ \t]+.*\n?)*")
 NEEDED_BY = re.compile(r"(?m)^ +# (?:via |  )(\S+)")
 
 
 def names(requirements: Iterable[str]) -> set[str]:
-    """Return the names of the packages that requirements ask for."""
+    """Return the package names of requirements."""
     return {canonicalize_name(Requirement(line).name) for line in requirements}
 
 
 def lock_of(lock: str, requirements: Iterable[str]) -> str:
-    """Return of a lock what ``requirements`` need, or raise ConfigError if it lacks one of them.
+    """Return the part of a lock that ``requirements`` need, or raise ConfigError if it lacks one of them.
 
-    Where it holds XGBoost without its CUDA code, under another name, that is what `xgboost` asks for, too.
+    A package also counts under its name with ``-cpu``, as XGBoost without CUDA has it.
     """
     entries = _entries(lock)
     present = {name for name, _ in entries}
@@ -30,20 +30,20 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
     for name, entry in entries:
         for requirer in NEEDED_BY.findall(entry):
             needs[canonicalize_name(requirer)].add(name)
-    wanted, waiting = set[str](), list[str](names(requirements))
-    if missing := [name for name in waiting if not {name, f"{name}-cpu"} & present]:
+    needed, queue = set[str](), list[str](names(requirements))
+    if missing := [name for name in queue if not {name, f"{name}-cpu"} & present]:
         raise ConfigError(f"the lock lacks {', '.join(sorted(missing))}. Run `make lock` where it was made.")
-    while waiting:
-        needed = waiting.pop()
-        for each in {needed, f"{needed}-cpu"} & present - wanted:
-            wanted.add(each)
-            waiting += needs[each]
+    while queue:
+        name = queue.pop()
+        for package in {name, f"{name}-cpu"} & present - needed:
+            needed.add(package)
+            queue += needs[package]
     header = "".join(line for line in lock.splitlines(keepends=True)[:2] if line.startswith("#"))
-    return header + "".join(entry for name, entry in entries if name in wanted)
+    return header + "".join(entry for name, entry in entries if name in needed)
 
 
 def merged_lock(lock: str, whole: str, requirements: Iterable[str]) -> str:
-    """Return a lock with the packages of a larger one that ``requirements`` need and it lacks; what it has stays."""
+    """Add the packages that ``requirements`` need from a larger lock; existing entries are kept."""
     present = _entries(lock)
     known = {name for name, _ in present}
     more = [entry for entry in _entries(lock_of(whole, requirements)) if entry[0] not in known]
@@ -52,5 +52,5 @@ def merged_lock(lock: str, whole: str, requirements: Iterable[str]) -> str:
 
 
 def _entries(lock: str) -> list[tuple[str, str]]:
-    """Return the packages of a lock by their names, each with its versions in turn."""
+    """Return the entries of a lock with their package names."""
     return [(canonicalize_name(re.split(r"[=<>@ ;]", entry)[0]), entry) for entry in ENTRY.findall(lock)]

@@ -1,4 +1,4 @@
-"""The name of a project, and the renaming of an application: identifiers, paths and keys; words and addresses stay."""
+"""Checks of a project's name, and the renaming of an application in identifiers, paths and keys."""
 
 import io
 import keyword
@@ -19,7 +19,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 LONGEST = 20
 # Names of rules and globals in the Snakefiles of a project.
 SNAKEMAKE = {"all", "config", "rules", "workflow", "checkpoints", "application", "prefix", "gather", "scatter"}
-# What stands before the name of an application in commands and imports, as regular expressions.
+# Regular expressions for what precedes the name of an application in commands and imports.
 BEFORE = ("whitewater ", "whitewater:cpu ", "cores all ", "snakemake ", " -- ", "APP=", r"tests\.apps\.")
 
 
@@ -28,8 +28,8 @@ def check_name(name: str, *, commands: Collection[str], what: str = "name") -> N
     remedy = f"Choose another {what}, such as my_{re.sub('[^a-z0-9]+', '_', name.lower()).strip('_') or 'trips'}."
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise ConfigError(
-            f"{name!r} cannot be the {what} of a project: use lower-case letters, digits and single underscores, "
-            f"a letter first, {LONGEST} at most. {remedy}"
+            f"{name!r} cannot be the {what} of a project: use at most {LONGEST} lower-case letters, digits and single "
+            f"underscores, beginning with a letter. {remedy}"
         )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise ConfigError(f"{name!r} is a keyword of Python. {remedy}")
@@ -38,27 +38,27 @@ def check_name(name: str, *, commands: Collection[str], what: str = "name") -> N
 
 
 def check_free(name: str, package: str) -> None:
-    """Raise ConfigError if an application is declared by a name, or something that is installed hides a package."""
+    """Raise ConfigError if the name of the application or the package is taken."""
     if place := declared(Path.cwd()).get(name):
         where = f"the package {place.dist.name}" if place.dist else "pyproject.toml"
         raise ConfigError(
             f"an application {name!r} is declared already by {where} ({place.value}). Choose another name."
         )
     spec = find_spec(package)
-    # A folder that is not a package yet, such as an empty one of this name here, has no origin.
+    # An empty folder of this name is found too, but has no origin.
     if package in sys.stdlib_module_names or (spec and spec.origin):
         raise ConfigError(f"a module {package!r} is installed already. Choose another name, or --package.")
 
 
 def class_name(name: str) -> str:
-    """Return the name of the model of a section: `bike_trips` has `BikeTrips`; `b`, whose constant is `B`, `BModel`."""
+    """Return the class name of a section: `BikeTrips` for `bike_trips`; `BModel` for `b`, as `B` is its constant."""
     joined = "".join(word.capitalize() for word in name.split("_"))
     return f"{joined}Model" if joined == name.upper() else joined
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """An application under another ``name``, in another ``package``."""
+    """Gives an application a new ``name`` and ``package``."""
 
     application: Application
     name: str
@@ -66,7 +66,7 @@ class Renaming:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """What is replaced in any text, each by what its group is named after; addresses stay."""
+        """All places where a text names the application, in groups by replacement; URLs match without a group."""
         old = re.escape(self.application.name)
         package = re.escape(self.application.package)
         rules = "|".join([*self.application.steps, "all"])
@@ -101,7 +101,7 @@ class Renaming:
         return self._pattern.sub(lambda match: new.get(match.lastgroup or "", match[0]), text)
 
     def python(self, source: str) -> str:
-        """Return a Python module with the application's new name; its imports are not sorted again."""
+        """Return a Python module with the application's new name; imports are left unsorted."""
         section, model = self.application.settings.__name__, class_name(self.name)
         new = {section: model, f"Test{section}": f"Test{model}", self.application.name.upper(): self.name.upper()}
         lines = source.splitlines(keepends=True)

@@ -18,14 +18,14 @@ from whitewater.template.locks import lock_of, names
 from whitewater.template.names import Renaming
 from whitewater.template.source import HERE, files_below, library_wheel, package_folder, root, templates
 
-# What every project has as the repository has it, but for the names of applications.
+# Files that a project copies from the repository, with only the application renamed.
 SHARED = (
     ".devcontainer", ".dockerignore", ".editorconfig", ".github/workflows/ci.yml", ".gitignore", ".gitlab-ci.yml",
     ".pre-commit-config.yaml", "Dockerfile", "LICENSE", "Makefile", "Snakefile", "profiles", "tests/conftest.py",
     "workflows/common.smk", "workflows/report.css", "workflows/report.rst", "envs/base.yaml", "envs/bootstrap.lock",
     "envs/excluded.in", "envs/slurm.lock",
 )  # fmt: skip
-# What of these is otherwise: a project has the library as a wheel, and no documents of its own to check.
+# Replacements in these: a project has the library as a wheel, and no documentation to check.
 EDITS = {
     ".dockerignore": ("!src\n", "!src\n!vendor\n"),
     ".github/workflows/ci.yml": ("run, docs, test-image", "run, test-image"),
@@ -41,12 +41,11 @@ LIBRARY_LOCK = """\
 whitewater=={version} \\
     --hash=sha256:{digest}
 """
-# What Snakemake runs when it has made an environment by conda, where no channel has the library.
+# Snakemake runs this after it has created a conda environment, because no channel has the library.
 AFTER_CONDA = "python -m pip install --no-index --no-deps vendor/{wheel}  # sha256:{digest}\n"
-# The locks of a project: each holds the extra of pyproject.toml of its name besides what the application needs.
+# The locks of a project: the requirements of the application, and the extra of the lock's name.
 LOCKS = ("cpu", "dev", "gpu")
-TOOLS = ("pytest", "ruff", "mypy")
-# Where the repository's settings name what is in no project, or a package that has another name there.
+# Changes of the repository's tool settings that do not fit a project.
 TOOL_EDITS = (
     (r'\nfiles = \["src",.*\]', '\nfiles = ["src", "tests"]'),
     (r"\nexclude = .*\nmypy_path = .*", '\nmypy_path = ["src"]'),
@@ -58,22 +57,22 @@ TOOL_EDITS = (
 
 @dataclass(frozen=True)
 class Project:
-    """What a project is made from. Its pyproject.toml keeps it, for updates."""
+    """Name, package and template of a project; its pyproject.toml records them for updates."""
 
     name: str
     package: str
     template: str
 
     @property
-    def described(self) -> str:
-        """What is committed when it is rendered."""
+    def commit_message(self) -> str:
+        """The message of commits of the rendered template."""
         return f"{self.template} of Whitewater {whitewater.__version__}, as {self.name}"
 
 
 def render(project: Project, folder: Path) -> None:
     """Write a project into an empty folder. Raises ConfigError as `render_application` and `library_wheel` do."""
     render_application(project, folder)
-    renamings = [Renaming(each, project.name, project.package) for each in templates().values()]
+    renamings = [Renaming(template, project.name, project.package) for template in templates().values()]
     for name in SHARED:
         for path in files_below(root() / name):
             place = path.relative_to(root())
@@ -89,16 +88,16 @@ def render(project: Project, folder: Path) -> None:
 
 
 def configure(folder: Path) -> None:
-    """Write the files of the configuration of a project, whose applications need not be installed yet."""
+    """Generate the configuration files of a project, whose applications need not be installed yet."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(["src", ".", os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-B", "-m", "whitewater", "config"]
-    ended = subprocess.run(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
-    if ended.returncode:
-        raise ConfigError(ended.stderr.strip().removeprefix("ConfigError: "))
+    process = subprocess.run(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
+        raise ConfigError(process.stderr.strip().removeprefix("ConfigError: "))
 
 
 def tidy(folder: Path, *paths: str) -> None:
-    """Sort imports and break lines again, which another name makes longer or shorter; of all files, or some."""
+    """Sort imports and format code again, in all files or some, because the new name changes lengths."""
     for command in (["check", "--quiet", "--select", "I", "--fix-only"], ["format", "--quiet"]):
         subprocess.run([sys.executable, "-m", "ruff", *command, "--no-cache", *paths], cwd=folder, check=True)
 
@@ -110,15 +109,15 @@ def render_application(project: Project, folder: Path) -> None:
         raise ConfigError(f"there is no template {project.template!r}; there are {', '.join(known)}.")
     application = known[project.template]
     renaming = Renaming(application, project.name, project.package)
-    for path, target in _of_application(application):
+    for path, target in _application_files(application):
         text = path.read_text()
         if path.suffix == ".ipynb":
             notebook = json.loads(text)
             for cell in notebook["cells"]:
-                if cell["cell_type"] == "code":  # as it is before its first run
+                if cell["cell_type"] == "code":  # as before its first run
                     cell.update(outputs=[], execution_count=None)
             text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-        # What stands apart here is what a project is about.
+        # In a project the application is part of the rule ``all``.
         text = text.replace("    apart=True,\n", "")
         renamed = renaming.python(text) if path.suffix == ".py" else renaming.text(text)
         _write(folder / renaming.text(str(target)), renamed)
@@ -126,14 +125,14 @@ def render_application(project: Project, folder: Path) -> None:
         _write(folder / "src" / project.package / "py.typed", "")
 
 
-def _of_application(application: Application) -> Iterator[tuple[Path, Path]]:
-    """Yield the files of an application, each with its place in a checkout."""
+def _application_files(application: Application) -> Iterator[tuple[Path, Path]]:
+    """Yield the files of an application, each with its path in a checkout."""
     name = application.name
     package = package_folder(application)
     for path in files_below(package):
         yield path, Path("src", *application.package.split("."), path.relative_to(package))
     places = (f"workflows/{name}", f"notebooks/{name}.ipynb", f"envs/{name}-cpu.yaml", f"envs/{name}-gpu.yaml")
-    # What is promised of an application, and what a run says; tests of its internals stay.
+    # Tests of internals are not copied.
     tests = (f"tests/apps/{name}/test_{what}.py" for what in ("guarantees", "headline", name))
     for place in (*places, *tests):
         for path in files_below(root() / place):
@@ -145,10 +144,10 @@ def _write_packages(project: Project, folder: Path) -> None:
     _write(folder / "pyproject.toml", pyproject(project))
     declared = tomllib.loads((root() / "pyproject.toml").read_text())["project"]
     extras = declared["optional-dependencies"]
-    # What builds packages is installed before, by a lock of its own.
-    before = (root() / "envs/bootstrap.lock").read_text()
+    # Build tools have their own lock and are installed first.
+    bootstrap = (root() / "envs/bootstrap.lock").read_text()
     for lock in LOCKS:
-        more = [line for line in extras.get(lock, []) if f"\n{next(iter(names([line])))}==" not in before]
+        more = [line for line in extras.get(lock, []) if f"\n{next(iter(names([line])))}==" not in bootstrap]
         needed = [*declared["dependencies"], *extras.get(project.template, []), *more]
         _write(folder / f"envs/{lock}.lock", lock_of((root() / f"envs/{lock}.lock").read_text(), needed))
     name, content = library_wheel()
@@ -161,18 +160,18 @@ def _write_packages(project: Project, folder: Path) -> None:
 
 
 def pyproject(project: Project) -> str:
-    """Return the pyproject.toml of a project, made from that of the repository."""
+    """Derive the pyproject.toml of a project from the repository's."""
     text = (root() / "pyproject.toml").read_text()
     declared = tomllib.loads(text)["project"]
     extras = declared["optional-dependencies"]
     head = (HERE / "pyproject.toml.in").read_text().format(
         **asdict(project), constant=project.name.upper(), python=declared["requires-python"],
-        needed=_listed([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
-        gpu=_listed(extras["gpu"]), dev=_listed(extras["dev"]),
+        needed=_format_list([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
+        gpu=_format_list(extras["gpu"]), dev=_format_list(extras["dev"]),
     )  # fmt: skip
     sections = re.split(r"\n(?=\[|# [^\n]*\n\[)", text)
-    tools = [each for each in sections if re.match(rf"(?:#.*\n)?\[+tool\.(?:{'|'.join(TOOLS)})\b", each)]
-    settings = "\n".join(tools)
+    tool = re.compile(r"(?:#.*\n)?\[+tool\.(?:pytest|ruff|mypy)\b")
+    settings = "\n".join(filter(tool.match, sections))
     for pattern, new in TOOL_EDITS:
         settings, count = re.subn(pattern, new, settings)
         if not count:
@@ -180,8 +179,8 @@ def pyproject(project: Project) -> str:
     return f"{head}\n{settings.rstrip()}\n"
 
 
-def _listed(requirements: Sequence[str]) -> str:
-    return "".join(["[\n", *(f'    "{each}",\n' for each in requirements), "]"])
+def _format_list(requirements: Sequence[str]) -> str:
+    return "".join(["[\n", *(f'    "{requirement}",\n' for requirement in requirements), "]"])
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
-"""Where templates and the library come from: a checkout, or its wheel, which brings their files along.
+"""Where templates and the library come from: a checkout, or an installed wheel, which includes their files.
 
-A template is an application itself: its package, its workflow, its tests, and what this repository has around them.
+A template is simply an application: its package, workflow and tests, with the files that all projects share.
 """
 
 import base64
@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from whitewater.application import Application, applications, in_project
 from whitewater.errors import ConfigError
 
-# What an installer adds to the files of a wheel.
+# Files that an installer adds to those of a wheel.
 INSTALLED = {"INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json", "RECORD"}
 HERE = Path(__file__).parent
 IN_WHEEL = HERE / "files"
@@ -25,13 +25,14 @@ CHECKOUT = Path(__file__).parents[3]
 
 
 def root() -> Path:
-    """Return the folder that holds what is rendered: a checkout, or what ``envs/build_hook.py`` put into the wheel."""
+    """Return the folder of the template files: the checkout, or what ``envs/build_hook.py`` put in the wheel."""
     return IN_WHEEL if IN_WHEEL.is_dir() else CHECKOUT
 
 
 def templates() -> dict[str, Application]:
     """Return the applications that a project can be made from, by name."""
-    return {name: each for name, each in applications(in_project(root())).items() if each.steps}
+    known = applications(in_project(root()))
+    return {name: application for name, application in known.items() if application.steps}
 
 
 def package_folder(application: Application) -> Path:
@@ -40,21 +41,19 @@ def package_folder(application: Application) -> Path:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield a file, or the files of a folder, sorted, without what Python and editors leave there."""
+    """Yield a file, or the files of a folder, sorted, without caches of Python, Jupyter and Snakemake."""
     for path in [folder, *sorted(folder.rglob("*"))]:
         if path.is_file() and not {"__pycache__", ".ipynb_checkpoints", ".snakemake"} & set(path.parts):
             yield path
 
 
 def library_wheel() -> tuple[str, bytes]:
-    """Return the file name and the bytes of the wheel of this library, for the `vendor/` folder of a project.
+    """Return file name and bytes of the library's wheel, for the folder `vendor/` of a project.
 
-    It is built from the checkout, or packed from what is installed: equal files give an equal wheel, so that an update
-    that changes nothing is none.
-
-    Raises ConfigError if it is a checkout and Hatchling is not installed, or fails.
+    It is built from the checkout, or repacked from the installed files. Equal files give an equal wheel, so an update
+    without changes does nothing. Raises ConfigError if the build of a checkout fails or Hatchling is not installed.
     """
-    files = _built() if root() == CHECKOUT else {
+    files = _build_wheel() if root() == CHECKOUT else {
         str(PurePosixPath(file)): file.read_binary()
         for file in distribution("whitewater").files or []
         if file.suffix != ".pyc" and ".." not in file.parts and file.name not in INSTALLED
@@ -65,7 +64,7 @@ def library_wheel() -> tuple[str, bytes]:
     for name, content in sorted(files.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
         lines.append(f"{name},sha256={digest},{len(content)}\n")
-    # Sorted, not compressed, and all of the earliest time that a wheel can tell: that of a new entry.
+    # Sorted, uncompressed, and with ZipInfo's default time, so that equal files give equal bytes.
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in [*sorted(files.items()), (record, "".join([*lines, f"{record},,\n"]).encode())]:
@@ -75,14 +74,14 @@ def library_wheel() -> tuple[str, bytes]:
     return f"{information.removesuffix('.dist-info')}-py3-none-any.whl", buffer.getvalue()
 
 
-def _built() -> dict[str, bytes]:
-    """Build the checkout and return the files of its wheel."""
+def _build_wheel() -> dict[str, bytes]:
+    """Build the wheel of the checkout and return its files."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-        ended = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-        if ended.returncode:
+        process = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+        if process.returncode:
             raise ConfigError(
-                f"the wheel of {CHECKOUT} could not be built: {ended.stderr.strip()} Use the environment that `make` "
+                f"the wheel of {CHECKOUT} could not be built: {process.stderr.strip()} Use the environment that `make` "
                 "sets up, which has Hatchling."
             )
         (wheel,) = Path(folder).glob("*.whl")

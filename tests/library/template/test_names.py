@@ -22,7 +22,7 @@ from whitewater.template.source import files_below
         ("Bikes", "lower-case letters"),
         ("bikes_", "lower-case letters"),
         ("fahrräder", "lower-case letters"),
-        ("bikes" * 5, "20 at most"),
+        ("bikes" * 5, "at most 20 lower-case letters"),
         ("", "lower-case letters"),
         ("import", "keyword"),
         ("match", "keyword"),
