@@ -216,7 +216,7 @@ def test_a_cluster_lives_on_this_machine_alone_until_it_is_stopped(fresh: Clone)
     listening = {each.laddr.ip for process in alive for each in process.net_connections() if each.status == "LISTEN"}
     assert listening == {"127.0.0.1"}
 
-    assert "runs already" in cluster(fresh, "start").message
+    assert "is already running" in cluster(fresh, "start").message
     assert fresh.start("make", "clean", f"PYTHON={sys.executable}").ended().status == 0
     status = cluster(fresh, "status")
     assert status.status == 0

@@ -140,7 +140,7 @@ def test_an_own_file_that_is_no_yaml_is_told_with_its_line_and_a_remedy(fresh: C
     ended = fresh.start(*command, PYTHONPATH=str(ROOT / "src")).ended()
     assert ended.status in {1, 2}
     assert "Traceback" not in ended.terminal
-    assert len(re.findall("broken.yaml, line 4, column .* begins in line 3.*Indent with blanks", ended.terminal)) == 1
+    assert len(re.findall("broken.yaml, line 4, column .* begins in line 3.*Indent with spaces", ended.terminal)) == 1
     assert not (fresh / "results").exists()
 
 

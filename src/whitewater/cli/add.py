@@ -18,13 +18,11 @@ from whitewater.template.render import LOCKS, Project, configure, render_applica
 from whitewater.template.source import HERE, files_below, package_folder, root, templates
 
 ENTRY_POINTS = '[project.entry-points."whitewater.applications"]\n'
-LAST = "manifest"  # the step that lists what the others made
-# Of a new step, in the folder `template/step`, each ready to be filled in.
-TEMPLATES = ("module.py", "settings.py", "test.py", "rule.smk")
+LAST = "manifest"  # the step that lists the outputs of all others
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files of a step or an application, and say which."""
+    """Write the files of a step or an application, and list them."""
     parser = argparse.ArgumentParser(prog="whitewater add", description=__doc__)
     kinds = parser.add_subparsers(dest="kind", required=True)
     step = kinds.add_parser("step", help="its module, settings, rule and test")
@@ -36,18 +34,18 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(list(arguments))
     check_name(options.name, commands=COMMANDS, what=options.kind)
     if options.kind == "application":
-        written = _add_application(options.name, options.template)
+        paths = _add_application(options.name, options.template)
     else:
-        written = _add_step(_application(options.app), options.name)
-    tidy(Path(), *(str(path) for path in written if path.suffix in {".py", ".ipynb"}))
+        paths = _add_step(_choose_application(options.app), options.name)
+    tidy(Path(), *(str(path) for path in paths if path.suffix in {".py", ".ipynb"}))
     configure(Path())
-    print("\n".join(f"{path} written" for path in written))
+    print("\n".join(f"{path} written" for path in paths))
     print("The files in config/ have its settings. Next: make test, which installs it.")
     return 0
 
 
-def _application(name: str | None) -> Application:
-    """Return the application of this project that is meant: its name is needed where there are several."""
+def _choose_application(name: str | None) -> Application:
+    """Return the application of this project with this name; the name may be left out if there is only one."""
     here = Path("src").resolve()
     known = {
         key: application for key, application in applications(in_project()).items()
@@ -63,24 +61,27 @@ def _application(name: str | None) -> Application:
 
 
 def _add_step(application: Application, step: str) -> list[Path]:
-    """Write the files of a step and its name where the application lists its steps; return the paths of all."""
+    """Write the files of a step, add it to the lists of steps, and return the paths of all changed files."""
     package = package_folder(application).relative_to(Path.cwd())
     fields = {
         "name": application.name, "step": step, "model": class_name(step), "package": application.package,
         "folder": application.package.replace(".", "/"),
     }  # fmt: skip
-    module, settings, test, rule = ((HERE / "step" / f"{name}.in").read_text().format_map(fields) for name in TEMPLATES)
+    module, settings, test, rule = (
+        (HERE / "step" / f"{name}.in").read_text().format_map(fields)
+        for name in ("module.py", "settings.py", "test.py", "rule.smk")
+    )
     texts = {package / "steps" / f"{step}.py": module, Path("tests/apps", application.name, f"test_{step}.py"): test}
     if step in application.steps or any(path.exists() for path in texts):
         raise ConfigError(f"{application.name} has a step {step} already. Choose another name.")
-    config, declared = package / "config.py", package / "application.py"
+    config, declaration = package / "config.py", package / "application.py"
     rules = Path("workflows", application.name, "Snakefile")
     field = "    {step}: {model} = {model}()\n".format_map(fields)
-    texts[config] = _with_settings(config, application.settings.__name__, f"{settings}\n\n", field)
-    texts[declared] = _with_name(declared, declared.read_text(), r"\bsteps=\(([^)]*)\)", step)
+    texts[config] = _insert_settings(config, application.settings.__name__, f"{settings}\n\n", field)
+    texts[declaration] = _insert_name(declaration, declaration.read_text(), r"\bsteps=\(([^)]*)\)", step)
     text = rules.read_text()
     for name in ("STEPS", "RESULTS"):
-        text = _with_name(rules, text, rf"(?m)^{name} = \[([^]]*)\]", step)
+        text = _insert_name(rules, text, rf"(?m)^{name} = \[([^]]*)\]", step)
     before = f"\nrule {LAST}:\n" if f"\nrule {LAST}:\n" in text else "\nrule all:\n"
     texts[rules] = text.replace(before, f"\n{rule}\n{before}")
     for path, text in texts.items():
@@ -89,8 +90,8 @@ def _add_step(application: Application, step: str) -> list[Path]:
     return list(texts)
 
 
-def _with_settings(path: Path, section: str, model: str, field: str) -> str:
-    """Put a model before the section of the application, and a field at that section's end."""
+def _insert_settings(path: Path, section: str, model: str, field: str) -> str:
+    """Insert a model before the section of the application, and a field at the end of that section."""
     text = path.read_text()
     classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == section]
     fields = [node for node in classes[0].body if isinstance(node, ast.AnnAssign)] if classes else []
@@ -104,28 +105,28 @@ def _with_settings(path: Path, section: str, model: str, field: str) -> str:
     return text if has_field else text.replace("\nfrom ", "\nfrom pydantic import Field\nfrom ", 1)
 
 
-def _with_name(path: Path, text: str, pattern: str, step: str) -> str:
-    """Add a step to the names that the group of a pattern holds, before the manifest, which comes last."""
+def _insert_name(path: Path, text: str, pattern: str, step: str) -> str:
+    """Add a step to the list that the pattern's group matches, before the manifest, which comes last."""
     match = re.search(pattern, text)
     if not match:
         raise ConfigError(f"{path} has nothing like {pattern}. Add the step by hand: docs/architecture.md.")
     names = re.findall(r"\w+", match[1])
     names.insert(names.index(LAST) if LAST in names else len(names), step)
-    listed = "".join(f'    "{name}",\n' for name in names)
-    return f"{text[: match.start(1)]}\n{listed}{text[match.end(1) :]}"
+    lines = "".join(f'    "{name}",\n' for name in names)
+    return f"{text[: match.start(1)]}\n{lines}{text[match.end(1) :]}"
 
 
 def _add_application(name: str, template: str) -> list[Path]:
-    """Write an application made from a template into the project of this folder; return the paths of its files."""
+    """Write an application made from a template into the project in this folder; return the paths of its files."""
     file = Path("pyproject.toml")
     text = file.read_text() if file.exists() else ""
     if not in_project() or ENTRY_POINTS not in text:
         raise ConfigError(
             "there is no project here: no workflows/, or no entry points of applications in pyproject.toml."
         )
-    # In the checkout applications are in one package, in a project each is one.
-    ours = templates()[template].package.rpartition(".")[0]
-    package = f"{ours}.{name}" if Path("src", ours).is_dir() else name
+    # In the checkout all applications share one package; in a project each has its own.
+    parent = templates()[template].package.rpartition(".")[0]
+    package = f"{parent}.{name}" if Path("src", parent).is_dir() else name
     check_free(name, package)
     with tempfile.TemporaryDirectory(dir=".") as scratch:
         render_application(Project(name, package, template), Path(scratch))
@@ -136,8 +137,8 @@ def _add_application(name: str, template: str) -> list[Path]:
             path.parent.mkdir(parents=True, exist_ok=True)
             Path(scratch, path).rename(path)
     extras = tomllib.loads((root() / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    file.write_text(_declared(text, name, package, extras.get(template, [])))
-    if package == name:  # the locks hold what it needs, and its conda environments the library
+    file.write_text(_declare_application(text, name, package, extras.get(template, [])))
+    if package == name:  # the locks get its requirements, and its conda environments the library
         for script in Path("envs").glob("base.post-deploy.sh"):
             for device in ("cpu", "gpu"):
                 shutil.copy(script, f"envs/{name}-{device}.post-deploy.sh")
@@ -146,15 +147,15 @@ def _add_application(name: str, template: str) -> list[Path]:
     return [*places, file]
 
 
-def _declared(text: str, name: str, package: str, needed: list[str]) -> str:
-    """Return pyproject.toml with the entry point of an application, and with what it needs."""
+def _declare_application(text: str, name: str, package: str, requirements: list[str]) -> str:
+    """Add the entry point and the requirements of an application to the text of pyproject.toml."""
     text = text.replace(ENTRY_POINTS, f'{ENTRY_POINTS}{name} = "{package}.application:{name.upper()}"\n')
     if package != name:
-        extra = "".join(f'    "{each}",\n' for each in needed)
+        extra = "".join(f'    "{requirement}",\n' for requirement in requirements)
         return text.replace(
             "[project.optional-dependencies]\n", f"[project.optional-dependencies]\n{name} = [\n{extra}]\n"
         )
-    declared = tomllib.loads(text)["project"]["dependencies"]
-    missing = "".join(f'    "{each}",\n' for each in needed if each not in declared)
+    present = tomllib.loads(text)["project"]["dependencies"]
+    missing = "".join(f'    "{requirement}",\n' for requirement in requirements if requirement not in present)
     text = re.sub(r"(?m)(^dependencies = \[\n(?:    .*\n)*)", rf"\g<1>{missing}", text, count=1)
     return re.sub(r'(?m)^packages = \["src/', f'packages = ["src/{name}", "src/', text)

@@ -1,9 +1,9 @@
-"""Remove what runs wrote: ``make clean``, or ``python -m whitewater.cli.clean``, which needs nothing but Python.
+"""Remove what runs wrote: ``make clean``, or ``python -m whitewater.cli.clean``, which needs only Python.
 
-Removed are the outputs that records and manifests of runs list, those that the rules of the workflows name, raw files
-in folders ``generated`` beside them, logs, what killed runs left, caches, and logs of clusters that have ended. A
-recorded output that has changed since stays, with its record, and so does every other file. Downloads stay without
-``--downloads``. Nothing outside of this folder is touched: symbolic links are not followed.
+It removes outputs that are listed in records and manifests or named in the rules of the workflows, generated raw files,
+logs, leftovers of killed runs, caches, and logs of clusters that have ended. A recorded output that was changed later
+is kept with its record, and so is every other file. Downloads are kept unless ``--downloads`` is given. Symbolic links
+are not followed, so nothing outside of this folder is touched.
 """
 
 import argparse
@@ -21,76 +21,76 @@ from whitewater.io.store import digests, read_json
 
 TOPS = (Path("data"), Path("results"), Path("logs"))
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/benchmarks")
-# What Snakemake keeps of its own, but for the environments that it made.
+# Snakemake's own files; the environments that it built are kept.
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
-# What a step `fetch` generated in the place of raw files, beside its outputs.
+# Raw files that a step `fetch` simulated.
 GENERATED = ("generated/*", "generated/.*.part")
-# Unfinished outputs, signs of life, and locks; see `whitewater.io.store`.
+# Unfinished outputs, owner files, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
 
 
 def main(arguments: list[str]) -> int:
-    """Clean the current folder and say what stays."""
+    """Clean the current folder and list the files that are kept."""
     parser = argparse.ArgumentParser(prog="whitewater clean", description=__doc__)
     parser.add_argument("--downloads", action="store_true", help="remove downloads, their pins, and crawls, too")
     options = parser.parse_args(arguments)
     if not Path("workflows").is_dir():
-        raise InputError("There is no folder workflows here. Run this where the repository is.")
-    recorded = _recorded()
+        raise InputError("There is no folder workflows here. Run this in the folder of the project.")
+    recorded = _read_outputs()
     present = list(filter(_is_ours, recorded))
     hashes = digests(present, threads=os.cpu_count() or 1)
     changed = [path for path in present if hashes[path] != recorded[path][0]]
-    # With its record, by which the next call knows it, too.
-    spared = {*changed, *(recorded[path][1] for path in changed)}
-    traces = (folder / name for folder, names in _folders() for name in names if TRACE.fullmatch(name))
-    doomed = {*recorded, *_of_runs(), *traces, *_caches(), *(_downloads() if options.downloads else ())}
-    for path in filter(_is_ours, sorted(doomed - spared)):
+    # Keep the record too: the next call needs it to recognize the file.
+    kept = {*changed, *(recorded[path][1] for path in changed)}
+    traces = (folder / name for folder, names in _walk() for name in names if TRACE.fullmatch(name))
+    removable = {*recorded, *_rule_outputs(), *traces, *_caches(), *(_downloads() if options.downloads else ())}
+    for path in filter(_is_ours, sorted(removable - kept)):
         remove = shutil.rmtree if path.is_dir() else Path.unlink
         remove(path)
-    for folder, _ in _folders():
+    for folder, _ in _walk():
         if not any(folder.iterdir()):
             folder.rmdir()
     if changed:
         print(f"Changed since a run wrote them, so they stay: {shorten_list(sorted(map(str, changed)))}.")
-    names = [folder / name for folder, names in _folders() if folder.name != "downloads" for name in names]
-    others = [path for path in names if (path.is_symlink() or not path.is_dir()) and not spared & {path, *path.parents}]
-    if others:
-        print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, others)))}.")
+    paths = [folder / name for folder, names in _walk() if folder.name != "downloads" for name in names]
+    foreign = [path for path in paths if (path.is_symlink() or not path.is_dir()) and not kept & {path, *path.parents}]
+    if foreign:
+        print(f"No run wrote these, so they stay: {shorten_list(sorted(map(str, foreign)))}.")
     return 0
 
 
-def _recorded() -> dict[Path, tuple[str, Path]]:
-    """Return the SHA-256 of each output, and the file that lists it: a record, or else a manifest."""
-    listed: dict[Path, tuple[str, Path]] = {}
+def _read_outputs() -> dict[Path, tuple[str, Path]]:
+    """Return the SHA-256 of each recorded output, and the record or manifest that lists it."""
+    recorded: dict[Path, tuple[str, Path]] = {}
     for source in (*Path("results").rglob("manifest.json"), *Path("logs").rglob("*.json")):
-        # Another file of JSON may be anything.
+        # Other JSON files may have any content.
         with suppress(InputError, AttributeError, KeyError, TypeError):
             outputs = read_json(source).get("outputs", [])
-            for each in outputs.values() if isinstance(outputs, dict) else outputs:
-                listed[Path(os.path.normpath(each["path"]))] = each["sha256"], source
-    return {path: each for path, each in listed.items() if any(map(path.is_relative_to, TOPS))}
+            for output in outputs.values() if isinstance(outputs, dict) else outputs:
+                recorded[Path(os.path.normpath(output["path"]))] = output["sha256"], source
+    return {path: entry for path, entry in recorded.items() if any(map(path.is_relative_to, TOPS))}
 
 
-def _of_runs() -> Iterator[Path]:
-    """Yield what the rules name, with all that a step leaves beside its log, and reports; of runs of all names."""
+def _rule_outputs() -> Iterator[Path]:
+    """Yield the outputs, logs and generated files of the rules, and the reports, for runs of all names."""
     snakefiles = {file.parent.name: file for file in Path("workflows").glob("*/Snakefile")}
     logs = [path.parent.name for name in snakefiles for path in Path("logs").glob(f"*/{name}") if path.is_dir()]
     for run in {"", *logs} - set(snakefiles):  # the plain run has no name
         for name, file in snakefiles.items():
             for top, path in OUTPUT.findall(file.read_text(encoding="utf-8")):
-                pattern = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
-                for suffix in LOGS if pattern.suffix == ".log" else (pattern.suffix,):
-                    yield from Path().glob(str(pattern.with_suffix(suffix)))
-            for each in GENERATED:
-                yield from Path("data", run, name).glob(each)
+                output = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
+                for suffix in LOGS if output.suffix == ".log" else (output.suffix,):
+                    yield from Path().glob(str(output.with_suffix(suffix)))
+            for pattern in GENERATED:
+                yield from Path("data", run, name).glob(pattern)
         yield from (Path("results", run, folder, "report.html") for folder in ("", *snakefiles))
 
 
-def _folders() -> Iterator[tuple[Path, list[str]]]:
-    """Yield the folders of runs, not through links, with what is in each; deepest first."""
+def _walk() -> Iterator[tuple[Path, list[str]]]:
+    """Yield the folders of runs with the names in them, deepest first, without following links."""
     for top in TOPS:
         if not top.is_symlink():
             for folder, folders, files in os.walk(top, topdown=False):
@@ -102,7 +102,7 @@ def _caches() -> Iterator[Path]:
     if not any(map(runs, FILE.parent.glob("*.log"))):
         yield FILE.parent
     if SNAKEMAKE.is_dir() and not SNAKEMAKE.is_symlink():
-        yield from (each for each in SNAKEMAKE.iterdir() if each.name not in ENVIRONMENTS)
+        yield from (path for path in SNAKEMAKE.iterdir() if path.name not in ENVIRONMENTS)
     for folder, folders, _ in os.walk("."):
         if "__pycache__" in folders:
             yield Path(folder, "__pycache__")
@@ -117,7 +117,7 @@ def _downloads() -> Iterator[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether something is there, in this folder itself and not by way of a link."""
+    """Tell whether a path exists inside this folder, not through a symbolic link."""
     here = Path.cwd().resolve()
     return path.exists() and not path.is_symlink() and (path.parent.resolve() / path.name).is_relative_to(here)
 

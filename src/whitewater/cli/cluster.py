@@ -1,6 +1,6 @@
-"""`whitewater cluster`: start, stop and inspect a Dask cluster on this machine that outlives steps.
+"""`whitewater cluster`: start, stop and inspect a Dask cluster on this machine that several steps share.
 
-A single GPU needs no cluster. Steps find the cluster by its file, which is beside its log.
+A single GPU needs no cluster. Steps find the cluster by its file, next to its log.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ THIS_MACHINE = r"localhost|::1|127(\.\d+){3}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do what is asked and return the exit status."""
+    """Start, stop or inspect a cluster and return the exit status."""
     options = _parser().parse_args(list(arguments))
     return {"start": start, "stop": stop, "status": status}[options.command](options)
 
 
 def log_of(file: Path) -> Path:
-    """Return the log of the cluster of a file."""
+    """Return the path of a cluster's log."""
     return file.with_suffix(".log")
 
 
 def runs(file: Path) -> bool:
-    """Return whether a process of the cluster of a file is alive: each of them has its log open, and locked."""
+    """Tell whether any process of a cluster is alive: each holds a lock on the log."""
     try:
         with suppress(FileNotFoundError), log_of(file).open("rb") as log:
             fcntl.flock(log, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -55,10 +55,10 @@ def runs(file: Path) -> bool:
 
 
 def start(options: argparse.Namespace) -> int:
-    """Start a cluster in a session of its own, wait until all of its workers answer, and say how to use it."""
+    """Start a cluster in its own session, wait until all of its workers answer, and print how to use it."""
     from whitewater.script import ONE_THREAD
 
-    request = _requested_cluster(options)
+    request = _check_request(options)
     log = log_of(request.file)
     request.file.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -66,28 +66,28 @@ def start(options: argparse.Namespace) -> int:
             fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                f"the cluster of {request.file} runs already. Use it, end it by `{_command('stop', request.file)}`, or "
-                "give another --file."
+                f"the cluster of {request.file} is already running. Use it, stop it with "
+                f"`{_command('stop', request.file)}`, or give another --file."
             ) from None
         output.truncate(0)
         request.file.unlink(missing_ok=True)
         command = [sys.executable, "-m", "whitewater.engines.start", request.model_dump_json()]
-        # In a session of its own, which the end of this terminal does not reach.
+        # Its own session survives the end of this terminal.
         process = subprocess.Popen(
             command, env=os.environ | ONE_THREAD, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
             start_new_session=True,
         )  # fmt: skip
     try:
-        process.wait()  # until it has left the cluster's own process behind
+        process.wait()  # it forks the process of the cluster and exits
         _wait(lambda: request.file.exists() or not runs(request.file), START_SECONDS)
         if not request.file.exists():
-            why = f"did not start within {START_SECONDS:.0f} s" if runs(request.file) else "has ended"
+            problem = f"did not start within {START_SECONDS:.0f} s" if runs(request.file) else "has ended"
             last = log.read_text(errors="replace").strip().rpartition("\n")[2] or "nothing"
-            raise ResourceError(f"the cluster {why}. The last line of its log, {log}: {last}")
+            raise ResourceError(f"the cluster {problem}. The last line of its log, {log}: {last}")
     except BaseException as error:
         _end_group(process.pid)
         if isinstance(error, KeyboardInterrupt):
-            raise ResourceError("the start was interrupted, and nothing was left running.") from None
+            raise ResourceError("the start was interrupted; nothing is left running.") from None
         raise
     cluster = _read(request.file)
     settings = ", ".join(f"{key}: {file}" for key, file in {"scheduler_file": request.file, **request.tls}.items())
@@ -101,7 +101,7 @@ def start(options: argparse.Namespace) -> int:
 
 
 def stop(options: argparse.Namespace) -> int:
-    """End the cluster of a file, and wait until all of its processes are gone."""
+    """Stop a cluster, and wait until all of its processes have ended."""
     file: Path = options.file
     cluster = _read(file)
     if "pid" not in cluster:
@@ -116,17 +116,17 @@ def stop(options: argparse.Namespace) -> int:
     with suppress(ProcessLookupError):
         os.kill(cluster["pid"], signal.SIGTERM)
     if not _wait(lambda: not runs(file), END_SECONDS):
-        # While one of its processes is alive, no other group can have its number.
+        # While one of its processes is alive, no other process group can have this number.
         _end_group(cluster["group"])
         if not _wait(lambda: not runs(file), END_SECONDS):
-            raise ResourceError(f"processes of the cluster of {file} do not end, of the group {cluster['group']}.")
+            raise ResourceError(f"the cluster of {file} does not end: kill its process group, {cluster['group']}.")
     file.unlink(missing_ok=True)
     print(f"Ended the cluster at {cluster['address']}.")
     return 0
 
 
 def status(options: argparse.Namespace) -> int:
-    """Say where the cluster of a file is, and what each of its workers holds."""
+    """Print the addresses of a cluster, its tasks, and the memory of each worker."""
     from distributed import Client
 
     from whitewater.engines.cluster import security
@@ -153,7 +153,7 @@ def status(options: argparse.Namespace) -> int:
     }
     print("\n".join(f"{name:9}  {fact}" for name, fact in facts.items() if fact is not None))
     for address, worker in workers.items():
-        print(f"  {address}  {_of_worker(worker)}")
+        print(f"  {address}  {_describe_worker(worker)}")
     return 0
 
 
@@ -162,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="whitewater cluster", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    begin, *others = (commands.add_parser(name, help=what) for name, what in COMMANDS.items())
+    begin, *rest = (commands.add_parser(name, help=purpose) for name, purpose in COMMANDS.items())
     begin.add_argument("--device", default="cpu", choices=("cpu", "gpu"), help="what workers compute on (default: cpu)")
     begin.add_argument("--workers", type=int, help="processes (default: one per core, or one per GPU)")
     begin.add_argument("--threads-per-worker", type=int, help="default: 1; on GPUs the cores divided among them")
@@ -173,13 +173,13 @@ def _parser() -> argparse.ArgumentParser:
     begin.add_argument("--host", default="127.0.0.1", help="address to listen on; any but the default needs TLS")
     for flag, what in (("ca-file", "authority that signed them"), ("cert", "certificate"), ("key", "its key")):
         begin.add_argument(f"--tls-{flag}", default="", metavar="FILE", help=f"{what}, in PEM form")
-    for command in (begin, *others):
+    for command in (begin, *rest):
         command.add_argument("--file", type=Path, default=FILE, help=f"file that steps find it by (default: {FILE})")
     return parser
 
 
-def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
-    """Return what is asked for; what cannot be had is refused here, where it is read."""
+def _check_request(options: argparse.Namespace) -> ClusterRequest:
+    """Return the requested cluster, or raise an error here, where the user sees it, if it cannot start."""
     from whitewater.engines.config import TLS
     from whitewater.engines.gpu_check import require_device
     from whitewater.engines.start import ClusterRequest
@@ -201,12 +201,12 @@ def _requested_cluster(options: argparse.Namespace) -> ClusterRequest:
     return request
 
 
-def _wait(until: Callable[[], bool], seconds: float) -> bool:
-    """Wait until something is so, for some seconds at most, and return whether it is."""
+def _wait(condition: Callable[[], bool], seconds: float) -> bool:
+    """Wait for a condition, for some seconds at most, and return whether it holds."""
     limit = time.monotonic() + seconds
-    while not (met := until()) and time.monotonic() < limit:
+    while not (holds := condition()) and time.monotonic() < limit:
         time.sleep(POLL)
-    return met
+    return holds
 
 
 def _command(name: str, file: Path) -> str:
@@ -228,10 +228,10 @@ def _end_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _of_worker(worker: Mapping[str, Any]) -> str:
+def _describe_worker(worker: Mapping[str, Any]) -> str:
     limit = f" of {worker['memory_limit'] / 1e9:.2f} GB" if worker["memory_limit"] else ""
-    found = f"threads {worker['nthreads']}, memory {worker['metrics']['memory'] / 1e9:.2f} GB{limit}"
+    text = f"threads {worker['nthreads']}, memory {worker['metrics']['memory'] / 1e9:.2f} GB{limit}"
     if "gpu" not in worker:
-        return found
+        return text
     used, total = worker["metrics"]["gpu"]["memory-used"], worker["gpu"]["memory-total"]
-    return f"{found}, {worker['gpu']['name']}: {used / 1e9:.2f} GB of {total / 1e9:.2f} GB"
+    return f"{text}, {worker['gpu']['name']}: {used / 1e9:.2f} GB of {total / 1e9:.2f} GB"

@@ -12,68 +12,67 @@ from whitewater.cli.results import RESULTS, finished, found_in, results_of, term
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
-PLAIN = "."  # which no run with a name can be called
-NONE = "-"
+UNNAMED = "."  # not a valid name of a run
 
 Sides = Mapping[str, tuple[Any, Any]]
 
 
 def main(arguments: list[str]) -> int:
-    """Print where the settings of two runs differ, and their rows, seconds and findings. Raises InputError."""
+    """Print the settings in which two runs differ, and their rows, seconds and findings."""
     parser = argparse.ArgumentParser(prog="whitewater compare", description=__doc__)
-    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {PLAIN} is the unnamed run")
-    parser.add_argument("--json", action="store_true", help="print JSON, a value of each run for each item")
+    parser.add_argument("runs", nargs=2, metavar="RUN", help=f"the name of a run; {UNNAMED} is the unnamed run")
+    parser.add_argument("--json", action="store_true", help="print JSON, with the values of both runs for each item")
     options = parser.parse_args(arguments)
-    compared = compare(*options.runs)
+    comparison = compare(*options.runs)
     if options.json:
-        print(json.dumps({"runs": options.runs, "applications": compared}, indent=2))
+        print(json.dumps({"runs": options.runs, "applications": comparison}, indent=2))
     else:
-        _print(options.runs, compared)
+        _print(options.runs, comparison)
     return 0
 
 
 def compare(*runs: str) -> dict[str, dict[str, Sides]]:
-    """Return of each application and device the ``settings`` that differ, and ``rows``, ``seconds`` and ``found``.
+    """Compare two runs: for each application and device ``rows``, ``seconds``, ``found``, and ``settings`` that differ.
 
-    Each item has the values of both runs, None where a run has none. Raises InputError if a run has no results.
+    Each item has the values of both runs, or None. Raises InputError if a run has no results.
     """
-    first, second = map(_metrics_of, runs)
-    compared: dict[str, dict[str, Sides]] = {}
+    first, second = map(_read_metrics, runs)
+    comparison: dict[str, dict[str, Sides]] = {}
     for place in sorted({*first, *second}):
-        compared[place] = {}
+        comparison[place] = {}
         for kind in ("settings", "rows", "seconds", "found"):
-            one, other = (described.get(place, {}).get(kind, {}) for described in (first, second))
-            pairs = {name: (one.get(name), other.get(name)) for name in {**one, **other}}
-            differ = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-            compared[place][kind] = differ if kind == "settings" else pairs
-    return compared
+            left, right = (metrics.get(place, {}).get(kind, {}) for metrics in (first, second))
+            pairs = {name: (left.get(name), right.get(name)) for name in {**left, **right}}
+            differences = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+            comparison[place][kind] = differences if kind == "settings" else pairs
+    return comparison
 
 
-def _metrics_of(run: str) -> dict[str, dict[str, dict[str, Any]]]:
+def _read_metrics(run: str) -> dict[str, dict[str, dict[str, Any]]]:
     places = finished(run)
     if not places:
-        others = sorted({path.parents[1].name if path.parents[1] != RESULTS else PLAIN for path in finished()})
+        names = sorted({path.parents[1].name if path.parents[1] != RESULTS else UNNAMED for path in finished()})
         raise InputError(
-            f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, others)) or 'none'}. "
+            f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, names)) or 'none'}. "
             f"Name two of them, or make it: make run NAME={run}"
         )
-    described = {}
+    metrics = {}
     for place in places:
         manifest = read_manifest(place / "manifest.json")
-        about = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
-        counted = {str(each.paths[0].relative_to(place)): each.rows for each in results_of(place)}
-        described[f"{place.parent.name} on {place.name}"] = {
-            "settings": {**about, **flatten(manifest.get("config", {}))},
-            "rows": {name: rows for name, rows in counted.items() if rows is not None},
+        versions = {name: manifest.get(name) for name in ("whitewater", "git_commit", "platform")}
+        rows = {str(result.paths[0].relative_to(place)): result.rows for result in results_of(place)}
+        metrics[f"{place.parent.name} on {place.name}"] = {
+            "settings": {**versions, **flatten(manifest.get("config", {}))},
+            "rows": {name: count for name, count in rows.items() if count is not None},
             "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
             "found": dict.fromkeys(found_in(place), True),
         }
-    return described
+    return metrics
 
 
-def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None:
+def _print(runs: list[str], comparison: Mapping[str, Mapping[str, Sides]]) -> None:
     console = terminal()
-    for place, kinds in compared.items():
+    for place, kinds in comparison.items():
         has_run = [any(value is not None for value in side) for side in zip(*kinds["seconds"].values(), strict=True)]
         if has_run.count(True) == 1:
             console.print(f"{place}: only in {runs[has_run.index(True)]}", markup=False)
@@ -92,5 +91,5 @@ def _print(runs: list[str], compared: Mapping[str, Mapping[str, Sides]]) -> None
 
 def _format_value(value: Any) -> str:
     if value is None:
-        return NONE
+        return "-"
     return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

@@ -19,13 +19,14 @@ complete -o default -F _whitewater whitewater"""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the script, of the applications of the project here: ``eval "$(whitewater completion)"``."""
-    from whitewater.cli.cluster import COMMANDS as OF_CLUSTER
+    """Print the script for the applications of this project: ``eval "$(whitewater completion)"``."""
+    from whitewater.cli.cluster import COMMANDS as CLUSTER_COMMANDS
     from whitewater.cli.main import COMMANDS
 
     argparse.ArgumentParser(prog="whitewater completion", description=__doc__).parse_args(list(arguments))
     known = applications(in_project())
-    words = {name: [*each.steps, *each.commands] for name, each in known.items()} | {"cluster": list(OF_CLUSTER)}
-    steps = [f'        2,{name}) words="{" ".join(each)}" ;;' for name, each in words.items()]
+    words = {name: [*application.steps, *application.commands] for name, application in known.items()}
+    words["cluster"] = list(CLUSTER_COMMANDS)
+    steps = [f'        2,{name}) words="{" ".join(choices)}" ;;' for name, choices in words.items()]
     print(SCRIPT.format(commands=" ".join([*known, *COMMANDS, "--version", "--help"]), steps="\n".join(steps)))
     return 0

@@ -1,4 +1,4 @@
-"""`whitewater config`: write the files of the configuration, its JSON schema and its page from the models."""
+"""`whitewater config`: generate config/, its JSON schema and its documentation from the models."""
 
 import argparse
 import inspect
@@ -20,8 +20,8 @@ from whitewater.errors import ConfigError
 SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
 ENGINES_PAGE = Path("docs/engines.md")
-RECIPES = Path("docs/recipes.md")  # a part of that page, written by hand
-# Either page is written by hand as far as this; what is below comes from the models and from the applications.
+RECIPES = Path("docs/recipes.md")  # a handwritten part of the page
+# In each page the text before this marker is handwritten, and the rest is generated.
 CONTENTS = "Contents:\n"
 ENGINES_TABLE = """\
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
@@ -36,7 +36,7 @@ HEADER = """\
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files, with ``--check`` say whether they are up to date, or check files of the user's own."""
+    """Write the files, or check that they are up to date (``--check``), or check a user's files (``--configfile``)."""
     parser = argparse.ArgumentParser(prog="whitewater config", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 when a file is out of date")
     parser.add_argument(
@@ -56,13 +56,12 @@ def main(arguments: Sequence[str]) -> int:
         if not options.check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(texts[path])
-        told = "is out of date: run whitewater config" if options.check else "written"
-        print(f"{path} {told}", file=sys.stderr)
+        print(f"{path} {'is out of date: run whitewater config' if options.check else 'written'}", file=sys.stderr)
     return int(options.check and bool(stale))
 
 
 def files(known: Mapping[str, Application]) -> dict[Path, str]:
-    """Return the text of each file, by its path: those in ``config/``, and the pages where there are recipes."""
+    """Return the text of each file by its path: ``config/``, and the pages if this project has recipes."""
     model = whole(known.values())
     texts = {
         SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
@@ -78,7 +77,7 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
         ]
         refusal = f"\n`local` with `device: gpu` is refused before any job: *{LOCAL_ON_GPU}*\n"
         texts[ENGINES_PAGE] = "".join([engines, ENGINES_TABLE, *rows, refusal])
-    # What has no steps, as the benchmarks, has defaults that others of its keys set: its file is written by hand.
+    # An application without steps, such as the benchmarks, has a handwritten file: some keys set defaults of others.
     for name, application in known.items():
         if application.steps:
             lines = ["", f"{name}:", *_yaml(application.settings(), "  ")]
@@ -87,7 +86,7 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
 
 
 def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
-    """Yield the lines of a file that holds every key with its default, and what it means."""
+    """Yield the lines of a YAML file with every key, its default and its description."""
     values = section.model_dump(mode="json")
     for name, field in type(section).model_fields.items():
         nested = getattr(section, name)
@@ -136,13 +135,13 @@ def _nested(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
 
 
 def _allowed(schema: dict[str, Any]) -> str:
-    """Say in words what a JSON schema allows."""
+    """Describe the values that a JSON schema allows."""
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "$ref" in schema:
         return f"section `{schema['$ref'].rsplit('/', 1)[-1]}`"
     if "anyOf" in schema:
-        return " or ".join(_allowed(each) for each in schema["anyOf"])
+        return " or ".join(map(_allowed, schema["anyOf"]))
     if schema.get("type") == "array":
         return f"list of {_allowed(schema['items'])}"
     bounds = {"exclusiveMinimum": ">", "minimum": ">=", "exclusiveMaximum": "<", "maximum": "<="}

@@ -1,4 +1,4 @@
-"""What this machine can run: ``whitewater doctor``. Each line is something that was tried."""
+"""``whitewater doctor``: check what this machine can run. Each line is the result of an actual test."""
 
 import argparse
 import json
@@ -34,18 +34,18 @@ from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
 from whitewater.process import usable_cores
 
-LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6; others run beside it
+LEAST_MEMORY = 1_000_000_000  # on generated data no step took more than 0.6 GB; other steps run beside it
 LEAST_DISK = 1_000_000_000
 SLURM_COMMANDS = ("sbatch", "srun", "squeue", "scontrol", "sinfo", "scancel")
 ANSWER_SECONDS = 20
 COLORS = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
-# What installs the command of each way to deploy software.
+# What to install for each of Snakemake's software deployment methods.
 DEPLOYMENT = {"conda": "Miniforge", "apptainer": "Apptainer"}
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was tried, and what was found. It has failed where there is a remedy, unless it says otherwise."""
+    """The outcome of one test. Without an explicit status, a check with a ``fix`` has failed."""
 
     name: str
     found: str
@@ -57,7 +57,7 @@ class Check:
 
 
 def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -> list[Check]:
-    """Try everything that a run in the folder ``root`` will need; ``profile`` is that of Snakemake's options."""
+    """Test everything that a run in the folder ``root`` needs; ``profile`` is Snakemake's profile folder."""
     device = config["device"]
     options = read_profile(profile) if profile else {}
     cluster = Cluster.model_validate(config["cluster"])
@@ -81,7 +81,7 @@ def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -
 
 
 def check_sources(application: Application, section: Mapping[str, Any], *, downloads: Path) -> Check:
-    """Try what an application would read, by the function that it declares for it."""
+    """Test the data sources of an application by the function ``check`` that it declares."""
     name = f"sources of {application.name}"
     try:
         sources = load(application.check)(application.settings.model_validate(section), Downloads(downloads))
@@ -94,38 +94,39 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
 
 
 def check_packages(lock: Path) -> Check:
-    """Compare the installed distributions with those of a lock, or where it is not here with what Whitewater declares.
+    """Compare the installed packages with a lock, or without one with the requirements of Whitewater.
 
-    A missing package fails if it is declared: others may go by another name in an environment that conda made.
+    Only a missing direct requirement fails: in a conda environment other packages may have different names.
     """
     declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
     requirements = [package for packages in declared.values() for package in packages]
     if lock.exists():
         name, needed = f"packages of {lock.name}", {package.name for package in requirements}
         locked = [Requirement(line.strip()) for line in re.findall(r"(?m)^(\w[^\\\n]*)", lock.read_text())]
-        requirements = [each for each in locked if each.marker is None or each.marker.evaluate()]
+        requirements = [package for package in locked if package.marker is None or package.marker.evaluate()]
         command = f"uv pip install --require-hashes --requirement {lock.parent.name}/{lock.name}"
     elif declared:
         name, needed = "packages", {package.name for package in declared.get("", ())}
         command = f"pip install '.[{','.join(filter(None, declared))}]'"
     else:
         return Check("packages", "Whitewater is not installed", "In a checkout: pip install --editable .")
-    wrong = {
-        f"{each.name}{each.specifier} ({version or 'missing'})": version is None and each.name in needed
-        for each in requirements
-        # CUDA's version is in the names of wheels of RAPIDS and CuPy; XGBoost without code for CUDA is another package.
-        if (version := first_version(each.name, re.sub(r"-cu(da)?\d+x?$", "", each.name), f"{each.name}-cpu")) is None
-        or not each.specifier.contains(version, prereleases=True)
-    }
+    wrong = {}
+    for package in requirements:
+        # Wheels of RAPIDS and CuPy have CUDA's version in their names; XGBoost without CUDA is `xgboost-cpu`.
+        plain_name = re.sub(r"-cu(da)?\d+x?$", "", package.name)
+        version = first_version(package.name, plain_name, f"{package.name}-cpu")
+        if version is None or not package.specifier.contains(version, prereleases=True):
+            is_fatal = version is None and package.name in needed
+            wrong[f"{package.name}{package.specifier} ({version or 'missing'})"] = is_fatal
     if not wrong:
-        return Check(name, f"{len(requirements)} packages, each of a version that is asked for")
+        return Check(name, f"{len(requirements)} packages, all with the required versions")
     found = shorten_list(sorted(wrong, key=lambda package: not wrong[package]))
     fix = f"`make run` installs them; in an environment of your own: {command}"
     return Check(name, found, fix, "fail" if any(wrong.values()) else "warn")
 
 
 def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requirement]]:
-    """Return what Whitewater declares to need, by extra, ``""`` for what it always needs; nothing if not installed."""
+    """Return Whitewater's requirements by extra, under ``""`` those without one; empty if it is not installed."""
     declared: dict[str, list[Requirement]] = {}
     with suppress(metadata.PackageNotFoundError):
         for requirement in map(Requirement, metadata.requires("whitewater") or ()):
@@ -136,22 +137,22 @@ def _declared_packages(*, without: Collection[str]) -> dict[str, list[Requiremen
 
 def check_cores() -> Check:
     """Count the cores that this process may use, by its affinity and its control group's quota."""
-    allowed, granted = usable_cores(), dask.system.cpu_count()
-    if granted >= allowed:
-        return Check("cores", str(allowed))
-    fix = f"Give Snakemake no more than the quota: --cores {granted}"
-    return Check("cores", f"{allowed}, but the control group's quota is {granted}", fix, "warn")
+    cores, quota = usable_cores(), dask.system.cpu_count()
+    if quota >= cores:
+        return Check("cores", str(cores))
+    fix = f"Give Snakemake no more than the quota: --cores {quota}"
+    return Check("cores", f"{cores}, but the control group's quota is {quota}", fix, "warn")
 
 
 def check_memory() -> Check:
-    """Compare the memory that is free, to the system and in the control group, with what a run needs."""
+    """Compare the available memory, of the system and the control group, with what a run needs."""
     free = memory.available()
     fix = f"End other programs; a run needs {LEAST_MEMORY / 1e9:g} GB."
     return Check("memory", f"{free / 1e9:.1f} GB available", fix if free < LEAST_MEMORY else "")
 
 
 def check_disk(root: Path) -> Check:
-    """Compare the free space where results go with what a run needs."""
+    """Compare the free disk space of the results with what a run needs."""
     place = _nearest(root / "results")
     free = shutil.disk_usage(place).free
     fix = "Free some space, or make results/ a link to a larger disk."
@@ -159,7 +160,7 @@ def check_disk(root: Path) -> Check:
 
 
 def check_write_access(folder: Path) -> Check:
-    """Write, flush and remove a file in a folder, or in the nearest parent where it does not exist yet."""
+    """Write, flush and remove a file in a folder, or in its nearest existing parent."""
     name = f"write access to {folder.name}/"
     place = _nearest(folder)
     try:
@@ -173,21 +174,21 @@ def check_write_access(folder: Path) -> Check:
 
 
 def _nearest(path: Path) -> Path:
-    """Return the path itself where it exists, else its nearest parent that does."""
+    """Return the path or its nearest parent that exists."""
     return next(place for place in (path, *path.parents) if place.exists())
 
 
 def check_gpu(*, needed: bool) -> Check:
     """Start the NVIDIA driver and list its devices."""
     if (problem := missing_gpu()) and not needed:
-        return Check("GPU and driver", "absent, and not needed here", status="skip")
+        return Check("GPU and driver", "not found, and not needed here", status="skip")
     fix = "Install the NVIDIA driver and the packages of envs/gpu.lock, or use --config device=cpu."
     return Check("GPU and driver", problem, fix) if problem else Check("GPU and driver", ", ".join(gpu_names()))
 
 
 def check_tls(tls: Mapping[str, str]) -> Check:
-    """Read the files of TLS, by their keys in `cluster`, as a connection would."""
-    found = ", ".join(tls.values())
+    """Load the files of TLS, given by their keys in `cluster`, as a connection would."""
+    files = ", ".join(tls.values())
     fix = "Name the PEM files that the cluster was started with; docs/clusters.md makes new ones."
     for name, file in tls.items():
         try:
@@ -198,13 +199,13 @@ def check_tls(tls: Mapping[str, str]) -> Check:
         context = ssl.create_default_context(cafile=tls["tls_ca_file"])
         context.load_cert_chain(tls["tls_cert"], tls["tls_key"])
     except ssl.SSLError as error:
-        problem = f"not the certificates and key of a cluster, {found}: {error.reason or error}"
+        problem = f"not the certificates and key of a cluster, {files}: {error.reason or error}"
         return Check("files of TLS", problem, fix)
-    return Check("files of TLS", found)
+    return Check("files of TLS", files)
 
 
 def check_scheduler(settings: Cluster, engine: Engine) -> Check:
-    """Connect to the configured scheduler, or listen and connect on the loopback interface as a local one would."""
+    """Connect to the configured scheduler, or open a loopback port as a local scheduler would."""
     if settings.attached:
         from whitewater.engines.cluster import attach
         from whitewater.engines.workers import workers_of
@@ -233,17 +234,18 @@ def read_profile(folder: Path) -> Mapping[str, Any]:
 
 
 def runs_elsewhere(options: Mapping[str, Any]) -> bool:
-    """Return whether jobs run on other machines than this one."""
+    """Tell whether jobs run on other machines."""
     return options.get("executor", "local") not in ("local", "dryrun", "touch")
 
 
 def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> Iterator[Check]:
-    """Try what a profile asks for."""
+    """Test what a profile needs."""
     if runs_elsewhere(options):
         package = f"snakemake-executor-plugin-{options['executor']}"
         fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
-        is_there = find_spec(package.replace("-", "_"))
-        yield Check("executor plugin", package if is_there else f"{package} is not installed", "" if is_there else fix)
+        is_installed = find_spec(package.replace("-", "_"))
+        found = package if is_installed else f"{package} is not installed"
+        yield Check("executor plugin", found, "" if is_installed else fix)
     if options.get("executor") == "slurm":
         yield check_slurm(device=device, cores=int(options.get("max-threads", 1)))
     methods = options.get("software-deployment-method", options.get("sdm", []))
@@ -254,21 +256,21 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
 
 
 def check_slurm(*, device: str, cores: int) -> Check:
-    """Ask SLURM for partitions that are up, with nodes of as many cores as a job may ask for, and on a GPU run GPUs."""
+    """Ask SLURM for a partition that is up and has enough cores on one node and, for a GPU run, GPUs."""
     if missing := [name for name in SLURM_COMMANDS if shutil.which(name) is None]:
         fix = "Start runs on a login node of the cluster, where SLURM's commands are on the PATH."
         return Check("SLURM", f"not on the PATH: {', '.join(missing)}", fix)
     command = ["sinfo", "--noheader", "--format=%P %a %D %c %G"]
     try:
-        asked = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=True)
     except (subprocess.TimeoutExpired, subprocess.CalledProcessError) as error:
         text = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
         return Check("SLURM", text.strip().rpartition("\n")[2], "See whether its controller runs: scontrol ping")
-    up = [fields for fields in map(str.split, asked.stdout.splitlines()) if fields[1] == "up"]
+    up = [fields for fields in map(str.split, process.stdout.splitlines()) if fields[1] == "up"]
     if not up:
         return Check("SLURM", "no partition is up", "See why: sinfo --list-reasons")
     if device == "gpu" and not any("gpu" in fields[4] for fields in up):
-        fix = "Ask for a partition that has some, `default-resources: slurm_partition=...`, or set device to cpu."
+        fix = "Name a partition with GPUs, `default-resources: slurm_partition=...`, or set device to cpu."
         return Check("SLURM", "no partition that is up has GPUs", fix)
     if cores > (most := max(int(fields[3].rstrip("+")) for fields in up)):
         fix = f"Set cores and max-threads of the profile to {most}."
@@ -277,7 +279,7 @@ def check_slurm(*, device: str, cores: int) -> Check:
 
 
 def check_command(name: str, *, fix: str) -> Check:
-    """Start a command that the profile asks for."""
+    """Run a command that the profile needs with ``--version``."""
     path = shutil.which(name)
     if path is None:
         return Check(name, "not on the PATH", fix)
@@ -288,7 +290,7 @@ def check_command(name: str, *, fix: str) -> Check:
 
 
 def main(arguments: list[str]) -> int:
-    """Print what was found, and return 1 when something that is needed failed."""
+    """Print all checks; return 1 if one has failed."""
     parser = argparse.ArgumentParser(prog="whitewater doctor", description=__doc__)
     parser.add_argument("--json", action="store_true", help="print a list of objects: name, status, found, fix")
     parser.add_argument("--device", choices=("cpu", "gpu", "auto"), help="check for this, not the configured device")
@@ -296,7 +298,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workflow-profile", type=Path, help="as for Snakemake, such as profiles/slurm")
     options = parser.parse_args(arguments)
     root = Path.cwd()
-    # The lines tell what went wrong: clients of buckets would log it, too, with tracebacks.
+    # Clients of buckets would log tracebacks of the errors that the checks report.
     logging.getLogger().addHandler(logging.NullHandler())
     default = Path("profiles/default")
     try:

@@ -1,4 +1,4 @@
-"""The command ``whitewater``: steps of applications by hand, and what there is besides them."""
+"""The command ``whitewater``: runs single steps of applications, and the commands below."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from whitewater.errors import WhitewaterError, did_you_mean
 from whitewater.log import absent_package
 from whitewater.process import exit_fast, exit_status
 
-# What each command does; its module of this folder has a function `main`, and is imported when it is asked for.
+# Each command is a module of this folder with a function `main`, which is imported when it is needed.
 COMMANDS = {
     "new": "write a project of your own, made from an application",
     "add": "write a step, or an application, into a project",
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return load(f"whitewater.cli.{command}:main")(words[1:])
         known = in_project()
         if command in known:
-            return _of_application(applications([command])[command], words[1:])
+            return _run_application(applications([command])[command], words[1:])
         return _usage(command, applications(known).values())
     except WhitewaterError as error:
         print(error.with_kind(), file=sys.stderr)
@@ -52,15 +52,13 @@ def run() -> NoReturn:
 
 
 def _usage(command: str, known: Iterable[Application]) -> int:
-    with_steps = [each for each in known if _names(each)]
-    lines = [f"  {each.name + ' <step>':17} one of {', '.join(_names(each))}" for each in with_steps]
-    lines += ["", *(f"  {name:17} {what}" for name, what in COMMANDS.items()), "  --version"]
+    steps = {application.name: _names(application) for application in known if _names(application)}
+    lines = [f"  {name + ' <step>':17} one of {', '.join(names)}" for name, names in steps.items()]
+    lines += ["", *(f"  {name:17} {purpose}" for name, purpose in COMMANDS.items()), "  --version"]
     text = "usage: whitewater <command> [options]\n\n" + "\n".join(lines).lstrip("\n")
     is_help = command in {"-h", "--help", "help"}
     if not is_help:
-        text = (
-            f"no command {command!r}{did_you_mean(command, [*COMMANDS, *(each.name for each in with_steps)])}\n{text}"
-        )
+        text = f"no command {command!r}{did_you_mean(command, [*COMMANDS, *steps])}\n{text}"
     print(text, file=sys.stdout if is_help else sys.stderr)
     return 0 if is_help else 2
 
@@ -69,12 +67,12 @@ def _names(application: Application) -> list[str]:
     return [*application.steps, *application.commands]
 
 
-def _of_application(application: Application, arguments: list[str]) -> int:
+def _run_application(application: Application, arguments: list[str]) -> int:
     name = arguments[0] if arguments else ""
-    if name not in _names(application):
-        wrong = f"no step {name!r}{did_you_mean(name, _names(application))}\n" if name else ""
-        steps = ", ".join(_names(application))
-        print(f"{wrong}usage: whitewater {application.name} <step>; steps: {steps}", file=sys.stderr)
+    names = _names(application)
+    if name not in names:
+        problem = f"no step {name!r}{did_you_mean(name, names)}\n" if name else ""
+        print(f"{problem}usage: whitewater {application.name} <step>; steps: {', '.join(names)}", file=sys.stderr)
         return 2
     from whitewater.script import ONE_THREAD, run_by_hand
 
@@ -85,7 +83,7 @@ def _of_application(application: Application, arguments: list[str]) -> int:
         return load(application.commands[name])(arguments[1:])
     except KeyboardInterrupt:
         print(f"{application.name} {name} was interrupted and left nothing unfinished.", file=sys.stderr)
-        return 128 + signal.SIGINT  # as a shell tells of a process that a signal ended
+        return 128 + signal.SIGINT  # as shells report a process that a signal ended
     except ModuleNotFoundError as error:
         if missing := absent_package(error, needed_by=f"{application.name} {name}"):
             raise missing from error

@@ -1,4 +1,4 @@
-"""What the last runs made, and where it is: ``whitewater results``."""
+"""``whitewater results``: list the results of the last runs."""
 
 import argparse
 import sys
@@ -21,14 +21,11 @@ from whitewater.manifest import read_manifest, read_performance_reports
 
 RESULTS = Path("results")
 REPORT = "report.html"
-# Not `make run`: its small generated data would replace results of the user's own.
-AGAIN = "run snakemake again, with the same configuration"
 NOT_MADE = "not made yet: run snakemake again"
-REPORT_NOT_MADE = f"not made yet: run snakemake --report {RESULTS / REPORT}"
 
 
 class Result(NamedTuple):
-    """One result, in all its formats: the step that made it, and its files or directory, or a folder of pictures."""
+    """A result of a step in all its formats: files, a directory, or a folder of pictures."""
 
     step: str
     paths: Sequence[Path]
@@ -38,13 +35,15 @@ class Result(NamedTuple):
 
 
 def main(arguments: list[str]) -> int:
-    """Print a table of the results of each application and device, and what they say; return 1 where it is missing."""
+    """Print the results of each application and device, and a summary; return 1 if any is missing."""
     parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
     parser.add_argument("name", nargs="?", help="show only the run of this name")
     name = parser.parse_args(arguments).name
     places, ready = _places(name), finished(name)
     if not ready:
-        remedy = AGAIN if places else "run snakemake, or make run for small generated data"
+        # If there are results, do not suggest `make run`: its generated data would replace them.
+        again = "run snakemake again, with the same configuration"
+        remedy = again if places else "run snakemake, or make run for small generated data"
         print(f"No finished results in {RESULTS / (name or '')}/: {remedy}.", file=sys.stderr)
         return 1
     console = terminal()
@@ -53,52 +52,50 @@ def main(arguments: list[str]) -> int:
         console.print(_table(place) if place in ready else f"{place}/  {NOT_MADE}")
         try:
             sentences = found_in(place)
-        except InputError as error:  # the other applications' results are to be seen all the same
+        except InputError as error:  # still show the other applications
             failed = 1
             sentences = [str(error)]
         for sentence in sentences:
             console.print(Padding(Text(sentence), (0, 0, 0, 2)))
-    # Of all applications of a run, and of one of them.
+    # A report is of a run with all its applications, or of one application.
     folders = [*(place.parents[1] for place in places), *(place.parent for place in places)]
     reports = [path for folder in dict.fromkeys(folders) if (path := folder / REPORT).exists()]
-    console.print(f"\nReport with all pictures: {', '.join(map(str, reports)) or REPORT_NOT_MADE}")
+    remedy = f"not made yet: run snakemake --report {RESULTS / REPORT}"
+    console.print(f"\nReport with all pictures: {', '.join(map(str, reports)) or remedy}")
     return failed
 
 
 def terminal() -> Console:
-    """Return what prints tables, wide enough for the path of a picture where no terminal says how wide it is."""
+    """Return a console for tables; without a terminal it is wide enough for the path of a picture."""
     return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
 def finished(name: str | None = None) -> list[Path]:
-    """Return ``results/[<name>/]<application>/<device>`` of finished runs: all, or those of one name."""
+    """Return the folders of finished results, of all runs or of one; see `_places`."""
     return [place for place in _places(name) if (place / "manifest.json").exists()]
 
 
 def _places(name: str | None) -> list[Path]:
-    """Return where results are: ``results/[<name>/]<application>/<device>``, those of runs without a name first."""
+    """Return the folders ``results/[<name>/]<application>/<device>``, those of the unnamed run first."""
     patterns = [f"{name}/*/[cg]pu"] if name else ["*/[cg]pu", "*/*/[cg]pu"]
     known = declared(Path.cwd())
     return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
 
 
 def results_of(place: Path) -> list[Result]:
-    """Return what the manifest of a directory lists of it, in the order of the steps, all formats of a result together.
-
-    What is not in ``place``, ``results/<application>/<device>``, such as downloads, is left out.
-    """
+    """Return the results that the manifest in ``place`` lists below it, in the order of the steps."""
     formats: dict[tuple[str, Path], list[Path]] = defaultdict(list)
     for output in read_manifest(place / "manifest.json")["outputs"]:
         path = Path(output["path"])
         if path.is_relative_to(place):
             formats[output["step"], path.with_suffix("") if path.parent == place else path.parent].append(path)
-    turn = _application(place).steps.index
-    ordered = sorted(formats.items(), key=lambda result: (turn(result[0][0]), result[0][1]))
-    return [_result(step, paths) for (step, _), paths in ordered]
+    position = _application(place).steps.index
+    keys = sorted(formats, key=lambda key: (position(key[0]), key[1]))
+    return [_describe(key[0], formats[key]) for key in keys]
 
 
-def _result(step: str, paths: Sequence[Path]) -> Result:
-    """Describe a result: where it is, as ``results/tips.{csv,parquet}``, and the rows of the first format with some."""
+def _describe(step: str, paths: Sequence[Path]) -> Result:
+    """Describe a result: where it is, as ``results/tips.{csv,parquet}``, and its rows in the first format with rows."""
     first = paths[0]
     if len({path.stem for path in paths}) > 1:
         where = f"{first.parent}/  {len(paths)} files"
@@ -108,19 +105,19 @@ def _result(step: str, paths: Sequence[Path]) -> Result:
         where = f"{first}/" if first.is_dir() else str(first)
     if not all(path.exists() for path in paths):
         return Result(step, paths, where, None, None)
-    counted = next((number for number in map(rows, paths) if number is not None), None)
-    return Result(step, paths, where, counted, sum(map(size_of, paths)))
+    count = next((number for number in map(rows, paths) if number is not None), None)
+    return Result(step, paths, where, count, sum(map(size_of, paths)))
 
 
 def rows(path: Path) -> int | None:
-    """Return the rows of a Parquet file or of a directory of nothing else, None where it is something else."""
-    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
-    data = [each for each in files if not each.name.startswith((".", "_"))]
-    if any(each.suffix != ".parquet" for each in data):
+    """Return the rows of a Parquet file or a directory of Parquet files, None for anything else."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    data = [file for file in files if not file.name.startswith((".", "_"))]
+    if any(file.suffix != ".parquet" for file in data):
         return None
     import pyarrow.parquet as pq
 
-    return sum(int(pq.read_metadata(each).num_rows) for each in data)
+    return sum(int(pq.read_metadata(file).num_rows) for file in data)
 
 
 def _table(place: Path) -> Table:
@@ -132,23 +129,23 @@ def _table(place: Path) -> Table:
     table.add_column("where", overflow="fold")
     manifest = place / "manifest.json"
     reports = {"manifest": manifest, **read_performance_reports(manifest)}
-    for each in [*results_of(place), *(_result(step, [path]) for step, path in reports.items())]:
-        size, missing = ("", f"  {NOT_MADE}") if each.size is None else (decimal(each.size), "")
-        table.add_row(each.step, "" if each.rows is None else f"{each.rows:,}", size, each.where + missing)
+    for result in [*results_of(place), *(_describe(step, [path]) for step, path in reports.items())]:
+        size, missing = ("", f"  {NOT_MADE}") if result.size is None else (decimal(result.size), "")
+        table.add_row(result.step, "" if result.rows is None else f"{result.rows:,}", size, result.where + missing)
     return table
 
 
 def found_in(place: Path) -> list[str]:
-    """Return what the application itself says of its results, in sentences. Raises InputError if it cannot."""
+    """Return the application's own summary of its results, in sentences. Raises InputError if that fails."""
     location = _application(place).headline
     try:
         return list(load(location)(place)) if location else []
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        raise InputError(f"What these results say cannot be told: {problem}. Make them again.") from error
+        raise InputError(f"These results cannot be summarized: {problem}. Make them again.") from error
 
 
 def _application(place: Path) -> Application:
-    """Return the application that results, in ``results/[name/]<application>/<device>``, are of."""
+    """Return the application of the results in ``results/[<name>/]<application>/<device>``."""
     name = place.parent.name
     return applications([name])[name]

@@ -122,7 +122,7 @@ def test_results_that_cannot_be_told_do_not_hide_those_of_the_other_applications
     told = results(copied)
     assert told.status == 1
     assert "Traceback" not in told.terminal
-    assert "cannot be told: KeyError: 'tracy_widom'" in told.terminal
+    assert "cannot be summarized: KeyError: 'tracy_widom'" in told.terminal
     for sentence in ("Tips in yellow taxis", "ranks first"):
         assert sentence in told.terminal
 
