@@ -1,7 +1,7 @@
-"""What a run shows on the terminal: one line a step, warnings, and the error last.
+"""The terminal output of a run: one line for each step, warnings, and errors last.
 
-Snakemake finds the plugin by the name of this package, and ``--logger whitewater``, which profiles/default sets, takes
-it. Snakemake's own words go to its log; with ``V=1`` in the environment, or in a dry run, they are shown instead.
+Snakemake finds the plugin by the name of this package; profiles/default selects it with ``--logger whitewater``. With
+``V=1`` in the environment, or in a dry run, Snakemake's own output is shown instead; otherwise it only goes to its log.
 """
 
 import argparse
@@ -17,10 +17,10 @@ from snakemake.logging import ColorizingTextHandler, DefaultFilter, DefaultForma
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
-# As in `whitewater.log`, which is not imported: the workflow decides from where Whitewater is, and it starts later.
+# As in `whitewater.log`. It is not imported: the workflow, which starts later, decides which Whitewater is used.
 SHORT, FAILED = "WHITEWATER_SHORT", "------ failed ------"
 CLEAR_LINE = "\r\x1b[K"
-# What Snakemake says after a job has failed; the job's own message is shown last instead.
+# Snakemake's messages after a failed job, which are replaced by the job's own message.
 FOLLOWS_FAILURE = ("Exiting because a job execution failed", "WorkflowError:\nAt least one job did not complete")
 
 
@@ -31,7 +31,7 @@ class LogHandler(LogHandlerBase):
     writes_to_file = needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        self.began: dict[int, tuple[str, float]] = {}  # the name and the start of jobs that run
+        self.running: dict[int, tuple[str, float]] = {}  # name and start time of jobs
         self.has_failed = False
         self.errors: list[str] = []
         self.failed: list[dict[str, Any]] = []
@@ -70,16 +70,16 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Show what went wrong, so that it stands last."""
-        # Of a job that was killed only Snakemake can tell; else what it says of failed jobs is in its log.
+        # A killed job has left no message: show Snakemake's.
         messages = []
         for fields in self.failed:
             logs = [Path(log) for log in fields["log"]]
             texts = [log.read_text(errors="backslashreplace") for log in logs if log.is_file()]
-            told = [text.rpartition(f"{FAILED}\n")[2].strip() for text in texts if FAILED in text]
-            why = told[0] if told else "\n".join(dict.fromkeys(self.errors))
-            where = ", ".join(map(str, logs)) or "none"
-            messages.append(f"{why}\n{_name(fields['rule_name'])} has failed; its log: {where}")
-        for message in dict.fromkeys(messages) or (self.has_failed and _fault_of_configuration()) or self.errors:
+            own = [text.rpartition(f"{FAILED}\n")[2].strip() for text in texts if FAILED in text]
+            cause = own[0] if own else "\n".join(dict.fromkeys(self.errors))
+            paths = ", ".join(map(str, logs)) or "none"
+            messages.append(f"{cause}\n{_name(fields['rule_name'])} has failed; its log: {paths}")
+        for message in dict.fromkeys(messages) or (self.has_failed and _check_configuration()) or self.errors:
             self._show(f"\n{message}")
         self.has_failed, self.errors, self.failed = False, [], []
         super().close()
@@ -87,13 +87,13 @@ class LogHandler(LogHandlerBase):
     def _start(self, fields: dict[str, Any]) -> None:
         # A rule without a log is a target, which only collects files.
         if fields["log"]:
-            self.began[fields["jobid"]] = _name(fields["rule_name"]), time.monotonic()
+            self.running[fields["jobid"]] = _name(fields["rule_name"]), time.monotonic()
             if sys.stderr.isatty():
                 self._show(f"{_name(fields['rule_name'])} ...", end="")
 
     def _finish(self, fields: dict[str, Any]) -> None:
-        if begun := self.began.pop(fields["job_id"], None):
-            name, start = begun
+        if job := self.running.pop(fields["job_id"], None):
+            name, start = job
             self._show(f"{time.strftime('%H:%M:%S')} {name:30}{time.monotonic() - start:8.1f} s")
 
     def _count(self, fields: dict[str, Any]) -> None:
@@ -106,12 +106,12 @@ class LogHandler(LogHandlerBase):
 
 
 def _name(rule: str) -> str:
-    """Return the application and the step that a rule is named after."""
+    """Return ``<application> <step>`` for the name of a rule."""
     return rule.replace("_", " ", 1)
 
 
-def _fault_of_configuration() -> list[str]:
-    """Return what is wrong with a file of ``--configfile``, of which Snakemake does not say in which line."""
+def _check_configuration() -> list[str]:
+    """Return the error in a file of ``--configfile``; Snakemake does not say in which line it is."""
     from whitewater.config_files import read_source
     from whitewater.errors import ConfigError
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 
 __version__ = "0.2.0"
-# Before any other module of it: a process of days, a worker, runs what was on the disk then, or was imported since.
+# Set before other modules of the package are imported: a worker that runs for days has the code of that time or later.
 imported = time.time()
 
 
-def _tell_failed_import(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _log_failed_import(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     from whitewater.log import logged
 
     script = vars(sys.modules["__main__"])
@@ -22,8 +22,8 @@ def _tell_failed_import(kind: type[BaseException], error: BaseException, trace: 
         raise error
 
 
-# The script of a rule imports what its step needs before anything of ours runs.
+# A rule's script imports what its step needs before `main` runs, so a failed import has to be logged from here.
 if hasattr(sys.modules["__main__"], "snakemake"):
-    # Imports leave no garbage, but Python looks for it again and again. `start_fast` enables it when they are done.
+    # Imports leave no garbage, but Python would search for it. `start_fast` turns the search on again after them.
     gc.disable()
-    sys.excepthook = _tell_failed_import
+    sys.excepthook = _log_failed_import

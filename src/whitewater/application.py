@@ -1,6 +1,6 @@
-"""Applications: each is declared once, in its package, and found by the entry-point group ``whitewater.applications``.
+"""Applications: each is declared once, in its package, under the entry-point group ``whitewater.applications``.
 
-A project names its applications by the folders in ``workflows/``; the entry points say where the package of each is::
+A project has one folder in ``workflows/`` for each application; the entry point names its declaration::
 
     [project.entry-points."whitewater.applications"]
     taxi = "whitewater_apps.taxi.application:TAXI"
@@ -23,30 +23,30 @@ GROUP = "whitewater.applications"
 
 @dataclass(frozen=True)
 class Operation:
-    """A step that computes on the device: the libraries and kernels that its bodies are made of."""
+    """The libraries and kernels that a step computes with, for the table in docs/engines.md."""
 
-    cpu: str  # of engine `local`
-    gpu: str  # of GPUs, in the step's process or on a cluster
-    dask: str = ""  # of engine `dask` on the CPU; empty: the same as that of `local`
+    cpu: str  # engine `local`
+    gpu: str  # on GPUs, in the step's process or on a cluster
+    dask: str = ""  # engine `dask` on the CPU; empty: the same as `local`
 
 
 @dataclass(frozen=True)
 class Application:
-    """What the library needs to know of an application. A function is given by its place, ``module:name``."""
+    """What the library knows about an application. Functions are given as ``module:name``."""
 
-    name: str  # also that of its section of the configuration and of its folder in ``workflows/``
+    name: str  # also the name of its section of the configuration and of its folder in ``workflows/``
     settings: type[Section]  # the model of that section
     package: str  # step ``clean`` is the function ``clean`` of the module ``<package>.steps.clean``
     steps: tuple[str, ...] = ()  # in the order in which they run
-    # Of the steps those that compute on the device, with what does: exactly these rules have ``engine`` in `params`.
+    # The steps that compute on the device. Exactly the rules of these have ``engine`` in `params`.
     operations: Mapping[str, Operation] = field(default_factory=dict)
-    commands: Mapping[str, str] = field(default_factory=dict)  # by name the functions that are not steps
-    headline: str = ""  # the function that says in sentences what a folder of results shows, if there is one
-    # The function that tries the sources which the section names. It takes the section and
-    # `whitewater.io.download.Downloads`, reads no more than it must and writes nothing. It says what is there, or
-    # nothing where data are simulated, and raises a `WhitewaterError` as the step would that reads them.
+    commands: Mapping[str, str] = field(default_factory=dict)  # functions that are not steps, by name
+    headline: str = ""  # the function that summarizes a folder of results in sentences, if any
+    # The function that checks the data sources named in the section. It takes the section and
+    # `whitewater.io.download.Downloads`, reads as little as possible and writes nothing. It describes the sources, or
+    # returns "" for simulated data, and raises the `WhitewaterError` that the reading step would raise.
     check: str = ""
-    apart: bool = False  # left out of the rule ``all``: it runs by its name alone, ``snakemake benchmarks``
+    apart: bool = False  # not part of the rule ``all``: it runs only by name, ``snakemake benchmarks``
 
 
 def load(location: str) -> Callable[..., Any]:
@@ -56,34 +56,33 @@ def load(location: str) -> Callable[..., Any]:
 
 
 def in_project(folder: Path = Path()) -> tuple[str, ...]:
-    """Return the names of the applications of a project, sorted: those of the folders in ``workflows/``."""
+    """Return the sorted names of a project's applications: the folders in ``workflows/``."""
     return tuple(sorted(path.parent.name for path in folder.glob("workflows/*/Snakefile")))
 
 
 @cache
 def declared(folder: Path) -> dict[str, EntryPoint]:
-    """Return where the applications are that installed packages and the project in a folder declare, by name, sorted.
+    """Return the entry points of applications by sorted name, from installed packages and the project in ``folder``.
 
-    It takes reading the metadata of all that is installed. Of a checkout and of the project what their pyproject.toml
-    says now counts, not what it said when they were installed; what the project says counts before all.
+    The pyproject.toml of the checkout, then that of the project, override installed metadata, which may be out of date.
     """
     places = list(entry_points(group=GROUP))
-    for place in dict.fromkeys((Path(__file__).resolve().parents[2], folder)):
-        file = place / "pyproject.toml"
+    for root in dict.fromkeys((Path(__file__).resolve().parents[2], folder)):
+        file = root / "pyproject.toml"
         try:
-            own = tomllib.loads(file.read_text("utf-8"))["project"]["entry-points"][GROUP]
-            places += [EntryPoint(name, str.strip(value), GROUP) for name, value in own.items()]
+            table = tomllib.loads(file.read_text("utf-8"))["project"]["entry-points"][GROUP]
+            places += [EntryPoint(name, str.strip(value), GROUP) for name, value in table.items()]
         except (FileNotFoundError, KeyError):
-            continue  # there is none, or not of applications
+            continue  # no file, or no entry points of applications in it
         except (AttributeError, OSError, TypeError, ValueError) as error:
             raise ConfigError(f"{file} is not TOML, or its entry points are not tables of text: {error}.") from error
     return dict(sorted({entry.name: entry for entry in places}.items()))
 
 
 def applications(names: Sequence[str]) -> dict[str, Application]:
-    """Return applications by their names, or raise ConfigError if one is not declared or cannot be imported."""
+    """Load applications by name, or raise ConfigError if one is not declared or cannot be imported."""
     places = declared(Path.cwd()) if names else {}
-    known: dict[str, Application] = {}
+    loaded: dict[str, Application] = {}
     for name in names:
         if name not in places:
             raise ConfigError(
@@ -92,10 +91,10 @@ def applications(names: Sequence[str]) -> dict[str, Application]:
                 "pyproject.toml, and install the project again."
             )
         try:
-            known[name] = places[name].load()
+            loaded[name] = places[name].load()
         except ImportError as error:
             raise ConfigError(
                 f"the application {name!r} is declared as {places[name].value}, which cannot be imported: {error}. "
                 "Install the project and what it needs, or remove its folder from workflows/."
             ) from error
-    return known
+    return loaded

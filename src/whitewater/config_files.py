@@ -1,4 +1,4 @@
-"""The files of a project's configuration, read as Snakemake reads them; a fault is told with its file and line."""
+"""The files of a project's configuration, read as Snakemake reads them; errors name the file and the line."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from whitewater.errors import ConfigError
 
 
 def project_files(root: Path) -> list[Path]:
-    """Return the files that a project has in ``config/``: that of all applications, and one for each."""
+    """Return the existing files in ``config/``: config.yaml, and one file for each application."""
     files = [root / "config" / f"{name}.yaml" for name in ("config", *in_project(root))]
     return [Path(os.path.relpath(file)) for file in files if file.exists()]
 
@@ -32,20 +32,20 @@ def read_configuration(root: Path, files: Iterable[Path], *, device: str | None 
 
 
 def read_source(file: Path) -> Source:
-    """Read a file of JSON or YAML, or raise ConfigError: where it is neither, and how to correct it."""
+    """Read a JSON or YAML file, or raise ConfigError that says where it is invalid and how to correct it."""
     import yaml
 
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         text = file.read_text("utf-8")
         values = None
-        with suppress(ValueError):  # as which Snakemake reads a file first: JSON may be indented with tabs
+        with suppress(ValueError):  # like Snakemake, try JSON first: unlike YAML it may be indented with tabs
             values = json.loads(text)
         values = values or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}.") from error
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(f"{file}{_place(error)}. Indent with blanks, close quotes and brackets.") from error
+        raise ConfigError(f"{file}{_locate(error)}. Indent with spaces, close quotes and brackets.") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is not text in UTF-8: {error}") from error
     if not isinstance(values, dict):
@@ -53,9 +53,9 @@ def read_source(file: Path) -> Source:
     return Source(str(file), values)
 
 
-def _place(error: Any) -> str:
-    """Say where the text stops being YAML, why, and in which line that began which is not understood."""
-    mark, began = error.problem_mark, error.context_mark
+def _locate(error: Any) -> str:
+    """Say where and why the text is not YAML, and in which line the faulty construct begins."""
+    mark, start = error.problem_mark, error.context_mark
     place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    since = f" ({error.context} that begins in line {began.line + 1})" if began and began.line != mark.line else ""
-    return f"{place}: {error.problem}{since}"
+    context = f" ({error.context} that begins in line {start.line + 1})" if start and start.line != mark.line else ""
+    return f"{place}: {error.problem}{context}"

@@ -1,4 +1,4 @@
-"""One error type for each kind of fault. Every message says what, where, and what to do, and tells no secret."""
+"""One error type for each kind of fault. Every message says what, where, and what to do, and leaks no secret."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class WhitewaterError(Exception):
-    """Base of the errors that are shown to the user as one message, without a traceback."""
+    """Base of the errors that the user sees as one message, without a traceback."""
 
     def with_kind(self) -> str:
-        """Return the message after its kind of fault: the class below that the error is of, or is a special case of."""
-        kind = next(each for each in type(self).__mro__ if WhitewaterError in each.__bases__)
+        """Return the message behind its kind, which is one of the classes below even for a subclass of them."""
+        kind = next(base for base in type(self).__mro__ if WhitewaterError in base.__bases__)
         return f"{kind.__name__}: {self}"
 
 
@@ -19,11 +19,11 @@ class ConfigError(WhitewaterError):
 
 
 class InputError(WhitewaterError):
-    """An input is missing, unreadable, or not of a form that is understood."""
+    """An input is missing, unreadable, or in an unknown format."""
 
 
 class DeviceError(WhitewaterError):
-    """The requested device, or a package it needs, is not usable on this machine."""
+    """The requested device, or a package it needs, cannot be used on this machine."""
 
 
 class PackageError(WhitewaterError):
@@ -31,7 +31,7 @@ class PackageError(WhitewaterError):
 
 
 class IntegrityError(WhitewaterError):
-    """A result failed its own check: rows lost, a checksum that differs, an output that another run owns."""
+    """A result failed its own check: lost rows, a different checksum, an output that another run owns."""
 
 
 class ResourceError(WhitewaterError):
@@ -42,19 +42,19 @@ SHOWN = 5
 
 
 def shorten_list(items: Sequence[str]) -> str:
-    """Return the first items as text for a message, and how many more there are."""
+    """Join the first items for a message, and say how many more there are."""
     more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
     return ", ".join(items[:SHOWN]) + more
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message that offers the nearest of the known names, or nothing where none is near."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    """Return the end of a message that suggests the closest known name; empty if none is close."""
+    matches = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
 def redact(url: str) -> str:
-    """Return the URL without what may be secret: user, password, and the values in its query."""
+    """Return the URL without possible secrets: user, password, and the values of its query."""
     location, mark, query = url.partition("#")[0].partition("?")
     scheme, separator, rest = location.partition("://")
     host, slash, path = rest.partition("/")
@@ -63,7 +63,7 @@ def redact(url: str) -> str:
 
 
 def without_secrets(value: Any) -> Any:
-    """Return settings with every URL in them `redact`, at any depth."""
+    """Return settings in which every URL, at any depth, is passed through `redact`."""
     if isinstance(value, str):
         return redact(value) if "://" in value else value
     if isinstance(value, dict):

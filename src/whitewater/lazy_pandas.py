@@ -1,4 +1,4 @@
-"""pandas, imported when one of its names is first asked for, so that a step without tables of pandas starts fast."""
+"""pandas, imported on first use, so that a step without pandas tables starts fast."""
 
 from typing import TYPE_CHECKING, Any
 

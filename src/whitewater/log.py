@@ -1,4 +1,4 @@
-"""The log of a step: everything it prints, progress, and the traceback of what went wrong."""
+"""The log of a step: everything it prints, its progress, and the traceback of its failure."""
 
 import logging
 import os
@@ -12,11 +12,11 @@ from typing import TextIO
 
 from whitewater.errors import PackageError, WhitewaterError
 
-# In the environment of a job whose run shows one line a step and, last, the message of a step that has failed.
+# Environment variable of jobs of a run that shows one line for each step and, last, the messages of failed steps.
 SHORT = "WHITEWATER_SHORT"
-# Stands alone on the line before the message with which a step's log ends.
+# The line before the final message in the log of a failed step.
 FAILED = "------ failed ------"
-# Attribute of a record that tells how far a step is: the share of its tasks that are done, 0 to 1.
+# Attribute of a log record: the fraction of the step's tasks that are done, 0 to 1.
 PROGRESS = "progress"
 CLEAR_LINE = "\r\x1b[K"
 BAR = 24
@@ -24,19 +24,19 @@ BAR = 24
 
 @contextmanager
 def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Iterator[None]:
-    """Send all output of the process to the file ``log``; progress and one final message reach the terminal too.
+    """Send all output of the process to the file ``log``; progress and one final message go to the terminal too.
 
-    Progress is what the library and ``package`` log. A `WhitewaterError` ends the process with status 1 and its
-    message; any other error also with status 1, its last line and a pointer to the log, where the traceback is.
+    Progress is what the library and ``package`` log. Any error ends the process with status 1: a `WhitewaterError` with
+    its message, another with its last line and the path of the log, which has the traceback.
     """
-    # As sys.stderr does, it shows what it cannot encode, such as the bytes of a file's name, with backslashes.
+    # Like sys.stderr, escape what cannot be encoded, such as bytes in file names.
     terminal = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
     handlers: list[logging.Handler] = [logging.StreamHandler(sys.stderr)]
     short = log is not None and SHORT in os.environ
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        # Native libraries and child processes write there as well; appending keeps the lines of an orphan of a killed
-        # run from overwriting those of the next one.
+        # Native libraries and child processes write here too. With O_APPEND, an orphan of a killed run does not
+        # overwrite lines of the next run.
         target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
         os.dup2(target, 1)
         os.dup2(target, 2)
@@ -52,7 +52,7 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
         yield
     except (Exception, KeyboardInterrupt) as error:
         reported = absent_package(error, needed_by=name) or error
-        with suppress(OSError):  # the log may be on the disk that is full
+        with suppress(OSError):  # the full disk may be that of the log
             if log is not None or not isinstance(reported, WhitewaterError):
                 traceback.print_exc(file=sys.stderr)
             if log is not None:
@@ -69,7 +69,7 @@ def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Itera
 
 
 def absent_package(error: BaseException, *, needed_by: str) -> PackageError | None:
-    """Return what tells that a package is not installed, ``needed_by`` a step or command; None of another error."""
+    """Return a PackageError if ``error`` means that ``needed_by`` needs a package that is not installed, else None."""
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if not package or package in sys.stdlib_module_names or find_spec(package):
         return None
@@ -80,10 +80,10 @@ def absent_package(error: BaseException, *, needed_by: str) -> PackageError | No
 
 
 class ShortHandler(logging.StreamHandler[TextIO]):
-    """Shows warnings, and progress as a bar in one line that changes, or a line each if this is not a terminal."""
+    """Shows warnings and progress only: progress as one bar on a terminal, as lines in a file."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record that is one of them."""
+        """Show a warning or the progress."""
         share: float | None = getattr(record, PROGRESS, None)
         if share is None and record.levelno < logging.WARNING:
             return
@@ -93,7 +93,6 @@ class ShortHandler(logging.StreamHandler[TextIO]):
         elif share is None:
             self.stream.write(f"{CLEAR_LINE}{text}\n")
         else:
-            # As wide as the terminal leaves beside the text.
             columns = os.get_terminal_size(self.stream.fileno()).columns
             width = max(1, min(BAR, columns - len(text) - 2))
             done = round(share * width)

@@ -1,6 +1,7 @@
-"""The manifest: what was made from what, where and how, with the SHA-256 of every input and output.
+"""The manifest of a run: inputs and outputs with their SHA-256, settings, versions, and a record of each step.
 
-All applications have the step `manifest`, which writes it; its types are read, so they are not to be postponed.
+The step `manifest` of each application writes it. `whitewater.script` reads the step's annotations, so this module
+cannot use ``from __future__ import annotations``.
 """
 
 import platform
@@ -18,20 +19,20 @@ from whitewater.io.store import check_format, read_json, write_json
 from whitewater.step import RECORD_FORMAT, Inputs, Output, Run
 
 FORMAT = 1
-# What the manifest has of a record in other places.
+# Keys of a record that the manifest has elsewhere.
 _ELSEWHERE = {"format", "application", "step", "outputs"}
 
 
 class Configured(Section):
-    """The whole section of any application, which was checked before its rules."""
+    """The section of any application, which was validated before any rule ran."""
 
     model_config = ConfigDict(extra="allow")
 
 
 def manifest(run: Run[Configured], *, records: Inputs, inputs: Path, manifest: Output) -> None:
-    """Gather the records of all steps into the manifest of an application.
+    """Combine the records of all steps into the manifest of an application.
 
-    Raises IntegrityError if an output that a record names is gone, and InputError if a record has another format.
+    Raises IntegrityError if a recorded output no longer exists, and InputError if a record has another format.
     """
     steps = {record["step"]: record for record in (read_versioned(path, RECORD_FORMAT) for path in records.values())}
     outputs = {
@@ -40,7 +41,7 @@ def manifest(run: Run[Configured], *, records: Inputs, inputs: Path, manifest: O
         for output in record["outputs"].values()
     }
     if missing := [path for path in outputs if not Path(path).exists()]:
-        raise IntegrityError(f"{', '.join(missing)} were written but are gone. Run the workflow again.")
+        raise IntegrityError(f"{', '.join(missing)} were written but no longer exist. Run the workflow again.")
     write_json(
         manifest,
         {
@@ -70,38 +71,38 @@ def _commit() -> str | None:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Return what a manifest holds. Raises InputError if it has another format."""
+    """Read a manifest. Raises InputError if it has another format."""
     return dict(read_versioned(path, FORMAT))
 
 
 def read_performance_reports(manifest: Path) -> dict[str, Path]:
-    """Return Dask's performance report of each step that left one. Raises InputError as `read_manifest`."""
+    """Return the paths of Dask's performance reports by step. Raises InputError as `read_manifest` does."""
     steps: dict[str, Any] = read_manifest(manifest).get("steps", {})
-    reports = {step: each["facts"].get("performance_report") for step, each in steps.items()}
+    reports = {step: record["facts"].get("performance_report") for step, record in steps.items()}
     return {step: Path(path) for step, path in reports.items() if path}
 
 
-def flatten(section: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """Return the settings of a section with their whole keys: ``clean.ranges.fare_amount.above``."""
+def flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the settings of a section by their full keys: ``clean.ranges.fare_amount.above``."""
     flat: dict[str, Any] = {}
     for key, value in section.items():
         nested = isinstance(value, dict) and value
-        flat |= flatten(value, f"{before}{key}.") if nested else {f"{before}{key}": value}
+        flat |= flatten(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
     return flat
 
 
-def read_versioned(path: Path, known: int) -> Any:
-    """Return what a manifest or a record holds. Raises InputError if it has another format than the known one."""
+def read_versioned(path: Path, format: int) -> Any:
+    """Read a manifest or a record. Raises InputError if it has another format."""
     value = read_json(path)
     version = value.get("format") if isinstance(value, dict) else None
-    check_format(path, version, known, remedy="Run snakemake again.")
+    check_format(path, version, format, remedy="Run snakemake again.")
     return value
 
 
 def is_of_last_run(path: Path) -> bool:
-    """Return whether the manifest beside a result, such as ``results/pagerank/cpu/index``, names it.
+    """Tell whether the manifest beside a result, such as ``results/pagerank/cpu/index``, lists it.
 
-    A run of another source leaves what it does not make, such as an index. Without a manifest all may be of that run.
+    A result that it does not list is from an earlier run with another source. Without a manifest, return True.
     """
     manifest = path.parent / "manifest.json"
     return not manifest.exists() or path.name in {

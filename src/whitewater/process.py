@@ -1,4 +1,4 @@
-"""The start and the end of a process that does one thing, a step or a command, and the cores that it has."""
+"""The start and end of the process of a step or command, and the cores it may use."""
 
 import atexit
 import ctypes
@@ -11,64 +11,63 @@ from contextlib import suppress
 from threading import Thread
 from typing import NoReturn
 
-# What is registered for the end of a process takes milliseconds, unless it waits for what will not come.
+# Exit handlers take milliseconds, unless one hangs.
 EXIT_SECONDS = 5.0
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use; of all, where the system (macOS) does not say which."""
+    """Return how many cores this process may use; on macOS, which does not say, all of them."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def start_fast() -> None:
-    """Make this process ready for work on many blocks of rows, once it has imported what it needs.
+    """Tune this process, after its imports, for work on many blocks of rows.
 
-    Python does not look for garbage among what is imported any more: Numba's first kernel makes it look four times. And
-    glibc keeps the memory of a block for the next one, where it would give it back, and the system zero it anew; other
-    systems' C libraries stay as they are.
+    The garbage collector skips the imported modules, which it would scan four times for Numba's first kernel. glibc
+    keeps the memory of a block for the next one instead of returning it to the system, which would zero it again.
     """
     gc.freeze()
     gc.enable()
     with suppress(AttributeError):
         set_option = ctypes.CDLL(None).mallopt
         set_option(-1, 256 << 20)  # M_TRIM_THRESHOLD, see mallopt(3)
-        set_option(-3, 32 << 20)  # M_MMAP_THRESHOLD, and what glibc takes at most for it
+        set_option(-3, 32 << 20)  # M_MMAP_THRESHOLD, at the largest value that glibc accepts
 
 
 def exit_status(run: Callable[[], int]) -> int:
-    """Return the status of what runs to its end; what stops it is told."""
+    """Call a function and return its exit status, or print the traceback of its error and return 1."""
     try:
         return run()
-    except SystemExit as stopped:  # of an error, which is told already: a task that still runs is not waited for
-        return int(stopped.code or 0)
+    except SystemExit as error:  # its message has been printed
+        return int(error.code or 0)
     except BaseException:
         traceback.print_exc()
         return 1
 
 
 def exit_fast(status: int) -> NoReturn:
-    """End the process with a status, whatever libraries left running; do what was registered for its end.
+    """Run the exit handlers and end the process at once.
 
-    Python would wait for pools, threads and processes: for ever where an error left one of them waiting for work. And
-    it would take apart hundreds of modules and free what they hold one by one, for a third of a second.
+    Python itself would wait for pools, threads and processes, forever if an error left one of them waiting for work. It
+    would also take a third of a second to free hundreds of modules.
     """
     try:
         _kill_children()
-        registered = Thread(target=atexit._run_exitfuncs, daemon=True)
-        registered.start()
-        registered.join(EXIT_SECONDS)
+        handlers = Thread(target=atexit._run_exitfuncs, daemon=True)
+        handlers.start()
+        handlers.join(EXIT_SECONDS)
         _kill_children()  # a pool replaces the processes that it lost
         for stream in (sys.stdout, sys.stderr):
-            with suppress(BrokenPipeError):  # whoever read it has seen enough
+            with suppress(BrokenPipeError):  # the reader has closed the pipe
                 stream.flush()
     finally:
         os._exit(status)
 
 
 def _kill_children() -> None:
-    """Kill what this process started and nobody ended: it would run on, and keep terminal and log open.
+    """Kill leftover child processes, which would run on and keep the terminal and the log open.
 
-    Python's tracker of shared resources is spared. It ends by itself and removes what the killed ones shared.
+    Python's resource tracker is spared: it removes what the killed processes shared, and then ends by itself.
     """
     import psutil
 

@@ -1,8 +1,8 @@
-"""A step as a script: run by a rule's ``script:``, or by hand with flags that are made from its parameters.
+"""A step as a script: run by a rule's ``script:``, or by hand with flags made from the step's parameters.
 
-A rule names each path as the step's parameter is called. Inputs without a name are only waited for, and an output
-called ``record`` is the record of the run. ``params`` has ``settings``, the step's section of the configuration, and,
-where the step computes on the device, ``engine``. A step without it computes on the host, by the engine of the CPU.
+A rule names its inputs and outputs like the parameters of the step. Unnamed inputs only set the order of rules; the
+output ``record`` is the record of the run. ``params`` has ``settings``, the step's section of the configuration, and
+``engine`` if the step computes on the device. Without ``engine`` it computes on the host.
 """
 
 import argparse
@@ -24,43 +24,43 @@ from whitewater.log import logged
 from whitewater.process import exit_fast, exit_status, start_fast
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
-# Tasks are parallel already; threads of BLAS and OpenMP besides them take turns on the same cores, and sum up
-# in another order with each number of them. Snakemake sets these to the threads of the rule.
+# Tasks already run in parallel. BLAS and OpenMP threads on top would compete for the same cores, and their number
+# changes the order of sums. Snakemake would set these variables to the threads of the rule.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )
-WRITTEN, MANY = (Output, Outputs), (Inputs, Outputs)
+OUTPUT_TYPES, GROUP_TYPES = (Output, Outputs), (Inputs, Outputs)
 
 
 def main(function: Callable[..., None]) -> NoReturn:
-    """Run a step for the rule whose script this is, or from the command line; end the process."""
+    """Run a step, for the rule whose script this is or from the command line, and end the process."""
     script = vars(sys.modules["__main__"])
     job = script.get("snakemake")
-    module = _module(script["__file__"])  # that of the repository, which Snakemake runs a copy of
+    module = _module(script["__file__"])  # the original's, though Snakemake runs a copy
     if job is None:
-        command = [sys.executable, "-m", "whitewater", *_names(module), *sys.argv[1:]]
-        os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, a list of ours; before NumPy is imported
+        command = [sys.executable, "-m", "whitewater", *_split_module(module), *sys.argv[1:]]
+        os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, our own list; before NumPy is imported
     start_fast()
-    # The step is imported by its name, by which kernels are cached, and tasks found by other processes.
+    # Import the step by its module name: caches of kernels and other processes use that name.
     log = Path(job.log[0]) if job.log else None
-    exit_fast(exit_status(lambda: _run(module, log, partial(_of_job, job))))
+    exit_fast(exit_status(lambda: _run(module, log, partial(_parse_job, job))))
 
 
 def run_by_hand(module: str, arguments: Sequence[str]) -> int:
     """Run the step of a module with flags, and return the exit status."""
     early = argparse.ArgumentParser(add_help=False)
     early.add_argument("--log", type=Path)
-    # The log is there before anything heavy is imported, so that a failed import is in it.
+    # The log is opened before the step is imported, so that it has the error of a failed import.
     log = early.parse_known_args(list(arguments))[0].log
-    return _run(module, log, partial(_of_flags, arguments, *_names(module)))
+    return _run(module, log, partial(_parse_flags, arguments, *_split_module(module)))
 
 
-def _run(module: str, log: Path | None, given: Callable[[Callable[..., None]], argparse.Namespace]) -> int:
-    """Run the step of a module with the options and the lists of paths that it is ``given``."""
-    application, step = _names(module)
+def _run(module: str, log: Path | None, parse: Callable[[Callable[..., None]], argparse.Namespace]) -> int:
+    """Run the step of a module; ``parse`` returns the options and lists of paths for the step's function."""
+    application, step = _split_module(module)
     with logged(log, name=f"{application} {step}", package=module.partition(".")[0]):
         function = load(f"{module}:{step}")
-        options = given(function)
+        options = parse(function)
         cluster: Cluster = options.cluster
         run = Run(
             application=application,
@@ -76,33 +76,34 @@ def _run(module: str, log: Path | None, given: Callable[[Callable[..., None]], a
         inputs: dict[str, Any] = {}
         outputs: dict[str, Any] = {}
         for name, kind in paths_of(function).items():
-            places = list(map(Path, getattr(options, name)))
-            side = outputs if kind in WRITTEN else inputs
-            side[name] = {each.name: each for each in places} if kind in MANY else places[0]
+            paths = list(map(Path, getattr(options, name)))
+            side = outputs if kind in OUTPUT_TYPES else inputs
+            side[name] = {path.name: path for path in paths} if kind in GROUP_TYPES else paths[0]
         execute(run, function, inputs=inputs, outputs=outputs, record=options.record and Path(options.record))
     return 0
 
 
 def paths_of(function: Callable[..., None]) -> dict[str, Any]:
-    """Return the kinds of the paths of a step by their names: ``Path``, ``Inputs``, ``Output`` or ``Outputs``."""
-    return {name: each.annotation for name, each in inspect.signature(function).parameters.items() if name != "run"}
+    """Return the type of each path of a step by name: ``Path``, ``Inputs``, ``Output`` or ``Outputs``."""
+    parameters = inspect.signature(function).parameters.items()
+    return {name: parameter.annotation for name, parameter in parameters if name != "run"}
 
 
 def _settings_of(function: Callable[..., None]) -> type[Section]:
-    """Return the model of a step's settings, ``Clean`` of ``run: Run[Clean]``."""
+    """Return the model of a step's settings: ``Clean`` for ``run: Run[Clean]``."""
     return get_args(inspect.signature(function).parameters["run"].annotation)[0]
 
 
-def _of_job(job: Any, function: Callable[..., None]) -> argparse.Namespace:
-    """Return the options and paths that a rule gives its step."""
+def _parse_job(job: Any, function: Callable[..., None]) -> argparse.Namespace:
+    """Return the options and paths of a Snakemake job."""
     known = paths_of(function)
     named = {name: value for name, value in job.params.items() if name in known}
     named |= {**dict(job.input.items()), **dict(job.output.items())}
     record = named.pop("record", None)
     for name in named:
         if name not in known:
-            has = f"its step has {', '.join(known)}{did_you_mean(name, known)}"
-            raise ConfigError(f"rule {job.rule} names a path {name!r}, but {has}")
+            hint = f"its step has {', '.join(known)}{did_you_mean(name, known)}"
+            raise ConfigError(f"rule {job.rule} names a path {name!r}, but {hint}")
     if missing := [name for name in known if name not in named]:
         raise ConfigError(f"rule {job.rule} lacks the path {missing[0]!r}, which its step reads or writes")
     engine = job.params.get("engine")
@@ -118,10 +119,10 @@ def _of_job(job: Any, function: Callable[..., None]) -> argparse.Namespace:
     )
 
 
-def _of_flags(
+def _parse_flags(
     arguments: Sequence[str], application: str, step: str, function: Callable[..., None]
 ) -> argparse.Namespace:
-    """Return the options and paths of a command line; a flag that does not exist is told before those that lack."""
+    """Return the options and paths of a command line. Unknown flags are reported before missing ones."""
     parser = argparse.ArgumentParser(
         prog=f"whitewater {application} {step}",
         description=function.__doc__,
@@ -140,19 +141,19 @@ def _of_flags(
     parser.add_argument("--refresh", action="store_true", help="download again what was downloaded before")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     parser.add_argument("--record", type=Path, help="file for the record: what ran where, on which inputs, how long")
-    # Where the rules of the application have the outputs, by their names; outside of a checkout that is not known.
+    # The paths of the rules, as hints; outside of a project there are no rules.
     file = Path("workflows", application, "Snakefile")
     rules = file.read_text(encoding="utf-8") if file.exists() else ""
-    usual = {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', rules)}
+    hints = {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', rules)}
     for name, kind in paths_of(function).items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",
             type=Path,
-            required=kind in WRITTEN or kind not in MANY,
+            required=kind in OUTPUT_TYPES or kind not in GROUP_TYPES,
             default=[],
-            nargs=("+" if kind in WRITTEN else "*") if kind in MANY else 1,
+            nargs=("+" if kind in OUTPUT_TYPES else "*") if kind in GROUP_TYPES else 1,
             metavar="PATH",
-            help=f"{'written' if kind in WRITTEN else 'read'}; in a run: {usual.get(name, 'see its rule')}",
+            help=f"{'written' if kind in OUTPUT_TYPES else 'read'}; in a run: {hints.get(name, 'see its rule')}",
         )
     known = parser._option_string_actions
     for flag in (word.partition("=")[0] for word in arguments):
@@ -162,12 +163,11 @@ def _of_flags(
 
 
 def _module(path: str) -> str:
-    """Return the name of the module at a path below a folder ``src``, or at the URL of one in a repository."""
-    # After @ is a tag, a branch or a commit.
+    """Return the module name for a path below a folder ``src``, or a URL, which may end with ``@<tag or commit>``."""
     return re.sub(r".*src/([\w/]+)\.py(@.*)?", r"\1", path).replace("/", ".")
 
 
-def _names(module: str) -> tuple[str, str]:
-    """Return the names of application and step of the module ``<package>.<application>.steps.<step>``."""
+def _split_module(module: str) -> tuple[str, str]:
+    """Return application and step of ``<package>.<application>.steps.<step>``."""
     application, _, step = module.split(".")[-3:]
     return application, step

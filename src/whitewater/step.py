@@ -1,15 +1,14 @@
-"""A step as it runs: its device, its settings, its workers, its log, its outputs and the record it leaves.
+"""A step as it runs: its device, settings, workers, outputs and record.
 
 A step is a function whose keyword parameters are the paths that it reads (`pathlib.Path`) and writes (`Output`)::
 
     def clean(run: Run[Clean], *, standardized: Path, zones: Path, trips: Output) -> None: ...
 
-or, where there are many of a kind, `Inputs` and `Outputs`, mappings of file name to path. It stands in a module of its
-name that ends with ``if __name__ == "__main__": main(clean)``, of `whitewater.script`, and is run by a rule's
-``script:``, by ``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to the
-paths it is given, which are beside the final ones; when it returns, all outputs are checked, synchronized to disk and
-renamed together. Its module has no ``from __future__`` import, because Snakemake puts lines before the text of a
-script.
+or groups of files, `Inputs` and `Outputs`, which map file names to paths. Its module has its name and ends with
+``if __name__ == "__main__": main(clean)``, from `whitewater.script`. It is run by a rule's ``script:``, by
+``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to temporary paths
+beside the final ones; when it returns, all outputs are checked, synchronized to disk and renamed together. Its module
+has no ``from __future__`` import, because Snakemake inserts lines at the top of a script.
 """
 
 import os
@@ -41,7 +40,7 @@ Settings_co = TypeVar("Settings_co", bound=Section, covariant=True)
 
 @dataclass(frozen=True)
 class Run(Generic[Settings_co]):
-    """What a step is given besides its paths; ``refresh`` says to download again what was downloaded before."""
+    """What a step gets besides its paths; with ``refresh`` it downloads its sources again."""
 
     application: str
     step: str
@@ -60,20 +59,20 @@ class Run(Generic[Settings_co]):
 
     @property
     def local_device(self) -> Device:
-        """The device of this process: where workers elsewhere have the GPUs, it computes what it does on the host."""
+        """The device of this process: the CPU if the GPUs are those of an attached cluster."""
         return Device() if self.cluster_settings.attached else self.device
 
     @property
     def downloads(self) -> Path:
-        """Folder of the application's downloads, which runs of all names share."""
+        """Folder of the application's downloads, shared by all runs."""
         return Path("data", self.application)
 
     @contextmanager
     def workers(self, *, large: bool = False, small: bool = False) -> Iterator[Workers]:
         """Open the workers of the step: ``with run.workers() as workers: workers.map(...)``.
 
-        ``large`` says that the input is big enough to pay for processes, ``small`` that it is not, whatever the
-        settings say: tasks run on threads of this one, unless it has no GPU for them.
+        ``large``: the input is worth starting processes. ``small``: it is not, so tasks run on threads of this process
+        whatever the settings say, unless their GPUs are elsewhere.
         """
         with ExitStack() as stack:
             workers: Workers = stack.enter_context(
@@ -89,10 +88,10 @@ class Run(Generic[Settings_co]):
                 from distributed import performance_report
 
                 self.note(performance_report=str(self.report))
-                # mode="inline" carries Bokeh's scripts in the page, which then opens without a network.
+                # mode="inline" puts Bokeh's scripts into the page, which then opens without a network.
                 stack.enter_context(performance_report(filename=str(self.report), mode="inline"))
             yield workers
-            self.note(workers=_placement(workers, self.device))
+            self.note(workers=_describe_workers(workers, self.device))
             if self.cluster_settings.attached:
                 self.note(device=workers.call_on_each(self.device.describe)[0])
 
@@ -101,39 +100,38 @@ def execute(
     run: Run[Any], function: Callable[..., None], *, inputs: Paths, outputs: Paths, record: Path | None
 ) -> None:
     """Run a step: stage its outputs, call it, check and rename them, and write its record."""
-    started, clock, processor = time.time(), time.perf_counter(), time.process_time()
-    final = _flat(outputs)
-    everything = {**final, "record": record} if record else final
-    owner = next(iter(everything.values())).parent / f".{run.application}-{run.step}.owner"
-    # These count when Polars is imported, for the first time.
+    started, clock, cpu_clock = time.time(), time.perf_counter(), time.process_time()
+    final = _flatten(outputs)
+    targets = {**final, "record": record} if record else final
+    owner = next(iter(targets.values())).parent / f".{run.application}-{run.step}.owner"
+    # Polars reads these when it is first imported.
     os.environ["POLARS_MAX_THREADS"] = str(run.threads)
     os.environ.setdefault(*memory.KEPT_BY_POLARS)
-    with staged(everything, owner=owner) as paths:
-        # In the shape of the outputs: those of a group by file name.
-        given = {
+    with staged(targets, owner=owner) as paths:
+        staged_outputs = {
             name: {key: paths[f"{name}/{key}"] for key in path} if isinstance(path, dict) else paths[name]
             for name, path in outputs.items()
         }
-        function(run, **inputs, **given)
+        function(run, **inputs, **staged_outputs)
         if record:
             times = {
                 "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(started)),
                 "seconds": round(time.perf_counter() - clock, 3),
-                "cpu_seconds": round(time.process_time() - processor, 3),
+                "cpu_seconds": round(time.process_time() - cpu_clock, 3),
             }
             hashes = digests([paths[name] for name in final], threads=run.threads)
-            written = {
+            files = {
                 name: {"path": str(path), "bytes": size_of(paths[name]), "sha256": hashes[paths[name]]}
                 for name, path in final.items()
             }
-            write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": written})
+            write_json(paths["record"], {**_describe_run(run, inputs), **times, "outputs": files})
 
 
-def _flat(paths: Paths) -> dict[str, Path]:
-    """Return one mapping of the paths, those of a group under ``group/file name``."""
+def _flatten(paths: Paths) -> dict[str, Path]:
+    """Return one flat mapping, with the files of a group under ``<group>/<file name>``."""
     flat: dict[str, Path] = {}
     for name, path in paths.items():
-        flat |= {f"{name}/{key}": each for key, each in path.items()} if isinstance(path, dict) else {name: path}
+        flat |= {f"{name}/{key}": file for key, file in path.items()} if isinstance(path, dict) else {name: path}
     return flat
 
 
@@ -144,10 +142,10 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
         "application": run.application,
         "step": run.step,
         "engine": run.engine,
-        # What workers elsewhere compute with, they say.
+        # Workers of an attached cluster have reported their own device.
         "device": facts.pop("device", None) or run.local_device.describe(),
         "settings": without_secrets(run.settings.model_dump(mode="json")),
-        "inputs": {name: str(path) for name, path in _flat(inputs).items()},
+        "inputs": {name: str(path) for name, path in _flatten(inputs).items()},
         "facts": facts,
         "peak_memory_bytes": max(memory.peak(), run.facts.get("workers", {}).get("peak_memory_bytes", 0)),
         "host": socket.gethostname(),
@@ -157,10 +155,10 @@ def _describe_run(run: Run[Any], inputs: Paths) -> dict[str, Any]:
     }
 
 
-def _placement(workers: Workers, device: Device) -> dict[str, Any]:
-    """Return where the workers were and the memory they took at most, all together when they are processes."""
+def _describe_workers(workers: Workers, device: Device) -> dict[str, Any]:
+    """Return the hosts of the workers and their peak memory, summed over processes."""
     hosts, peaks = zip(*workers.call_on_each(lambda: (socket.gethostname(), (os.getpid(), memory.peak()))), strict=True)
-    on_device = [each for each in workers.call_on_each(device.peak_memory) if each is not None]
+    on_device = [peak for peak in workers.call_on_each(device.peak_memory) if peak is not None]
     return {
         "count": len(workers.threads),
         "threads": sum(workers.threads),

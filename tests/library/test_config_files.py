@@ -17,7 +17,7 @@ from whitewater.errors import ConfigError
             b"device: cpu\ntaxi: {fetch: 3\nrun: a",
             r"own.yaml, line 3, column 4: .* ',' or '}' \(while parsing a flow mapping that begins in line 2\)",
         ),
-        (b"taxi:\n\tfetch: 3\n", r"own.yaml, line 2, column 1: found character .* Indent with blanks"),
+        (b"taxi:\n\tfetch: 3\n", r"own.yaml, line 2, column 1: found character .* Indent with spaces"),
         (b"- cpu", r"own.yaml has no keys"),
     ],
 )

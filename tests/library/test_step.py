@@ -23,7 +23,7 @@ from whitewater.engines import Device, cluster, memory, resolve
 from whitewater.engines.config import Cluster, Engine
 from whitewater.errors import IntegrityError, ResourceError
 from whitewater.manifest import Configured, manifest
-from whitewater.script import _of_flags
+from whitewater.script import _parse_flags
 from whitewater.step import Inputs, Output, Outputs, Run, _describe_run, execute
 
 LAST_ENDED = threading.Event()
@@ -68,7 +68,7 @@ def test_flags_come_from_the_types_of_the_parameters() -> None:
     def step(run: Run[Clean], *, trips: Path, tables: Inputs, model: Output, plots: Outputs) -> None: ...
 
     given = ["--trips=a", "--model=b", "--plots", "c", "d", "--settings", '{"largest": 3}']
-    options = _of_flags(given, "tiny", "example", step)
+    options = _parse_flags(given, "tiny", "example", step)
     found = {name: getattr(options, name) for name in ("trips", "tables", "model", "plots", "settings")}
     assert found == {
         "trips": [Path("a")], "tables": [], "model": [Path("b")], "plots": [Path("c"), Path("d")],
@@ -92,7 +92,7 @@ def test_a_wrong_flag_is_told_before_those_that_are_missing(
     def example(run: Run[Clean], *, trips: Path, model: Output) -> None: ...
 
     with pytest.raises(SystemExit, match="2"):
-        _of_flags(flags, "tiny", "example", example)
+        _parse_flags(flags, "tiny", "example", example)
     assert f"whitewater tiny example: error: {told}" in capsys.readouterr().err
 
 
@@ -233,7 +233,7 @@ def test_the_manifest_gathers_records_and_misses_lost_outputs(tmp_path: Path) ->
     assert {entry["path"] for entry in written["outputs"]} == {str(paths["double"]), str(paths["a.txt"])}
     assert written["steps"]["example"]["facts"]["rows"] == 2
     paths["double"].unlink()
-    with pytest.raises(IntegrityError, match=r"double\.json were written but are gone"):
+    with pytest.raises(IntegrityError, match=r"double\.json were written but no longer exist"):
         gathered(manifest=Output(tmp_path / "again.json"))
 
 
