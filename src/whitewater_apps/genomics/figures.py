@@ -1,4 +1,7 @@
-"""The pictures of the genomics application: functions of tables that return Matplotlib figures."""
+"""The pictures of the genomics application: functions of tables that return Matplotlib figures.
+
+An argument named like a file of results is its content; ``pairs`` is that of `kinship.parquet`.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -49,11 +52,7 @@ _DEGREE_LOOKS = {
 def component_pair(
     pcs: pd.DataFrame, projected: pd.DataFrame, *, eigenvalues: Mapping[str, Any], pair: tuple[int, int]
 ) -> Figure:
-    """Draw the samples on two components (their numbers from 1), colored by label; projected samples are hollow.
-
-    ``pcs``, ``projected`` and ``eigenvalues`` are the contents of `pcs.parquet`, `projected.parquet` and
-    `eigenvalues.json`.
-    """
+    """Draw the samples on two components (their numbers from 1), colored by label; projected samples are hollow."""
     x, y = (f"PC{number}" for number in pair)
     title = f"Samples on {x} and {y}"
     if max(pair) > (computed := len(eigenvalues["eigenvalues"])):
@@ -152,10 +151,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
 
 @style.styled
 def scree(eigenvalues: Mapping[str, Any]) -> Figure:
-    """Draw the eigenvalues with their thresholds of significance, and the p-values of the Tracy-Widom test.
-
-    ``eigenvalues`` is the content of `eigenvalues.json`.
-    """
+    """Draw the eigenvalues with their thresholds of significance, and the p-values of the Tracy-Widom test."""
     values = np.asarray(eigenvalues["eigenvalues"], dtype=float)
     tests, significant = eigenvalues["tracy_widom"], int(eigenvalues["significant_components"])
     subtitle = (
@@ -328,10 +324,7 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
 
 @style.styled
 def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
-    """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs.
-
-    ``pairs`` and ``relatedness`` are the contents of `kinship.parquet` and `relatedness.json`.
-    """
+    """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs."""
     title, histogram = "Kinship of pairs of samples", relatedness["histogram"]
     total = sum(histogram["counts"]) + relatedness["undefined"]
     if not total:

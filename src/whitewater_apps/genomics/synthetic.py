@@ -251,11 +251,7 @@ def simulate_chromosome(settings: Simulate, people: Sequence[Person], rates: Rat
     waits = random.exponential(size=len(variant_rates)) / (variant_rates + LEAST_RATE)
     failed = np.zeros(len(waits), bool)
     failed[np.argsort(waits)[: round(PROBLEM_RATES["low_quality"] * len(waits))]] = True
-    genotypes = drop_heterozygotes(
-        genotypes,
-        variants=PROBLEM_RATES["dropout"],
-        heterozygotes=PROBLEM_RATES["lost_heterozygotes"],
-        random=random,
-    )
+    dropout, lost = PROBLEM_RATES["dropout"], PROBLEM_RATES["lost_heterozygotes"]
+    genotypes = drop_heterozygotes(genotypes, variants=dropout, heterozygotes=lost, random=random)
     calls = remove_calls(genotypes, rates=np.outer(variant_rates, rates) / (mean or 1), random=random)
     return Chromosome(founders.positions, founders.alleles, calls), failed

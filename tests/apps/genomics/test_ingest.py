@@ -261,7 +261,7 @@ def test_the_forecast_grows_with_the_threads_and_not_with_the_calls_of_more_vari
     sources = [open_source(settings_of("vcz", store), {}, scratch=tmp_path) for store in stores]
     small, large = (forecast(source, threads=1) for source in sources)
     assert large - small < 9_000 * 1000
-    assert forecast(sources[0], threads=3) - small > 2 * sources[0].block_bytes
+    assert forecast(sources[0], threads=3) - small > 2 * sources[0].parts[0].block_bytes
 
 
 @needs_real_data

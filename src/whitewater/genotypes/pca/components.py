@@ -24,13 +24,10 @@ from whitewater.genotypes.codes import LEAST_ROWS, SLAB_CELLS
 from whitewater.genotypes.config import Pca
 from whitewater.genotypes.genotypes import PIECE_BYTES
 from whitewater.genotypes.pca.passes import MOST_RANGES, RawGenotypes, ScaledGenotypes, compute_scaling, scaled_dosages
-from whitewater.genotypes.pca.tracy_widom import TracyWidomTest, sum_before, tracy_widom_test
+from whitewater.genotypes.pca.tracy_widom import Floats, TracyWidomTest, sum_before, tracy_widom_test
 
 logger = logging.getLogger(__name__)
-Floats = npt.NDArray[np.float64]
 Solver = Literal["gram", "randomized"]
-# The Tracy-Widom test of eigenvalues, given the sum of squares of all eigenvalues.
-Test = Callable[..., TracyWidomTest]
 # Eigenvalues below this fraction of the mean of all are rounding errors of float32 products.
 NO_VARIANCE = 1e-4
 # Relative residual below which a component is summed exactly instead of estimated.
@@ -43,8 +40,6 @@ LOOK_UP, COLUMN, PRODUCT, EIGENPROBLEM = 0.15e-9, 0.05e-9, 14e-12, 0.3e-9
 # The exact solver is chosen below this cost, even if the other is faster.
 EXACT_SECONDS = 1.0
 EXPECTED_PASSES = 8
-# BLAS is fastest with multiples of this number of columns.
-COLUMNS = 8
 # Bytes per variant of the variants table and of the columns it is written from.
 VARIANT_BYTES = 150
 # Fraction of the variance of all components that those in the noise may still gain, by extrapolation.
@@ -111,9 +106,6 @@ class PrincipalComponents:
 def principal_components(raw: RawGenotypes, used: npt.NDArray[np.bool_], *, settings: Pca) -> PrincipalComponents:
     """Compute the leading principal components, those of K = X X' / m, of the samples ``used``, bool (samples,).
 
-    Workers pass over the genotypes; this process computes between passes. GPUs with enough memory keep the genotypes,
-    also for the next call.
-
     Raises InputError if there are too few samples or varying variants, and ResourceError if memory is too small.
     """
     path, samples, components = raw.folder.path, int(used.sum()), settings.components
@@ -162,7 +154,7 @@ def _solve_exactly(genotypes: ScaledGenotypes, components: int) -> Spectrum:
     )  # fmt: skip
 
 
-def _iterate(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: Test) -> Spectrum:
+def _iterate(genotypes: ScaledGenotypes, settings: Pca, *, total: float, test: partial[TracyWidomTest]) -> Spectrum:
     device, samples, components = genotypes.raw.local_device, genotypes.samples, settings.components
     width = block_width(settings, samples)
     start = device.to_device(start_block(genotypes.used, width=width, seed=settings.seed))
@@ -214,7 +206,7 @@ def estimate_sum_of_squares(
     return float(exact_sum + estimate + 2 * center * total - center**2 * dimensions)
 
 
-def fix_signs(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def fix_signs(vectors: Floats) -> Floats:
     """Flip columns so that the entry of largest absolute value, the first of ties, is positive."""
     sizes = np.abs(vectors)
     first = (sizes >= (1 - TIE) * sizes.max(axis=0)).argmax(axis=0)
@@ -312,9 +304,8 @@ def variance_is_captured(history: list[Floats], *, unconverged: npt.NDArray[np.b
 
 
 def block_width(settings: Pca, samples: int) -> int:
-    """Return the columns of a block: components and oversampling, rounded up to a multiple of eight."""
-    columns = settings.components + settings.oversampling
-    return min(-(-columns // COLUMNS) * COLUMNS, samples - 1)
+    """Return the columns of a block: components and oversampling, rounded up to a multiple of 8, fastest in BLAS."""
+    return min(-(-(settings.components + settings.oversampling) // 8) * 8, samples - 1)
 
 
 def choose_solver(settings: Pca, *, samples: int, columns: int, variants: int) -> tuple[Solver, float]:

@@ -20,7 +20,6 @@ from whitewater.io.folder import Format
 FORMAT = Format("zarr.json", 1, "loadings", remedy="Run the step pca again.")
 CHUNK_CELLS = 1 << 20
 VARIANTS, ALLELES = ["contig", "position", "id"], ["reference", "alternate"]
-SCALING = ("mean", "scale", "allele_frequency")
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,7 @@ def write_loadings(path: Path, components: PrincipalComponents, *, scaling: dict
 
 
 def read_loadings(path: Path) -> Loadings:
-    """Read loadings.
-
-    Raises InputError if they are missing or of another format, and IntegrityError if a part is missing or damaged.
-    """
+    """Read loadings. Raises InputError if missing or of another format, IntegrityError if incomplete or damaged."""
     from whitewater.io.zarr_arrays import open_group
 
     group = open_group(str(path))
@@ -84,7 +80,7 @@ def read_loadings(path: Path) -> Loadings:
     variants[ALLELES] = read("variant_allele")
     return Loadings(
         read("loadings"),
-        pd.DataFrame({name: read(name) for name in SCALING}),
+        pd.DataFrame({name: read(name) for name in ("mean", "scale", "allele_frequency")}),
         variants,
         np.array(attributes["eigenvalues"], np.float64),
         int(attributes["ploidy"]),

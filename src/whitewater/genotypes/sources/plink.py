@@ -78,8 +78,7 @@ def _encode(start: int, stop: int, codes: npt.NDArray[Any], _: Tally, *, bed: Pa
 
 def _check_files_exist(prefix: Path, files: list[Path]) -> None:
     """Raise InputError if a file is missing, and suggest similar prefixes in the folder."""
-    missing = [file.name for file in files if not file.is_file()]
-    if not missing:
+    if not (missing := [file.name for file in files if not file.is_file()]):
         return
     stems = sorted({bed.stem for bed in prefix.parent.glob("*.bed")} - {prefix.name})
     similar = [str(prefix.with_name(name)) for name in difflib.get_close_matches(prefix.name, stems)]

@@ -110,10 +110,6 @@ class Source:
     def row_bytes(self) -> int:
         return -(-len(self.samples) // GENOTYPES_A_BYTE) if self.ploidy == 2 else len(self.samples)
 
-    @property
-    def block_bytes(self) -> int:
-        return max(part.block_bytes for part in self.parts)
-
     def variants_table(self) -> "pd.DataFrame":
         return pd.concat([read() for part in self.parts for read in part.tables], ignore_index=True)
 
@@ -235,8 +231,7 @@ def drop_unseen_alleles(table: "pd.DataFrame", seen: npt.NDArray[np.bool_]) -> "
 
 def check_unique(names: Iterable[str], *, place: str) -> None:
     """Raise InputError with the names that occur twice."""
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{place} names {len(twice)} samples more than once: {shorten_list(twice)}. Results are by "
                          "sample; make the names unique.")  # fmt: skip
 

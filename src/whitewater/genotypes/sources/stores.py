@@ -22,7 +22,6 @@ CALLS, SAMPLES, ALLELES = "call_genotype", "sample_id", "variant_allele"
 REQUIRED = ("variant_contig", "variant_position", ALLELES)
 # In the specification, masks are true for what is missing. It lacks variant_filter_pass and variant_mask.
 FLAGS = ("variant_id_mask", "variant_filter", "variant_filter_pass", "variant_mask")
-VARIANT_ARRAYS = (*REQUIRED, "variant_id", *FLAGS)
 # Arrays in which bio2zarr omits chunks of zeros: the first contig, no masked id, no filter. It omits them in
 # call_genotype, too, but there a lost chunk would be taken for reference calls.
 WRITER, OMITTED = "bio2zarr", frozenset({"variant_contig", "variant_id_mask", "variant_filter"})
@@ -39,7 +38,7 @@ def open_vcz(settings: Vcz) -> Source:
     if str(group.attributes.get("source", "")).startswith(WRITER):
         group = replace(group, filled=group.filled | OMITTED)
     _require(group, (CALLS, SAMPLES, *REQUIRED), layout="VCF Zarr")
-    arrays = {name: group.array(name) for name in VARIANT_ARRAYS if name in group}
+    arrays = {name: group.array(name) for name in (*REQUIRED, "variant_id", *FLAGS) if name in group}
     alleles = arrays[ALLELES]
     if len(alleles.shape) != 2:
         raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
@@ -149,8 +148,7 @@ def _samples(group: Group, array: str) -> tuple[str, ...]:
 
 def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
     """Raise InputError if arrays are missing, with the names of those and of what the store holds."""
-    missing = [name for name in names if name not in group]
-    if not missing:
+    if not (missing := [name for name in names if name not in group]):
         return
     contents = ""
     with suppress(InputError):  # if it cannot be listed

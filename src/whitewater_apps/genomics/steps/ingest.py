@@ -100,7 +100,8 @@ def check_order(table: "pd.DataFrame", *, place: str) -> None:
 def forecast(source: Source, *, threads: int) -> int:
     """Return the approximate bytes that the step takes: a block, its chunks and codes per thread, and the tables."""
     rows, counts = max(stop - start for start, stop in source.ranges()), 4 * (source.ploidy + 2)
-    a_thread = 2 * source.block_bytes + rows * (source.row_bytes + counts) + 8 * len(source.samples)
+    block_bytes = max(part.block_bytes for part in source.parts)
+    a_thread = 2 * block_bytes + rows * (source.row_bytes + counts) + 8 * len(source.samples)
     return WORKERS_BYTES + threads * a_thread + source.variants * (TABLE_BYTES + counts + 8)
 
 
@@ -153,10 +154,7 @@ def describe_origins(origins: Sequence[str], *, threads: int) -> list[dict[str, 
 
 
 def sample_labels(samples: Sequence[str], settings: Labels, *, refresh: bool = False) -> list[str | None]:
-    """Return the label of each sample, or None, and log how many have none.
-
-    Raises InputError if the table cannot be downloaded or read, or labels no sample.
-    """
+    """Return the label of each sample, or None, and log how many have none. Raises InputError if none has one."""
     path = local_path(settings.table) or Path(Downloads(DATA, refresh=refresh).get([settings.table])[0].path)
     labels, table = read_labels(path, settings), redact(settings.table)
     unlabeled = [sample for sample in samples if sample not in labels]

@@ -45,8 +45,7 @@ def ld_prune(run: Run[LdPrune], *, genotypes: Path, variants: Path, pruned: Outp
     if method == "r2":
         kept, partners = _prune(run, candidates, contigs, rows, folder)
     if method == "distance":
-        positions = candidates["position"].to_numpy()
-        partners = thin(contigs, positions, minimum_distance=run.settings.minimum_distance)
+        partners = thin(contigs, candidates["position"].to_numpy(), minimum_distance=run.settings.minimum_distance)
         kept = partners == NONE
     pq.write_table(_update_decisions(decisions, rows, kept, partners, settings=run.settings), pruned)
     run.note(candidates=len(kept), kept=int(kept.sum()), pruned=int((~kept).sum()))

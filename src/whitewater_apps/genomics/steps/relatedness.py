@@ -21,7 +21,6 @@ from whitewater.step import Output, Run
 from whitewater_apps.genomics.decisions import DEGREES, FALSE_PAIRS, read_decisions
 
 logger = logging.getLogger(__name__)
-NO_PAIRS = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
 
 
 def relatedness(
@@ -36,7 +35,7 @@ def relatedness(
     """
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
-    pairs = NO_PAIRS
+    pairs = Pairs(np.empty((0, 5), np.int64), np.empty(0), np.zeros(BINS, np.int64), 0)
     chance: dict[str, float | None] = {"standard_error": None, "chance_pairs": None}
     if run.settings.method == "king":
         chance = _check_precision(folder, decisions["allele_frequency"].to_numpy()[rows], run.settings)
@@ -85,10 +84,7 @@ def kinship_of_unrelated(frequencies: npt.NDArray[np.float64]) -> tuple[float, f
 def _check_precision(
     folder: GenotypeFolder, frequencies: npt.NDArray[np.float64], settings: Relatedness
 ) -> dict[str, float | None]:
-    """Return the standard error of kinship, and the expected pairs of relatives by chance; warn if there are any.
-
-    Raises InputError if samples or variants are too few to recognize relatives.
-    """
+    """Return the standard error of kinship, and the expected pairs of relatives by chance; warn if there are any."""
     if folder.ploidy != 2:
         raise ConfigError(
             f"{folder.path} holds samples of ploidy {folder.ploidy}, but KING-robust kinship is for diploids. "

@@ -26,7 +26,6 @@ logger = logging.getLogger(__name__)
 
 # Trustworthiness ranks all pairs of samples, so it is measured on at most this many.
 MEASURED_SAMPLES = 5000
-DEFAULT_COMPONENTS = 10
 NO_MAP: dict[str, Any] = {"trustworthiness": None, "measured_samples": 0, "measured_neighbors": 0}
 
 
@@ -50,11 +49,11 @@ def umap(run: Run[Umap], *, pcs: Path, embedding: Output, quality: Output) -> No
     else:
         logger.warning("no map is made: %d samples are not more than genomics.umap.neighbors, %d", len(table),
                        settings.neighbors)  # fmt: skip
-    columns = {"UMAP1": coordinates[:, 0], "UMAP2": coordinates[:, 1]}
-    table[["sample", "label"]].assign(**columns).to_parquet(embedding, index=False)
-    facts = {"components": scores.shape[1], "samples": len(table), **measures}
-    write_json(quality, {**settings.model_dump(mode="json"), **facts})
-    run.note(samples=len(table), **measures)
+    x, y = coordinates.T
+    table[["sample", "label"]].assign(UMAP1=x, UMAP2=y).to_parquet(embedding, index=False)
+    measures = {"samples": len(table), **measures}
+    write_json(quality, {**settings.model_dump(mode="json"), "components": scores.shape[1], **measures})
+    run.note(**measures)
 
 
 def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDArray[np.float32]:
@@ -63,7 +62,7 @@ def leading_scores(table: "pd.DataFrame", *, components: int | None) -> npt.NDAr
     They are not standardized, so that components of larger eigenvalues count more.
     """
     computed = [name for name in table.columns if name.startswith("PC")]
-    components = components or min(DEFAULT_COMPONENTS, len(computed))
+    components = components or min(10, len(computed))
     if len(computed) < components:
         raise ConfigError(
             f"genomics.umap.components is {components}, but only {len(computed)} components were computed. "
