@@ -64,8 +64,7 @@ def count_missing(genotypes: Genotypes) -> Array:
     """Count the missing calls of each sample, on the host: int64 (samples,)."""
     codes, missing = genotypes.codes, np.zeros(genotypes.samples, np.int64)
     if not genotypes.packed:
-        missing += (codes == MISSING_DOSAGE).sum(axis=0)
-        return missing
+        return (codes == MISSING_DOSAGE).sum(axis=0, out=missing)
     for first in range(0, len(codes), BYTE):
         planes = np.zeros((GENOTYPES_A_BYTE, codes.shape[1]), np.uint8)
         add_missing(codes[first : first + BYTE], planes)
@@ -137,11 +136,13 @@ def encode_alleles(alleles: Array, *, first_sample: int, codes: Array) -> None:
     ceil(samples / 4)), with the chunk's samples still missing. The chunk may share its first and last byte with its
     neighbors, so do not encode two chunks of the same variants at once.
     """
-    variants, samples = alleles.shape[:2]
+    variants, samples, ploidy = alleles.shape
     if codes.dtype == np.int8:
         dosages = np.where((alleles < 0).any(axis=2), np.int8(MISSING_DOSAGE), (alleles > 0).sum(axis=2, dtype=np.int8))
         codes[:, first_sample : first_sample + samples] = dosages
         return
+    if ploidy != 2:
+        raise ValueError(f"two bits hold genotypes of ploidy 2, not of {ploidy}")
     first_byte, lead = divmod(first_sample, GENOTYPES_A_BYTE)
     packed = np.empty((variants, -(-(lead + samples) // GENOTYPES_A_BYTE)), np.uint8)
     # Compilers vectorize loops over rows of consecutive bytes.

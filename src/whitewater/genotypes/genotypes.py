@@ -41,12 +41,9 @@ PIECE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Genotypes:
-    """Dosages of the non-reference allele, on any device.
+    """Dosages of the non-reference allele, on any device."""
 
-    ``codes`` is uint8 (variants, ceil(samples / 4)) if packed, else int8 (variants, samples).
-    """
-
-    codes: Array
+    codes: Array  # uint8 (variants, ceil(samples / 4)) if packed, else int8 (variants, samples)
     samples: int
     ploidy: int = 2
 

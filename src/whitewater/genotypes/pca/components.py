@@ -57,44 +57,34 @@ ABOVE_EDGE = 1.05
 
 @dataclass(frozen=True)
 class RitzPairs:
-    """The best approximations of the leading eigenpairs of K in a subspace.
+    """The best approximations of the leading eigenpairs of K in a subspace, in float64."""
 
-    ``values`` (k,), descending, on the host; ``vectors`` v (n, k) and their ``products`` K v (n, k), on the device;
-    ``residuals`` |K v - theta v| (k,), on the host. All are float64.
-    """
-
-    values: Floats
-    vectors: Array
-    products: Array
-    residuals: Floats
+    values: Floats  # theta, (k,), descending, on the host
+    vectors: Array  # v, (n, k), on the device
+    products: Array  # K v, (n, k), on the device
+    residuals: Floats  # |K v - theta v|, (k,), on the host
 
 
 class Spectrum(NamedTuple):
-    """The leading eigenpairs of the covariance K of n samples.
+    """The leading eigenpairs of the covariance K of n samples."""
 
-    ``eigenvalues`` (k,), descending; ``vectors`` (n, k), unit columns, with the signs of `fix_signs`;
-    ``sum_of_squares`` of all eigenvalues, estimated by the randomized solver; ``residuals`` |K v - lambda v| / lambda
-    (k,), None for the exact solver; ``converged`` (k,): whether they are within the tolerance; ``passes`` over the
-    genotypes.
-    """
-
-    eigenvalues: Floats
-    vectors: Floats
-    sum_of_squares: float
-    residuals: Floats | None
-    converged: npt.NDArray[np.bool_]
-    passes: int
+    eigenvalues: Floats  # lambda, (k,), descending
+    vectors: Floats  # v, (n, k), unit columns, with the signs of `fix_signs`
+    sum_of_squares: float  # of all eigenvalues; the randomized solver estimates it
+    residuals: Floats | None  # |K v - lambda v| / lambda, (k,); None for the exact solver
+    converged: npt.NDArray[np.bool_]  # (k,), whether residuals are within the tolerance
+    passes: int  # over the genotypes
 
 
 @dataclass(frozen=True)
 class PrincipalComponents:
-    """Components, the scaled genotypes they are of, and ``total``, the sum of all eigenvalues."""
+    """Components, and the scaled genotypes that they were computed from."""
 
     genotypes: ScaledGenotypes
     scaling: "pd.DataFrame"
     solver: Solver
     spectrum: Spectrum
-    total: float
+    total: float  # the sum of all eigenvalues
     significance: TracyWidomTest
 
     @property

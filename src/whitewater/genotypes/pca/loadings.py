@@ -24,16 +24,12 @@ VARIANTS, ALLELES = ["contig", "position", "id"], ["reference", "alternate"]
 
 @dataclass(frozen=True)
 class Loadings:
-    """The loadings that `write_loadings` wrote, a row per variant.
+    """The loadings that `write_loadings` wrote, a row per variant."""
 
-    ``weights`` float32 (variants, k); ``scaling``, see `compute_scaling`; ``variants``: contig, position, id,
-    reference, alternate; ``eigenvalues`` float64 (k,).
-    """
-
-    weights: npt.NDArray[np.float32]
-    scaling: "pd.DataFrame"
-    variants: "pd.DataFrame"
-    eigenvalues: npt.NDArray[np.float64]
+    weights: npt.NDArray[np.float32]  # (variants, k)
+    scaling: "pd.DataFrame"  # see `compute_scaling`
+    variants: "pd.DataFrame"  # contig, position, id, reference, alternate
+    eigenvalues: npt.NDArray[np.float64]  # (k,)
     ploidy: int
 
 

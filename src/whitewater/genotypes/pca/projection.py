@@ -36,15 +36,12 @@ COMPLEMENT = str.maketrans("ACGT", "TGCA")
 
 @dataclass(frozen=True)
 class Matches:
-    """Rows of two tables that are the same variant; ``swapped`` if the second counts the other allele.
-
-    ``counts`` says how many variants of the first matched in which way, or why they did not.
-    """
+    """Rows of two tables that are the same variant."""
 
     first: npt.NDArray[np.intp]
     second: npt.NDArray[np.intp]
-    swapped: npt.NDArray[np.bool_]
-    counts: dict[str, int]
+    swapped: npt.NDArray[np.bool_]  # whether the second counts the other allele
+    counts: dict[str, int]  # variants of the first table, by the way they match or the reason why they do not
 
 
 def match_variants(first: "pd.DataFrame", second: "pd.DataFrame", *, keep_ambiguous: bool) -> Matches:

@@ -26,15 +26,11 @@ CUTOFF = 42 * 3 / 2
 
 @dataclass(frozen=True)
 class TracyWidomTest:
-    """The test of each component, given that all before it are significant; arrays are float64 (components,).
-
-    ``effective_variants`` is the number of independent variants that fits the eigenvalues from this one on.
-    ``deviations`` convert a statistic to an eigenvalue.
-    """
+    """The test of each component, given that all before it are significant; arrays are float64 (components,)."""
 
     statistics: Floats
-    effective_variants: Floats
-    deviations: Floats
+    effective_variants: Floats  # the number of independent variants that fits the eigenvalues from this one on
+    deviations: Floats  # they convert a statistic to an eigenvalue
 
     @cached_property
     def p_values(self) -> Floats:

@@ -1,7 +1,4 @@
-"""A source of genotypes in any format, as the step `ingest` reads it: a list of parts with the same samples.
-
-A `Part` is all variants of a store or of PLINK files, or those of a contig, or of a region of a VCF file.
-"""
+"""A source of genotypes in any format: a list of parts with the same samples."""
 
 import logging
 from collections import Counter
@@ -39,18 +36,13 @@ Text = npt.NDArray[np.object_]
 
 @dataclass(frozen=True)
 class Tally:
-    """Counts over a range of variants that starts with variant ``start``.
+    """Counts over a range of variants."""
 
-    ``counts``, int32 (variants, ploidy + 2): samples of each dosage, then missing calls. ``missing``, int64 (samples,):
-    missing calls. ``other_ploidy``, int64 (variants,): calls that are missing only because of their ploidy.
-    ``seen_alleles``, bool (variants, alleles): the alleles that occur in calls.
-    """
-
-    start: int
-    counts: npt.NDArray[np.int32]
-    missing: npt.NDArray[np.int64]
-    other_ploidy: npt.NDArray[np.int64]
-    seen_alleles: npt.NDArray[np.bool_]
+    start: int  # the first variant
+    counts: npt.NDArray[np.int32]  # (variants, ploidy + 2): samples of each dosage, then missing calls
+    missing: npt.NDArray[np.int64]  # (samples,): missing calls
+    other_ploidy: npt.NDArray[np.int64]  # (variants,): calls that are missing only because of their ploidy
+    seen_alleles: npt.NDArray[np.bool_]  # (variants, alleles): whether an allele occurs in calls
 
     def add(self, part: "Tally") -> None:
         """Add the counts of a range within this one."""
@@ -65,10 +57,10 @@ class Tally:
 class Part:
     """Consecutive variants, which any number of workers read a range at a time.
 
-    A range has ``rows`` variants and is read in blocks of at most ``block_bytes``. ``alleles`` is the most that a
-    variant has. ``tables`` return successive rows of the table of `make_variants`. ``encode`` takes the start and
-    the stop of a range, its codes, which it fills (all are missing before), and its tally, to which it adds what cannot
-    be counted in codes.
+    They are all of a store or of PLINK files, or those of a contig, or of a region of a VCF file. A range has ``rows``
+    variants and is read in blocks of at most ``block_bytes``. ``alleles`` is the most that a variant has. ``tables``
+    return successive rows of the table of `make_variants`. ``encode`` takes the start and the stop of a range, its
+    codes, which it fills (all are missing before), and its tally, to which it adds what cannot be counted in codes.
     """
 
     variants: int
@@ -82,16 +74,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Source:
-    """Genotypes of many samples.
-
-    ``samples`` are their names, in the order of the calls; ``origins`` the files, directories and URLs that are read.
-    With ``lists_all_alleles`` the variants table lists alleles that may occur in no call.
-    """
+    """Genotypes of many samples."""
 
     parts: tuple[Part, ...]
-    samples: tuple[str, ...]
-    origins: tuple[str, ...]
-    lists_all_alleles: bool = False
+    samples: tuple[str, ...]  # their names, in the order of the calls
+    origins: tuple[str, ...]  # the files, directories and URLs that are read
+    lists_all_alleles: bool = False  # whether the variants table lists alleles that may occur in no call
 
     @cached_property
     def starts(self) -> list[int]:
@@ -238,18 +226,15 @@ def check_unique(names: Iterable[str], *, place: str) -> None:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive records of a VCF file, written to a file of calls, which reads as an array of one chunk.
+    """Consecutive records of a VCF file, written to a file of calls, which reads as an array of one chunk."""
 
-    ``place`` is the VCF file. ``shape`` may have room for more alleles per call than the file of calls.
-    """
-
-    place: str
-    path: Path
+    place: str  # the VCF file
+    path: Path  # the file of calls
     contig: str
     first: int
     last: int
     alleles: int
-    shape: tuple[int, ...]
+    shape: tuple[int, ...]  # with room for as many alleles per call as any block has
     dtype: ClassVar[np.dtype[np.int8]] = np.dtype(np.int8)
 
     @property
@@ -291,9 +276,7 @@ def make_part(
 
 def block_shape(shape: tuple[int, ...], chunks: tuple[int, ...], *, width: int) -> tuple[int, int]:
     """Return the variants of a range, and the samples per block of it: whole chunks, several if they are small."""
-    (variants, samples), (all_variants, all_samples) = (
-        tuple(max(1, size) for size in both) for both in (chunks, shape)
-    )
+    (variants, samples), (all_variants, all_samples) = np.maximum([chunks, shape], 1).tolist()
     samples = min(samples, all_samples)
     variants *= max(1, min(BLOCK_BYTES // (variants * samples * width), BLOCK_BYTES // (variants * all_samples)))
     samples *= max(1, BLOCK_BYTES // (variants * samples * width))

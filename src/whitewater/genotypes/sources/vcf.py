@@ -141,10 +141,10 @@ def _check_regions(counts: dict[Path, int | None], regions: Sequence[Sequence[Bl
             raise InputError(f"{file} holds {read:,} records, but its index counts {count:,}. The index is of another "
                              "version of the file, or of contigs that the header does not declare. Make it again with "
                              "`bcftools index --force`.")  # fmt: skip
-    for (*_, one), (other, *_) in pairwise(regions):
-        if one.contig == other.contig and one.last >= other.first:
-            raise InputError(f"{one.place} and {other.place} both hold contig {one.contig} at {other.first}. Give "
-                             "files that share no region.")  # fmt: skip
+    for (*_, block), (following, *_) in pairwise(regions):
+        if block.contig == following.contig and block.last >= following.first:
+            raise InputError(f"{block.place} and {following.place} both hold contig {block.contig} at "
+                             f"{following.first}. Give files that share no region.")  # fmt: skip
 
 
 def _convert(task: tuple[Path, str], *, scratch: Path) -> list[Block]:
@@ -243,7 +243,7 @@ def _start_processes(threads: int) -> Iterator[Callable[..., Iterator[list[Block
     if threads == 1:
         yield map
         return
-    others = set(multiprocessing.active_children())
+    earlier_processes = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(threads, mp_context=multiprocessing.get_context("spawn"), initializer=_end_with_parent)
     try:
         yield pool.map
@@ -251,7 +251,7 @@ def _start_processes(threads: int) -> Iterator[Callable[..., Iterator[list[Block
         raise ResourceError(f"a process that converts VCF files died, perhaps for lack of memory: {error} "
                             "Use fewer threads, or convert the files with `vcf2zarr` first.") from error  # fmt: skip
     finally:
-        started = set(multiprocessing.active_children()) - others
+        started = set(multiprocessing.active_children()) - earlier_processes
         for process in started:
             process.kill()
         for process in started:

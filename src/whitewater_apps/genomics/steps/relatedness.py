@@ -31,7 +31,7 @@ def relatedness(
     The call rate of a sample is over all variants of the source, kept or not.
 
     Raises ConfigError if the samples are not diploid, and InputError if samples or variants are too few to recognize
-    relatives.
+    relatives, the settings name an unknown sample or label, or no sample is left.
     """
     folder, limit = open_genotypes(genotypes), run.settings.maximum_kinship
     decisions, rows = read_decisions(variants, folder)
@@ -118,8 +118,6 @@ def select_samples(samples: "pd.DataFrame", relatives: npt.NDArray[np.int64], se
 
     The reason is the first of: excluded by name, held out by label, call rate, relative of a used sample. ``samples``
     has columns sample, label (null if none) and call_rate; ``relatives``, int64 (pairs, 2), are indices of samples.
-
-    Raises InputError if the settings name an unknown sample or label, or no sample is left.
     """
     names, labels, call_rate = samples["sample"], samples["label"], samples["call_rate"]
     for key, values, known in (
