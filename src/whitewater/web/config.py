@@ -43,7 +43,7 @@ class Parse(Section):
         10_000_000, ge=1, description="Maximum bytes of a page; larger pages are counted and skipped."
     )
     nofollow: Literal["follow", "ignore"] = Field(
-        "ignore", description="What to do with links marked rel=nofollow, or on pages marked nofollow."
+        "ignore", description="Links marked rel=nofollow, or on pages marked nofollow. ignore: leave them out."
     )
     duplicates: Literal["merge", "keep"] = Field(
         "merge",
