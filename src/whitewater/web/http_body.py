@@ -11,7 +11,6 @@ import zlib
 import pyarrow as pa
 
 CODECS = {"gzip": "gzip", "x-gzip": "gzip", "br": "brotli", "zstd": "zstd"}
-_LINE_END = b"\r\n"
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
@@ -56,8 +55,8 @@ def _join_chunks(body: bytes) -> bytes:
         if not size:
             return b"".join(chunks)
         chunks.append(body[start : start + size])
-        start += size + len(_LINE_END)
-        if body[start - len(_LINE_END) : start] != _LINE_END:
+        start += size + 2
+        if body[start - 2 : start] != b"\r\n":
             raise UndecodableError(f"a chunk of {size} bytes does not end where it should")
     if start:
         raise UndecodableError("the last chunk is missing")

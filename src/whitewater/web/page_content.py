@@ -15,8 +15,6 @@ from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
 SkipReason = Literal["too_large", "other_type", "binary", "too_complex"]
 
 MEDIA_TYPES = frozenset({"text/html", "application/xhtml+xml", "text/plain"})
-# The usual encoding before UTF-8; it has a character for nearly every byte.
-FALLBACK = "cp1252"
 
 # Comparisons with an open element or an attribute, about 3 ns each: 5 s at most.
 MAXIMUM_COMPARISONS = 1_500_000_000
@@ -50,7 +48,6 @@ BLOCKS: Final = frozenset({
 })  # fmt: skip
 # Elements that a browser with scripts enabled does not show.
 HIDDEN: Final = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
-TEXT: Final = "-text"
 
 _REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|'([^']*)|(.*))""", re.I | re.S)
 
@@ -121,8 +118,7 @@ def page_links(
     skipped. The other reasons are ``repeated`` and the `REFUSALS`.
     """
     base = base_of(page, url)
-    targets: dict[str, None] = {}
-    skipped: Counter[str] = Counter()
+    targets, skipped = dict[str, None](), Counter[str]()
     for href, is_marked in page.hrefs:
         if nofollow and is_marked:
             skipped["nofollow"] += 1
@@ -190,16 +186,15 @@ def is_too_complex(html: str) -> bool:
 
 def _visible_text(root: LexborNode | None) -> str:
     """Return the visible text, without recursion, since thousands of elements may be nested."""
-    pieces: list[str] = []
+    pieces, node = list[str](), root
     open_tags: list[tuple[str | None, LexborNode | None]] = []  # each with its next sibling
-    node = root
     while node is not None or open_tags:
         if node is None:
             tag, node = open_tags.pop()
             pieces += [" "] if tag in BLOCKS else []
             continue
         tag, following = node.tag, node.next
-        if tag == TEXT:
+        if tag == "-text":
             pieces.append(node.text_content or "")
         elif tag not in HIDDEN:
             pieces += [" "] if tag in BLOCKS else []
@@ -227,5 +222,5 @@ def _guess_encoding(body: bytes) -> str:
     try:
         body.decode()
     except UnicodeDecodeError:
-        return FALLBACK
+        return "cp1252"  # the usual encoding before UTF-8; it has a character for nearly every byte
     return "utf-8"

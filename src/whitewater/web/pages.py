@@ -88,14 +88,7 @@ def open_pages(path: Path) -> PagesFolder:
 
 
 class PagesWriter:
-    """Writes a folder of pages, a file at a time; the folder must not hold pages yet.
-
-    ::
-
-        writer = PagesWriter(path)
-        writer.add(page)
-        writer.finish(source="html", counts={"pages": writer.pages})
-    """
+    """Writes a folder of pages: `add` each page, then `finish`. The folder must not hold pages yet."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)

@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 
 # Parsing holds the GIL: from this many bytes on, processes save more time than they take to start.
 LARGE_BYTES = 200_000_000
-# How many URLs of skipped pages are logged for each reason, and how many terminal columns a URL takes.
-EXAMPLES, URL_COLUMNS = 3, 200
+# URLs of skipped pages that are logged for each reason.
+EXAMPLES = 3
 
 
 class ParsedPage(NamedTuple):
@@ -89,7 +89,7 @@ def parse_pages(run: Run[Parse], pages: PagesFolder, *, documents_to: Path, link
         logger.info("%s: %s", what, ", ".join(f"{count} {kind}" for kind, count in counts[what].items() if count))
     for kind in sorted({kind for part in parts for kind in part.examples}):
         urls = [url for part in parts for url in part.examples.get(kind, [])][:EXAMPLES]
-        examples = ", ".join(shorten(url, columns=URL_COLUMNS) for url in urls)
+        examples = ", ".join(shorten(url, columns=200) for url in urls)
         logger.info("%s: %d pages are left out, such as %s", kind, counts["pages"][kind], examples)
     return counts
 

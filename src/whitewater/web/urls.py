@@ -44,13 +44,7 @@ def normalize(url: str, base: str | None = None, drop_parameters: Collection[str
 
 
 def host(url: str) -> str:
-    """Return the host of a URL in normal form, with its port if it has one.
-
-    Examples
-    --------
-    >>> host("http://example.org:8080/a/b")
-    'example.org:8080'
-    """
+    """Return the host of a URL in normal form, with its port if it has one: ``example.org:8080``."""
     return url.split("/", 3)[2]
 
 

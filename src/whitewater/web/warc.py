@@ -54,7 +54,6 @@ LARGE_BYTES = 64_000_000
 NO_DATE = np.iinfo(np.int64).min
 MAGIC = b"WARC/"
 REMEDY = "Download the file again."
-_PIECE_BYTES = 1 << 14
 _STATUS = re.compile(r"HTTP/\S*\s+([0-9]{3})(?:\s|$)", re.IGNORECASE)
 
 
@@ -134,7 +133,7 @@ def _broken_member(path: Path) -> int:
     """Return the offset of the first gzip member that is cut off or damaged."""
     begin, data, member = 0, b"", None
     with path.open("rb") as file, suppress(zlib.error):
-        while data := data or file.read(_PIECE_BYTES):
+        while data := data or file.read(1 << 14):
             member = member or zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             member.decompress(data)
             data = member.unused_data
@@ -200,9 +199,8 @@ def _read_response(url: str, record: WarcRecord) -> tuple[str, Page | None]:
     if len(body) > LARGEST_BODY:
         return "too_large", None
     content_type = decode_header(headers.get_bytes(b"Content-Type"))
-    location = decode_header(headers.get_bytes(b"Location")) if 300 <= status < 400 else None
-    try:
-        location = None if location is None else urljoin(url, location.strip())
-    except ValueError:  # an invalid URL, such as http://[
-        location = None
+    reference = decode_header(headers.get_bytes(b"Location")) if 300 <= status < 400 else None
+    location = None
+    with suppress(ValueError):  # an invalid URL, such as http://[
+        location = None if reference is None else urljoin(url, reference.strip())
     return "pages", Page(url, status, content_type, location, body)

@@ -34,8 +34,6 @@ REASONS: dict[type[Exception], str] = {
 # 203 is a 200 that a proxy has changed. A 206 would be a part of a page, which is never requested.
 WITH_BODY = frozenset({200, 203})
 ACCEPT = "text/html, application/xhtml+xml, text/plain;q=0.5"
-# The limit of a whole request, in timeouts: it stops servers that send a byte now and then, but not slow ones.
-TIMEOUTS_PER_REQUEST = 3
 FIRST_PAUSE = 1.0
 # The longest pause between two requests, whatever Retry-After and Crawl-delay ask for.
 LONGEST_PAUSE = 60.0
@@ -43,7 +41,6 @@ LARGEST_ROBOTS = 500 << 10  # 2.5: at least 500 KiB are read
 MAXIMUM_ROBOTS_REDIRECTS = 5  # 2.3.1.2: at least five
 TOO_MANY_REQUESTS = 429
 TRANSIENT = frozenset({408, 425, TOO_MANY_REQUESTS, 500, 502, 503, 504})
-LONGEST_DETAIL = 200  # characters; HTTP libraries quote whole invalid responses
 
 
 class Response(NamedTuple):
@@ -58,7 +55,8 @@ class RequestError(Exception):
     """A request failed, or its response is not wanted."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {' '.join(detail.split())[:LONGEST_DETAIL]}")
+        # HTTP libraries quote whole invalid responses.
+        super().__init__(f"{reason}: {' '.join(detail.split())[:200]}")
         self.reason = reason
 
 
@@ -71,9 +69,8 @@ def open_session(settings: Crawl) -> aiohttp.ClientSession:
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": settings.user_agent, "Accept": ACCEPT, "Accept-Encoding": "gzip"},
-        timeout=aiohttp.ClientTimeout(
-            total=TIMEOUTS_PER_REQUEST * timeout, connect=timeout, sock_connect=timeout, sock_read=timeout
-        ),
+        # The total stops servers that send a byte now and then, but not slow ones.
+        timeout=aiohttp.ClientTimeout(total=3 * timeout, connect=timeout, sock_connect=timeout, sock_read=timeout),
         # aiohttp accepts a gzip stream that is cut off as complete.
         auto_decompress=False,
         trust_env=False,
@@ -130,10 +127,7 @@ class PoliteClient:
         return Protego.parse(body.decode("utf-8-sig", "replace"))
 
     async def get(self, url: str, *, is_robots: bool = False) -> Response:
-        """Return the response, after retries if it failed or its status is `TRANSIENT`.
-
-        Raises RequestError if the last try failed.
-        """
+        """Return the response, retried if its status is `TRANSIENT`. Raises RequestError if the last try failed."""
         attempt = 0
         while True:
             last = attempt == self._settings.retries

@@ -14,7 +14,6 @@ import sqlite3
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,7 +125,7 @@ class Frontier:
 
     def counts(self, *, deepest: int) -> dict[str, int]:
         """Return the number of URLs by outcome, and of links that were not followed by kind."""
-        return dict(chain(self._connection.execute(_OUTCOMES, (deepest,)), self._connection.execute(_LINKS)))
+        return dict([*self._connection.execute(_OUTCOMES, (deepest,)), *self._connection.execute(_LINKS)])
 
     def outcome(self, url: str) -> str:
         """Return the outcome of a URL, with its target if it redirects."""
