@@ -21,17 +21,8 @@ from whitewater.graphs.graph_folder import GraphFolder
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-# Points of a curve of ranks: more would not be visible.
-_POINTS = 600
 # A smaller relative difference between ranks is rounding.
 _EQUAL = 1e-9
-# With a smaller sum of ranks, rank was lost, not only rounded.
-_LOSSLESS_SUM = 1 - 1e-6
-# The shares of the first 1 % and 10 % of vertices are labeled, if there is room to the left.
-_MARKED_SHARES, _FIRST_MARKED_POSITION = (0.01, 0.1), 10
-_BINS_PER_DOUBLING = 2
-# With more components or communities, the distribution of sizes is drawn instead of bars.
-_MAXIMUM_BARS = 24
 _COLORS = (style.SKY_BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.YELLOW, style.VERMILION)
 _OTHER = style.LIGHT_GRAY
 # Radii of vertices in points. A top vertex has room for its number.
@@ -69,33 +60,28 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
         f"The ranks add up to {total:.4g}: by this definition the rank of vertices without out-edges is lost. "
         "Shares are those of the sum."
     )
-    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[] if total > _LOSSLESS_SUM else [lost])
+    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[lost] if total < 1 - 1e-6 else [])
     left, right = body.subplots(1, 2)
-    positions = shapes.log_spaced(len(ordered), _POINTS)
-    _draw_ranks(left, positions, ordered)
+    positions = shapes.log_spaced(len(ordered), 600)  # more points would not be visible
+    curve, mean = ordered[positions - 1], float(ordered.mean())
+    left.plot(positions, curve, color=style.BLUE, marker="o", markersize=2.5, linewidth=1, label="rank")
+    shapes.draw_threshold(left, mean, f"mean: {mean:.3g}")
+    positive = curve[curve > 0]
+    left.set(yscale="log", ylabel="Rank", ylim=(min(positive.min(), mean) / 2, max(positive.max(), mean) * 2))
+    left.legend(loc="upper right")
     _draw_shares(right, positions, np.cumsum(ordered) / total)
     for axes in (left, right):
         axes.set(xscale="log", xlim=(0.8, len(ordered) * 1.25), xlabel="Position")
     return figure
 
 
-def _draw_ranks(axes: Axes, positions: Integers, ordered: Floats) -> None:
-    ranks, mean = ordered[positions - 1], float(ordered.mean())
-    axes.plot(positions, ranks, color=style.BLUE, marker="o", markersize=2.5, linewidth=1, label="rank")
-    shapes.draw_threshold(axes, mean, f"mean: {mean:.3g}")
-    positive = ranks[ranks > 0]
-    bounds = (min(positive.min(), mean) / 2, max(positive.max(), mean) * 2)
-    axes.set(yscale="log", ylabel="Rank", ylim=bounds)
-    axes.legend(loc="upper right")
-
-
 def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
     axes.plot(positions, cumulated[positions - 1], color=style.BLUE, label="of these ranks")
     equal = positions / len(cumulated)
     axes.plot(positions, equal, color=style.GRAY, linestyle=":", linewidth=1.4, label="of equal ranks")
-    for share in _MARKED_SHARES:
+    for share in (0.01, 0.1):
         position = round(share * len(cumulated))
-        if position >= _FIRST_MARKED_POSITION:
+        if position >= 10:  # else there is no room for the label
             height = float(cumulated[position - 1])
             axes.plot([position], [height], "o", color=style.VERMILION, markersize=5)
             text = f"first {100 * share:g} %: {words.percent(height)}"
@@ -146,7 +132,7 @@ def binned(values: Integers) -> tuple[Floats, Floats]:
     "Power laws, Pareto distributions and Zipf's law", section II.A).
     """
     highest = int(values.max(initial=1))
-    doublings = np.arange(0, _BINS_PER_DOUBLING * (np.log2(highest) + 1) + 1) / _BINS_PER_DOUBLING
+    doublings = np.arange(0, 2 * (np.log2(highest) + 1) + 1) / 2  # two bins per doubling
     edges = np.unique(np.ceil(np.exp2(doublings) - 1e-9).astype(np.int64))
     counts = np.add.reduceat(np.bincount(values, minlength=edges[-1]), edges[:-1])
     middle = np.sqrt(edges[:-1] * (edges[1:] - 1.0))
@@ -223,7 +209,7 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
 
 def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: str, color: str) -> None:
     axes.set_title(words.counted(groups["count"], what))
-    if groups["count"] <= _MAXIMUM_BARS:
+    if groups["count"] <= 24:
         sizes = groups["sizes"]
         tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
         bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)

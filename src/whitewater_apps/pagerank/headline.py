@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # A smaller relative difference between ranks is rounding.
 _EQUAL = 1e-9
-_LONGEST_NAME = 100
-_LEVEL = 0.05
 
 
 def headline(results: Path) -> list[str]:
@@ -42,7 +40,7 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
     (name,) = read_names(vertices, [int(ranks.argmax())])
     is_web = name.startswith(("http://", "https://"))
     singular, plural, edge = ("page", "pages", "link") if is_web else ("vertex", "vertices", "edge")
-    label = f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=_LONGEST_NAME)
+    label = f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=100)
     number = f"{count(len(ranks))} {singular if len(ranks) == 1 else plural}"
     sentences = [f"Of {number} with {counted(summary['edges'], edge)}, {_describe_first(ranks, label, plural)}."]
     if dangling := summary["dangling_vertices"]:
@@ -93,7 +91,7 @@ def _search(path: Path) -> list[str]:
     right, without = (round(scores["judged"] * scores[f"success_1{suffix}"]) for suffix in ("", "_without_prior"))
     lost = scores["first_right_without_prior_only"]
     p_value = sign_test(right - without + lost, lost)
-    test = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > _LEVEL else "")
+    test = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > 0.05 else "")
     return [
         f"The right page is first for {right:,} of {counted(scores['judged'], 'query')}, for {without:,} without "
         f"PageRank ({test}); mean reciprocal rank {scores['mrr']:.3f} with it, "

@@ -17,15 +17,11 @@ from whitewater.text.index_folder import open_index
 from whitewater_apps.pagerank.steps.search import answer
 
 INDEXES = tuple(Path(f"results/pagerank/{device}/index") for device in ("cpu", "gpu"))
-SNIPPET_LINES = 3
 SETTINGS = ("k1", "b", "prior", "half", "limit")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Answer a query and return the exit status.
-
-    Raises InputError if there is no index or the query is empty, and ConfigError if an option is out of range.
-    """
+    """Answer a query and return the exit status."""
     options = _parser().parse_args(list(arguments))
     settings = Search.from_option(
         json.dumps({name: getattr(options, name) for name in SETTINGS}), option="whitewater pagerank query"
@@ -77,7 +73,7 @@ def _format_answer(answer: dict[str, Any], columns: int) -> str:
         title, *details = [
             *fold(result["title"] or "(no title)", lines=1),
             *fold(result["url"], lines=1),
-            *fold(result["snippet"], lines=SNIPPET_LINES),
+            *fold(result["snippet"], lines=3),
             f"{result['score']:.3f} = text {result['bm25']:.3f} + PageRank {result['prior']:.3f}",
         ]
         lines += ["", number + title, *(" " * len(number) + line for line in details)]

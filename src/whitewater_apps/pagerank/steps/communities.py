@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,7 +24,6 @@ from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.pagerank.config import Communities
 
 logger = logging.getLogger(__name__)
-LISTED_SIZES = 1000
 RANKS = Files(remedy="Run the step rank again.")
 # Vectors in memory at once, 8 bytes per vertex: the columns of the table, and temporary ones.
 VECTORS = 12
@@ -38,7 +36,9 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     ResourceError if there is not enough memory.
     """
     folder = open_graph(graph)
-    rank = _read_ranks(ranks, folder)
+    table = RANKS.table(ranks, ["vertex", "rank"])
+    if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
+        raise IntegrityError(f"{ranks} is of other vertices than {folder.path}. {RANKS.remedy}")
     with run.workers(small=folder.edges < SMALL_EDGES) as workers:
         needed = forecast(folder, run.settings, run.device, workers)
         groups = None
@@ -53,7 +53,7 @@ def communities(run: Run[Communities], *, graph: Path, ranks: Path, vertices: Ou
     columns = {
         "vertex": to_arrow(folder.ids),
         **({} if names is None else {"name": names}),
-        "rank": to_arrow(rank),
+        "rank": to_arrow(to_numpy(table["rank"])),
         "in_degree": to_arrow(np.diff(folder.indptr)),
         "out_degree": to_arrow(folder.out_degree),
         "component": to_arrow(groups.components),
@@ -101,19 +101,12 @@ def forecast(folder: GraphFolder, settings: Communities, device: Device, workers
     return needed
 
 
-def _read_ranks(path: Path, folder: GraphFolder) -> npt.NDArray[np.float64]:
-    table = RANKS.table(path, ["vertex", "rank"])
-    if not np.array_equal(table["vertex"].to_numpy(), folder.ids):
-        raise IntegrityError(f"{path} is of other vertices than {folder.path}. {RANKS.remedy}")
-    return to_numpy(table["rank"])
-
-
 def _sizes(labels: Labels) -> dict[str, Any]:
     sizes = np.bincount(labels)
     return {
         "count": len(sizes),
         "largest": int(sizes.max(initial=0)),
-        "sizes": sizes[:LISTED_SIZES].tolist(),
+        "sizes": sizes[:1000].tolist(),
         "size_counts": np.stack(np.unique(sizes, return_counts=True), axis=1).tolist(),
     }
 

@@ -31,7 +31,10 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     """Write the edges that the rules of section ``pagerank.edges`` keep.
 
     ``documents`` and ``links`` are the folders that `parse` wrote, or empty if the source is files of edges; ``inputs``
-    is the list of files that `fetch` wrote. Raises IntegrityError if a file of edges has changed since `fetch`.
+    is the list of files that `fetch` wrote.
+
+    Raises InputError if a folder cannot be read or has no document; and IntegrityError if a file of edges has changed
+    since `fetch`, two documents have the same id, or the source of a link is not a document.
     """
     if links:
         folder = edges_of_pages(run, documents["documents"], links["links"], edges)
@@ -49,9 +52,6 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
 
     Aliases are replaced by their documents. A link to an alias without a document is broken; if broken links are kept,
     the alias itself is the vertex.
-
-    Raises InputError if a folder cannot be read or has no document, and IntegrityError if two documents have the same
-    id, or the source of a link is not a document.
     """
     parts = [part.rename_columns(SCHEMA.names).cast(SCHEMA) for part in DOCUMENTS.tables(documents, ["vertex", "url"])]
     vertices = pa.concat_tables([SCHEMA.empty_table(), *parts]).sort_by("vertex")

@@ -71,7 +71,7 @@ def check(settings: Any, downloads: Downloads) -> str:
             next(html_files(folder, Counter()))  # raises if there are none
             return f"a folder of HTML files, {folder}"
         case "crawl":
-            return f"addresses to start from, which only the crawl asks for: {len(fetch.crawl.start_urls)}"
+            return f"start URLs, which only the crawl requests: {len(fetch.crawl.start_urls)}"
         case "warc" | "edges":
             section = fetch.warc if fetch.source == "warc" else fetch.edges
             names = (*section.files, *getattr(section, "vertices", ()))

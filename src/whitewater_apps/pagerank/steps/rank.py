@@ -21,7 +21,6 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow
 
 logger = logging.getLogger(__name__)
-SUM_TOLERANCE = 1e-9
 
 
 def rank(run: Run[Pagerank], *, graph: Path, ranks: Output, convergence: Output) -> None:
@@ -66,7 +65,7 @@ def _check(ranks: npt.NDArray[np.float64], summary: dict[str, Any]) -> None:
     definition, total, bound = summary["definition"], summary["sum"], summary["error_bound"]
     if not np.all(np.isfinite(ranks)) or np.any(ranks < 0):
         raise IntegrityError("ranks are negative or not finite. Report this as a bug.")
-    if definition != "gap" and len(ranks) and abs(total - 1) > SUM_TOLERANCE:
+    if definition != "gap" and len(ranks) and abs(total - 1) > 1e-9:
         raise IntegrityError(f"the ranks add up to {total!r}, not to 1. Report this as a bug.")
     if definition != "graphalytics" and not summary["converged"]:
         raise IntegrityError(

@@ -30,7 +30,6 @@ CUTOFF = 10
 WINDOW, LEAD = 30, 5
 # Characters searched for a snippet, so that long texts do not slow the answer.
 SCANNED = 20_000
-MARK = "**"
 
 
 def search(run: Run[Search], *, index: Path, judgments: Inputs, queries: Output) -> None:
@@ -82,7 +81,7 @@ def snippet(text: str, query_terms: Collection[str], terms: Terms) -> str:
     stop = min(start + WINDOW, len(tokens))
     marked, offset = "", tokens[start].start
     for token, hit in zip(tokens[start:stop], hits[start:stop], strict=True):
-        mark = MARK if hit else ""
+        mark = "**" if hit else ""
         marked += f"{text[offset : token.start]}{mark}{text[token.start : token.stop]}{mark}"
         offset = token.stop
     before = f"{CUT} " if start else ""
@@ -122,10 +121,7 @@ def evaluate(index: IndexFolder, judged: Mapping[str, Sequence[str]], settings: 
 
 
 def read_judgments(path: Path) -> dict[str, list[str]]:
-    """Read a CSV table of query and url: the unique right URLs of each query, in normal form.
-
-    Raises InputError if the table cannot be read, lacks a column, has no rows, or a row is incomplete.
-    """
+    """Return the unique right URLs of each query, in normal form, from a CSV table of query and url."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)

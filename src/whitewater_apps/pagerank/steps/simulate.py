@@ -31,8 +31,6 @@ logger = logging.getLogger(__name__)
 Flags = npt.NDArray[np.bool_]
 
 BLOCK_PAGES = 1000
-# Lengths of pages, times the mean: of one large page without a query, and of the pages of a query by subject.
-LARGE, EVEN = 50.0, 1.0
 # Plausible shares, not measured ones; of the pages unless noted.
 DIRT = {
     "nofollow": 0.03,  # of the links
@@ -99,26 +97,26 @@ class Web:
         self.questions = sites.make_questions(self.topic, in_degrees, self.vocabulary, random=random)
         self.missing, absent = sites.lose_pages(self.pages[: len(self.topics)], links=int(broken.sum()))
         self.redirects = sites.move_pages(self.pages, share=settings.redirects, random=random)
-        answers = [each.answer for each in self.questions]
+        answers = [question.answer for question in self.questions]
         self.duplicates, self.features["canonical_duplicates"] = sites.copy_pages(
             self.pages, share=settings.duplicates, answers=answers, random=random
         )
         pictured = self.pages[self.source[0] if len(target) else 0]._replace(path=html.PICTURE_PATH)
-        moved = [each.address for each in self.redirects]
+        moved = [redirect.address for redirect in self.redirects]
         self.places = [*self.pages, *moved, *self.duplicates.values(), *self.missing, *absent, pictured]
-        ends = np.array([*(each.page for each in self.redirects), *self.duplicates], np.int64)
+        ends = np.array([*(redirect.page for redirect in self.redirects), *self.duplicates], np.int64)
         lost = len(self.missing + absent)
         self.destination = _destinations(target, broken, ends, pages=settings.pages, lost=lost, random=random)
         self.target = np.where(broken, -1, target)
         self.sentences = defaultdict[int, list[str]](list)
         self.lengths = np.zeros(settings.pages)
-        for each in self.questions:
-            for page in each.pages:
-                self.sentences[page].append(each.sentence)
-                if len(each.words) > 1:
-                    self.lengths[page], self.titles[page] = EVEN, [self.titles[page][0], *each.words]
-        unasked = (page for page in range(len(self.topics), settings.pages) if page not in self.sentences)
-        self.lengths[next(unasked, 0)] = LARGE
+        for question in self.questions:
+            for page in question.pages:
+                self.sentences[page].append(question.sentence)
+                if len(question.words) > 1:
+                    self.lengths[page], self.titles[page] = 1.0, [self.titles[page][0], *question.words]
+        without_query = (page for page in range(len(self.topics), settings.pages) if page not in self.sentences)
+        self.lengths[next(without_query, 0)] = 50.0  # one large page
 
     def counts(self) -> dict[str, int]:
         """Return the number of each kind. ``links`` lead to a page; ``dangling_pages`` have no links of any kind."""
@@ -135,7 +133,7 @@ class Web:
             "picture_links": min(1, len(self.source)),
             "nofollow_links": int(self.nofollow.sum()),
             "queries": len(self.questions),
-            "subject_queries": sum(len(each.words) > 1 for each in self.questions),
+            "subject_queries": sum(len(question.words) > 1 for question in self.questions),
             **{name: int(flags.sum()) for name, flags in self.features.items() if flags.dtype == bool},
         }
 
@@ -144,8 +142,8 @@ class Web:
         pages = len(self.pages)
         for first in range(0, pages, BLOCK_PAGES):
             yield from self._page_records(range(first, min(first + BLOCK_PAGES, pages)))
-        for each in self.redirects:
-            yield make_record(each.address.url, b"", status=each.status, location=each.location)
+        for redirect in self.redirects:
+            yield make_record(redirect.address.url, b"", status=redirect.status, location=redirect.location)
         for address in self.missing:
             # The link is not counted, since the response is not a page.
             body = b'<!DOCTYPE html>\n<title>Not found</title>\n<p>Not found. <a href="/">Home</a>\n'

@@ -14,10 +14,10 @@ TRAPS = (
     '<!-- <a href="/commented-out.html">not a link</a> -->\n'
     "<script>var text = \"<a href='/in-a-script.html'>not a link</a>\";</script>\n"
 )
-NOFOLLOW = ' rel="nofollow"'
 PICTURE_PATH = "/picture.png"
 # One pixel.
 PICTURE = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNQTFsDAAHfATQsx0ROAAAAAElFTkSuQmCC")
+NOFOLLOW = ' rel="nofollow"'
 TRACKING = "utm_source=newsletter&utm_medium=email"
 FAULTS = ("unclosed", "unquoted", "cut off")
 

@@ -21,7 +21,6 @@ TOPICS = (
 # Of a topic, with its home page.
 MINIMUM_PAGES = 5
 SECTIONS, TITLE_WORDS = 6, 3
-MINIMUM_FOR_LOOP = 4  # redirects; with fewer, there is no loop
 LINKS_PER_MISSING_PAGE = 3
 RIVALS = 5
 # The answer of a query by subject has at least this many links, and times as many as any rival.
@@ -104,7 +103,7 @@ def move_pages(pages: Sequence[Address], *, share: float, random: np.random.Gene
     """
     moved = random.permutation(len(pages))[: round(share * len(pages))].tolist()
     statuses = random.choice([301, 302], len(moved)).tolist()
-    loop = len(moved) - 2 if len(moved) >= MINIMUM_FOR_LOOP else len(moved)
+    loop = len(moved) - 2 if len(moved) >= 4 else len(moved)
     redirects: list[Redirect] = []
     for number, page in enumerate(moved[:loop]):
         end, location = (redirects[-1].page, redirects[-1].address) if number % 5 == 1 else (page, pages[page])

@@ -28,7 +28,6 @@ ACCENTED_SHARE, GREEK_SHARE = 0.06, 0.03  # of the invented words
 
 TOPIC_WORDS, SHARED_WORDS = 400, 300  # words of each topic, and words that all topics share
 STOP_WORDS_SHARE, SHARED_WORDS_SHARE = 0.42, 0.08  # of a text; the rest are words of its topic
-OFFSET = 2.7
 WORDS_OF_A_SENTENCE, WORDS_OF_A_PARAGRAPH, MINIMUM_WORDS = 12, 60, 5
 LENGTH_DEVIATION = 0.5  # of the logarithm of a page's number of words
 
@@ -76,7 +75,7 @@ def draw_topic_words(topics: Numbers, uniform: npt.NDArray[np.float64]) -> Numbe
 
 def _draw_ranks(uniform: npt.NDArray[np.float64], words: int) -> Numbers:
     """Turn uniform random numbers into ranks, from 0."""
-    cumulative = np.cumsum(1 / (np.arange(1, words + 1) + OFFSET))
+    cumulative = np.cumsum(1 / (np.arange(1, words + 1) + 2.7))
     return np.searchsorted(cumulative[:-1] / cumulative[-1], uniform, side="right")
 
 
