@@ -10,7 +10,7 @@ not_http       a response of another protocol, such as dns:
 segmented      a part of a response that is split over several records
 undecodable    a page whose transfer or content encoding is damaged or cut off
 too_large      a page of more than `LARGEST_BODY` bytes
-revisit        a capture equal to an earlier one
+revisit        a capture equal to an earlier one, which has the page
 request ...    warcinfo, metadata, continuation, other: records without a page
 ============== ========================================================================================================
 

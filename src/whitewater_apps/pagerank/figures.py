@@ -209,7 +209,7 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
 
 def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: str, color: str) -> None:
     axes.set_title(words.counted(groups["count"], what))
-    if groups["count"] <= 24:
+    if groups["count"] <= 24:  # with more, the distribution of sizes
         sizes = groups["sizes"]
         tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
         bars = axes.bar(range(len(sizes)), sizes, 0.75, color=color)

@@ -49,13 +49,12 @@ def draw_links(topic: Numbers, out_degrees: Numbers, *, random: np.random.Genera
     older, times = target[inside][order], time[inside][order]
     target[~inside] = _grow_across(pages, older, times, time[~inside], random=random)
     for number in range(TRIES):
-        repeated = _repeats(source, target, pages=pages)
+        repeated = np.flatnonzero(_repeats(source, target, pages=pages))
         if number < TRIES_WITHIN:
-            target[repeated] = _choose_older_pages(
-                topic, topic[source[repeated]], np.ones(repeated.sum()), random=random
-            )
+            topics, now = topic[source[repeated]], np.ones(len(repeated))
+            target[repeated] = _choose_older_pages(topic, topics, now, random=random)
         else:
-            target[repeated] = random.integers(pages, size=int(repeated.sum()))
+            target[repeated] = random.integers(pages, size=len(repeated))
     kept = ~_repeats(source, target, pages=pages)
     order = np.lexsort((target[kept], source[kept]))
     return source[kept][order], target[kept][order]
