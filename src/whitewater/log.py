@@ -19,7 +19,6 @@ FAILED = "------ failed ------"
 # Attribute of a log record: the fraction of the step's tasks that are done, 0 to 1.
 PROGRESS = "progress"
 CLEAR_LINE = "\r\x1b[K"
-BAR = 24
 
 
 @contextmanager
@@ -94,7 +93,7 @@ class ShortHandler(logging.StreamHandler[TextIO]):
             self.stream.write(f"{CLEAR_LINE}{text}\n")
         else:
             columns = os.get_terminal_size(self.stream.fileno()).columns
-            width = max(1, min(BAR, columns - len(text) - 2))
+            width = max(1, min(24, columns - len(text) - 2))
             done = round(share * width)
             self.stream.write(f"{CLEAR_LINE}{text} \x1b[32m{'━' * done}\x1b[90m{'━' * (width - done)}\x1b[0m")
         self.flush()

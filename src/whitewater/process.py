@@ -11,9 +11,6 @@ from contextlib import suppress
 from threading import Thread
 from typing import NoReturn
 
-# Exit handlers take milliseconds, unless one hangs.
-EXIT_SECONDS = 5.0
-
 
 def usable_cores() -> int:
     """Return how many cores this process may use; on macOS, which does not say, all of them."""
@@ -55,7 +52,7 @@ def exit_fast(status: int) -> NoReturn:
         _kill_children()
         handlers = Thread(target=atexit._run_exitfuncs, daemon=True)
         handlers.start()
-        handlers.join(EXIT_SECONDS)
+        handlers.join(5.0)  # they take milliseconds, unless one hangs
         _kill_children()  # a pool replaces the processes that it lost
         for stream in (sys.stdout, sys.stderr):
             with suppress(BrokenPipeError):  # the reader has closed the pipe

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from whitewater.cli.results import found_in, results_of, rows
+from whitewater.cli.results import read_headline, results_of, rows
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
 from whitewater.manifest import flatten, read_manifest, read_performance_reports
@@ -71,7 +71,7 @@ def cover(place: Path, configured: Mapping[str, Any], html: Iterable[str], *, re
     manifest = read_manifest(path)
     reports = {f"Dask's report of {step}": file for step, file in read_performance_reports(path).items()}
     try:
-        sentences = found_in(place)
+        sentences = read_headline(place)
     except InputError as error:
         sentences = [str(error)]
     parts = [

@@ -6,7 +6,6 @@ output ``record`` is the record of the run. ``params`` has ``settings``, the ste
 """
 
 import argparse
-import inspect
 import os
 import re
 import sys
@@ -36,7 +35,8 @@ def main(function: Callable[..., None]) -> NoReturn:
     """Run a step, for the rule whose script this is or from the command line, and end the process."""
     script = vars(sys.modules["__main__"])
     job = script.get("snakemake")
-    module = _module(script["__file__"])  # the original's, though Snakemake runs a copy
+    # Snakemake runs a copy. This is the path of the original, or its URL, which may end with ``@<tag or commit>``.
+    module = re.sub(r".*src/([\w/]+)\.py(@.*)?", r"\1", script["__file__"]).replace("/", ".")
     if job is None:
         command = [sys.executable, "-m", "whitewater", *_split_module(module), *sys.argv[1:]]
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, our own list; before NumPy is imported
@@ -85,13 +85,12 @@ def _run(module: str, log: Path | None, parse: Callable[[Callable[..., None]], a
 
 def paths_of(function: Callable[..., None]) -> dict[str, Any]:
     """Return the type of each path of a step by name: ``Path``, ``Inputs``, ``Output`` or ``Outputs``."""
-    parameters = inspect.signature(function).parameters.items()
-    return {name: parameter.annotation for name, parameter in parameters if name != "run"}
+    return {name: kind for name, kind in function.__annotations__.items() if name not in ("run", "return")}
 
 
 def _settings_of(function: Callable[..., None]) -> type[Section]:
     """Return the model of a step's settings: ``Clean`` for ``run: Run[Clean]``."""
-    return get_args(inspect.signature(function).parameters["run"].annotation)[0]
+    return get_args(function.__annotations__["run"])[0]
 
 
 def _parse_job(job: Any, function: Callable[..., None]) -> argparse.Namespace:
@@ -160,11 +159,6 @@ def _parse_flags(
         if flag.startswith("-") and flag not in known:
             parser.error(f"unknown argument {flag}{did_you_mean(flag, known)}")
     return parser.parse_args(list(arguments))
-
-
-def _module(path: str) -> str:
-    """Return the module name for a path below a folder ``src``, or a URL, which may end with ``@<tag or commit>``."""
-    return re.sub(r".*src/([\w/]+)\.py(@.*)?", r"\1", path).replace("/", ".")
 
 
 def _split_module(module: str) -> tuple[str, str]:

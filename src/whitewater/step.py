@@ -5,10 +5,9 @@ A step is a function whose keyword parameters are the paths that it reads (`path
     def clean(run: Run[Clean], *, standardized: Path, zones: Path, trips: Output) -> None: ...
 
 or groups of files, `Inputs` and `Outputs`, which map file names to paths. Its module has its name and ends with
-``if __name__ == "__main__": main(clean)``, from `whitewater.script`. It is run by a rule's ``script:``, by
-``whitewater taxi clean`` with flags made from its parameters, or as a function. The step writes to temporary paths
-beside the final ones; when it returns, all outputs are checked, synchronized to disk and renamed together. Its module
-has no ``from __future__`` import, because Snakemake inserts lines at the top of a script.
+``if __name__ == "__main__": main(clean)``, see `whitewater.script`. Snakemake inserts lines at the top of a script, so
+there is no ``from __future__`` import. The step writes to temporary paths beside the final ones; when it returns, all
+outputs are checked, synchronized to disk and renamed together.
 """
 
 import os

@@ -93,12 +93,9 @@ def shell_prefix(packages: Sequence[str]) -> str:
 
 
 def step_digest(application: str, step: str) -> Callable[[Wildcards], str]:
-    """Return a parameter of a rule: the digest of its step's code, see `whitewater.code_digest`.
+    """Return a parameter of a rule: the digest of its step's code, see `whitewater.code_digest`."""
 
-    It is lazy: digests of all steps would take a second.
-    """
-
-    @cache
+    @cache  # and lazy: digests of all steps would take a second
     def digest() -> str:
         package = applications([application])[application].package
         folder = Path(import_module(package).__path__[0])

@@ -54,7 +54,7 @@ def test_steps_stand_below_those_they_read_from_and_an_arrow_that_follows_from_o
 
 
 def test_names_in_backticks_are_code(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("whitewater.report.found_in", lambda _: ["The group `a<b` matters most."])
+    monkeypatch.setattr("whitewater.report.read_headline", lambda _: ["The group `a<b` matters most."])
     assert "<li>The group <code>a&lt;b</code> matters most.</li>" in made(place)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from whitewater.application import Application, applications, in_project
 from whitewater.cli.main import COMMANDS
 from whitewater.errors import ConfigError
-from whitewater.template.locks import merged_lock
+from whitewater.template.locks import extend_lock
 from whitewater.template.names import check_free, check_name, class_name
-from whitewater.template.render import LOCKS, Project, configure, render_application, tidy
+from whitewater.template.render import LOCKS, Project, configure, format_list, render_application, tidy
 from whitewater.template.source import HERE, files_below, package_folder, root, templates
 
 ENTRY_POINTS = '[project.entry-points."whitewater.applications"]\n'
@@ -143,7 +143,7 @@ def _add_application(name: str, template: str) -> list[Path]:
             for device in ("cpu", "gpu"):
                 shutil.copy(script, f"envs/{name}-{device}.post-deploy.sh")
         for lock in (Path(f"envs/{lock}.lock") for lock in LOCKS):
-            lock.write_text(merged_lock(lock.read_text(), (root() / lock).read_text(), extras.get(template, [])))
+            lock.write_text(extend_lock(lock.read_text(), (root() / lock).read_text(), extras.get(template, [])))
     return [*places, file]
 
 
@@ -151,10 +151,8 @@ def _declare_application(text: str, name: str, package: str, requirements: list[
     """Add the entry point and the requirements of an application to the text of pyproject.toml."""
     text = text.replace(ENTRY_POINTS, f'{ENTRY_POINTS}{name} = "{package}.application:{name.upper()}"\n')
     if package != name:
-        extra = "".join(f'    "{requirement}",\n' for requirement in requirements)
-        return text.replace(
-            "[project.optional-dependencies]\n", f"[project.optional-dependencies]\n{name} = [\n{extra}]\n"
-        )
+        extras = "[project.optional-dependencies]\n"
+        return text.replace(extras, f"{extras}{name} = {format_list(requirements)}\n")
     present = tomllib.loads(text)["project"]["dependencies"]
     missing = "".join(f'    "{requirement}",\n' for requirement in requirements if requirement not in present)
     text = re.sub(r"(?m)(^dependencies = \[\n(?:    .*\n)*)", rf"\g<1>{missing}", text, count=1)

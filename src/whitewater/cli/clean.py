@@ -25,8 +25,6 @@ CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", "data/be
 SNAKEMAKE, ENVIRONMENTS = Path(".snakemake"), {"conda", "conda-archive", "singularity"}
 OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
-# Raw files that a step `fetch` simulated.
-GENERATED = ("generated/*", "generated/.*.part")
 # Unfinished outputs, owner files, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
 DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
@@ -84,7 +82,7 @@ def _rule_outputs() -> Iterator[Path]:
                 output = Path(top, run, re.sub(r"\{\w+\}", "*", path.replace("{device}", "[cg]pu")))
                 for suffix in LOGS if output.suffix == ".log" else (output.suffix,):
                     yield from Path().glob(str(output.with_suffix(suffix)))
-            for pattern in GENERATED:
+            for pattern in ("generated/*", "generated/.*.part"):  # raw files that a step `fetch` simulated
                 yield from Path("data", run, name).glob(pattern)
         yield from (Path("results", run, folder, "report.html") for folder in ("", *snakefiles))
 

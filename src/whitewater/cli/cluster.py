@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 COMMANDS = {"start": "start one in the background", "stop": "end it", "status": "look at it"}
 FILE = Path(".whitewater/cluster.json")
 START_SECONDS, END_SECONDS, ANSWER_SECONDS, POLL = 180.0, 20.0, 5.0, 0.05
-THIS_MACHINE = r"localhost|::1|127(\.\d+){3}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -189,7 +188,7 @@ def _check_request(options: argparse.Namespace) -> ClusterRequest:
     request = ClusterRequest.from_option(json.dumps(values, default=str), option="cluster start")
     if len(request.tls) not in (0, 3):
         raise ConfigError("TLS takes all three of --tls-ca-file, --tls-cert and --tls-key.")
-    if not request.tls and not re.fullmatch(THIS_MACHINE, request.host):
+    if not request.tls and not re.fullmatch(r"localhost|::1|127(\.\d+){3}", request.host):
         raise ConfigError(
             f"--host {request.host} lets other machines in, which could run anything as you: give --tls-ca-file, "
             "--tls-cert and --tls-key as well."

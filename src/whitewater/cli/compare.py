@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from whitewater.cli.results import RESULTS, finished, found_in, results_of, terminal
+from whitewater.cli.results import RESULTS, finished, read_headline, results_of, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
@@ -65,7 +65,7 @@ def _read_metrics(run: str) -> dict[str, dict[str, dict[str, Any]]]:
             "settings": {**versions, **flatten(manifest.get("config", {}))},
             "rows": {name: count for name, count in rows.items() if count is not None},
             "seconds": {step: record["seconds"] for step, record in manifest["steps"].items()},
-            "found": dict.fromkeys(found_in(place), True),
+            "found": dict.fromkeys(read_headline(place), True),
         }
     return metrics
 

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Sequence
 
 from whitewater.application import applications, in_project
+from whitewater.cli.cluster import COMMANDS as CLUSTER_COMMANDS
+from whitewater.cli.main import COMMANDS
 
 SCRIPT = """\
 [ -z "$ZSH_VERSION" ] || {{ autoload -U +X compinit bashcompinit && compinit && bashcompinit; }}
@@ -20,9 +22,6 @@ complete -o default -F _whitewater whitewater"""
 
 def main(arguments: Sequence[str]) -> int:
     """Print the script for the applications of this project: ``eval "$(whitewater completion)"``."""
-    from whitewater.cli.cluster import COMMANDS as CLUSTER_COMMANDS
-    from whitewater.cli.main import COMMANDS
-
     argparse.ArgumentParser(prog="whitewater completion", description=__doc__).parse_args(list(arguments))
     known = applications(in_project())
     words = {name: [*application.steps, *application.commands] for name, application in known.items()}

@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> int:
     for place in places:
         console.print(_table(place) if place in ready else f"{place}/  {NOT_MADE}")
         try:
-            sentences = found_in(place)
+            sentences = read_headline(place)
         except InputError as error:  # still show the other applications
             failed = 1
             sentences = [str(error)]
@@ -135,7 +135,7 @@ def _table(place: Path) -> Table:
     return table
 
 
-def found_in(place: Path) -> list[str]:
+def read_headline(place: Path) -> list[str]:
     """Return the application's own summary of its results, in sentences. Raises InputError if that fails."""
     location = _application(place).headline
     try:

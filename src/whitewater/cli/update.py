@@ -13,8 +13,6 @@ from whitewater.errors import ConfigError
 from whitewater.template.render import Project, render
 
 BRANCH = "whitewater-template"
-# Author of commits if Git has no name configured.
-DEFAULT_AUTHOR = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -94,7 +92,6 @@ def git(
 
 def author(folder: Path) -> list[str]:
     """Return Git options that set a default author if the user has configured none."""
-    missing = {
-        key: value for key, value in DEFAULT_AUTHOR.items() if git(folder, "config", key, check=False).returncode
-    }
-    return [word for key, value in missing.items() for word in ("-c", f"{key}={value}")]
+    defaults = {"user.name": "Whitewater", "user.email": "whitewater@localhost"}
+    missing = [key for key in defaults if git(folder, "config", key, check=False).returncode]
+    return [word for key in missing for word in ("-c", f"{key}={defaults[key]}")]

@@ -42,11 +42,11 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
     return header + "".join(entry for name, entry in entries if name in needed)
 
 
-def merged_lock(lock: str, whole: str, requirements: Iterable[str]) -> str:
+def extend_lock(lock: str, full_lock: str, requirements: Iterable[str]) -> str:
     """Add the packages that ``requirements`` need from a larger lock; existing entries are kept."""
     present = _entries(lock)
     known = {name for name, _ in present}
-    more = [entry for entry in _entries(lock_of(whole, requirements)) if entry[0] not in known]
+    more = [entry for entry in _entries(lock_of(full_lock, requirements)) if entry[0] not in known]
     header = lock.partition(present[0][1])[0]
     return header + "".join(entry for _, entry in sorted([*present, *more], key=lambda entry: entry[0]))
 

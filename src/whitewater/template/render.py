@@ -166,8 +166,8 @@ def pyproject(project: Project) -> str:
     extras = declared["optional-dependencies"]
     head = (HERE / "pyproject.toml.in").read_text().format(
         **asdict(project), constant=project.name.upper(), python=declared["requires-python"],
-        needed=_format_list([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
-        gpu=_format_list(extras["gpu"]), dev=_format_list(extras["dev"]),
+        needed=format_list([f"whitewater=={whitewater.__version__}", *extras.get(project.template, [])]),
+        gpu=format_list(extras["gpu"]), dev=format_list(extras["dev"]),
     )  # fmt: skip
     sections = re.split(r"\n(?=\[|# [^\n]*\n\[)", text)
     tool = re.compile(r"(?:#.*\n)?\[+tool\.(?:pytest|ruff|mypy)\b")
@@ -179,7 +179,8 @@ def pyproject(project: Project) -> str:
     return f"{head}\n{settings.rstrip()}\n"
 
 
-def _format_list(requirements: Sequence[str]) -> str:
+def format_list(requirements: Sequence[str]) -> str:
+    """Return a list of TOML, an item on each line."""
     return "".join(["[\n", *(f'    "{requirement}",\n' for requirement in requirements), "]"])
 
 

@@ -158,7 +158,7 @@ class Guarantees:
             fresh.end()
 
     def test_a_damaged_file_is_named_and_nothing_is_made_of_it(self, finished: Clone, fresh: Clone) -> None:
-        bad = damaged(finished / self.case.raw_files(finished)[-1], fresh.folder)
+        bad = write_damaged_copy(finished / self.case.raw_files(finished)[-1], fresh.folder)
         ended = fresh.run(self.case.application, self.case.section([bad.name]), self.case.first_output)
         check_refused(fresh, ended, bad.name, output=self.case.first_output)
 
@@ -229,7 +229,7 @@ def small_disk(folder: Path, *, size: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def damaged(path: Path, folder: Path) -> Path:
+def write_damaged_copy(path: Path, folder: Path) -> Path:
     """Write an invalid copy of a file into a folder: the first half of a binary file, or an empty text file."""
     data = path.read_bytes()
     copy = folder / f"damaged{path.suffix}"

@@ -21,9 +21,8 @@ from typing import Any, Self, TypeVar
 
 import psutil
 
-# Tests may change the copied files. Packages are linked, so that caches of compiled kernels are shared.
+# Files and folders of the project that tests may change.
 COPIED = ("Makefile", "Snakefile", "pyproject.toml", "workflows", "config", "profiles")
-LINKED = ("src", "envs", "benchmarks")
 # Configuration files of tests: that of a tiny run, and the settings of a single test.
 MINE = ("tiny.yaml", "mine.yaml")
 DEADLINE = 400.0
@@ -193,7 +192,7 @@ def make_clone(project: Path, folder: Path, tiny: Mapping[str, Any]) -> Clone:
             shutil.copytree(source, folder / name)
         elif source.exists():
             shutil.copy2(source, folder / name)
-    for name in LINKED:
+    for name in ("src", "envs", "benchmarks"):  # linked, so that caches of compiled kernels are shared
         if (project / name).exists():
             (folder / name).symlink_to(project / name)
     clone = Clone(folder)
