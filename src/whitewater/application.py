@@ -62,11 +62,9 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
 
 @cache
 def declared(folder: Path) -> dict[str, EntryPoint]:
-    """Return the entry points of applications by sorted name, from installed packages and the project in ``folder``.
-
-    The pyproject.toml of the checkout, then that of the project, override installed metadata, which may be out of date.
-    """
+    """Return the entry points of applications by sorted name, from installed packages and the project in ``folder``."""
     places = list(entry_points(group=GROUP))
+    # The pyproject.toml of the checkout, then that of the project, override metadata, which may be out of date.
     for root in dict.fromkeys((Path(__file__).resolve().parents[2], folder)):
         file = root / "pyproject.toml"
         try:

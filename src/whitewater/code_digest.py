@@ -98,19 +98,16 @@ class Source:
         return Part(hashlib.sha256(code.encode()).hexdigest(), [*imports, *packages])
 
     def _make_definition(self, name: str) -> Part:
-        """Make the part of a definition, plus all statements that define nothing.
-
-        For an imported name, return the import; for an unknown name, the whole module.
-        """
+        """Make the part of a definition, plus all statements that define nothing."""
         definitions: dict[str, list[ast.stmt]] = defaultdict(list)
         for statement in self.body:
             for key in _defined_names(statement) or [""]:
                 definitions[key].append(statement)
-        if name not in definitions:
+        if name not in definitions:  # the whole module counts
             return Part("", [(self.name, "")])
         body = [*definitions[name], *definitions[""]]
         statements = [statement for statement in body if isinstance(statement, ast.Import | ast.ImportFrom)]
-        if statements:
+        if statements:  # the name is imported, and the definition is elsewhere
             imports = [unit for statement in statements for unit in self._imports(statement)]
             units = [unit for unit in imports if _local_name(unit[2]) == name]
             return Part(repr([alias.name for _, _, alias in units]), [unit[:2] for unit in units])

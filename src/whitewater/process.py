@@ -18,13 +18,10 @@ def usable_cores() -> int:
 
 
 def start_fast() -> None:
-    """Tune this process, after its imports, for work on many blocks of rows.
-
-    The garbage collector skips the imported modules, which it would scan four times for Numba's first kernel. glibc
-    keeps the memory of a block for the next one instead of returning it to the system, which would zero it again.
-    """
-    gc.freeze()
+    """Tune this process, after its imports, for work on many blocks of rows."""
+    gc.freeze()  # skip the imported modules, which would be scanned four times for Numba's first kernel
     gc.enable()
+    # Keep the memory of a block for the next one, instead of returning it to the system, which would zero it again.
     with suppress(AttributeError):
         set_option = ctypes.CDLL(None).mallopt
         set_option(-1, 256 << 20)  # M_TRIM_THRESHOLD, see mallopt(3)
@@ -62,13 +59,11 @@ def exit_fast(status: int) -> NoReturn:
 
 
 def _kill_children() -> None:
-    """Kill leftover child processes, which would run on and keep the terminal and the log open.
-
-    Python's resource tracker is spared: it removes what the killed processes shared, and then ends by itself.
-    """
+    """Kill leftover child processes, which would run on and keep the terminal and the log open."""
     import psutil
 
     for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
+            # Python's resource tracker removes what the killed processes shared, and then ends by itself.
             if not any("resource_tracker" in word for word in child.cmdline()):
                 child.kill()

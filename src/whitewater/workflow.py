@@ -84,10 +84,8 @@ class RulesByPath:
 
 
 def shell_prefix(packages: Sequence[str]) -> str:
-    """Return the shell prefix of each job, which sets PYTHONPATH and limits BLAS and OpenMP to one thread.
-
-    It runs after ``source activate`` of ``--sdm conda``, which unsets an exported PYTHONPATH.
-    """
+    """Return the shell prefix of each job, which sets PYTHONPATH and limits BLAS and OpenMP to one thread."""
+    # It runs after ``source activate`` of ``--sdm conda``, which unsets an exported PYTHONPATH.
     path = f"PYTHONPATH={shlex.quote(':'.join(packages))}${{{{PYTHONPATH:+:$PYTHONPATH}}}} " if packages else ""
     return f"export {path}{' '.join(f'{name}={value}' for name, value in ONE_THREAD.items())}; "
 
@@ -105,13 +103,11 @@ def step_digest(application: str, step: str) -> Callable[[Wildcards], str]:
 
 
 def by_input(least: int, *, per_core: int = 0, per_gb: int = 0) -> Callable[[Wildcards, Any, int, int], int]:
-    """Return a resource of a rule: ``least``, plus an amount for each core of the job and each GB of its input.
-
-    It is multiplied by the attempt: a job killed for lack of memory or time asks for twice as much the second time.
-    """
+    """Return a resource of a rule: ``least``, plus an amount for each core of the job and each GB of its input."""
 
     def resource(wildcards: Wildcards, input: Any, threads: int, attempt: int) -> int:
         gigabytes = bytes_read(input) / 1e9 if per_gb else 0.0
+        # A job killed for lack of memory or time asks for twice as much the second time.
         return attempt * math.ceil(least + per_core * threads + per_gb * gigabytes)
 
     return resource

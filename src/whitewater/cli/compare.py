@@ -32,10 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def compare(*runs: str) -> dict[str, dict[str, Sides]]:
-    """Compare two runs: for each application and device ``rows``, ``seconds``, ``found``, and ``settings`` that differ.
-
-    Each item has the values of both runs, or None. Raises InputError if a run has no results.
-    """
+    """Return the values of both runs, None if absent: ``rows``, ``seconds``, ``found``, ``settings`` that differ."""
     first, second = map(_read_metrics, runs)
     comparison: dict[str, dict[str, Sides]] = {}
     for place in sorted({*first, *second}):

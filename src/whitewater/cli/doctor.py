@@ -94,10 +94,7 @@ def check_sources(application: Application, section: Mapping[str, Any], *, downl
 
 
 def check_packages(lock: Path) -> Check:
-    """Compare the installed packages with a lock, or without one with the requirements of Whitewater.
-
-    Only a missing direct requirement fails: in a conda environment other packages may have different names.
-    """
+    """Compare the installed packages with a lock, or without one with the requirements of Whitewater."""
     declared = _declared_packages(without={"dev"} if lock.exists() else {"dev", "gpu"})
     requirements = [package for packages in declared.values() for package in packages]
     if lock.exists():
@@ -116,6 +113,7 @@ def check_packages(lock: Path) -> Check:
         plain_name = re.sub(r"-cu(da)?\d+x?$", "", package.name)
         version = first_version(package.name, plain_name, f"{package.name}-cpu")
         if version is None or not package.specifier.contains(version, prereleases=True):
+            # Only a missing direct requirement: in a conda environment other packages may have different names.
             is_fatal = version is None and package.name in needed
             wrong[f"{package.name}{package.specifier} ({version or 'missing'})"] = is_fatal
     if not wrong:

@@ -20,10 +20,7 @@ def names(requirements: Iterable[str]) -> set[str]:
 
 
 def lock_of(lock: str, requirements: Iterable[str]) -> str:
-    """Return the part of a lock that ``requirements`` need, or raise ConfigError if it lacks one of them.
-
-    A package also counts under its name with ``-cpu``, as XGBoost without CUDA has it.
-    """
+    """Return the part of a lock that ``requirements`` need, or raise ConfigError if it lacks one of them."""
     entries = _entries(lock)
     present = {name for name, _ in entries}
     needs: dict[str, set[str]] = defaultdict(set)
@@ -35,7 +32,7 @@ def lock_of(lock: str, requirements: Iterable[str]) -> str:
         raise ConfigError(f"the lock lacks {', '.join(sorted(missing))}. Run `make lock` where it was made.")
     while queue:
         name = queue.pop()
-        for package in {name, f"{name}-cpu"} & present - needed:
+        for package in {name, f"{name}-cpu"} & present - needed:  # XGBoost without CUDA is `xgboost-cpu`
             needed.add(package)
             queue += needs[package]
     header = "".join(line for line in lock.splitlines(keepends=True)[:2] if line.startswith("#"))

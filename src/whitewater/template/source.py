@@ -48,11 +48,7 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def library_wheel() -> tuple[str, bytes]:
-    """Return file name and bytes of the library's wheel, for the folder `vendor/` of a project.
-
-    It is built from the checkout, or repacked from the installed files. Equal files give an equal wheel, so an update
-    without changes does nothing. Raises ConfigError if the build of a checkout fails or Hatchling is not installed.
-    """
+    """Return name and bytes of the library's wheel, built from the checkout or repacked from the installed files."""
     files = _build_wheel() if root() == CHECKOUT else {
         str(PurePosixPath(file)): file.read_binary()
         for file in distribution("whitewater").files or []
@@ -64,7 +60,7 @@ def library_wheel() -> tuple[str, bytes]:
     for name, content in sorted(files.items()):
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
         lines.append(f"{name},sha256={digest},{len(content)}\n")
-    # Sorted, uncompressed, and with ZipInfo's default time, so that equal files give equal bytes.
+    # Sorted, uncompressed, and with ZipInfo's default time: equal files give equal bytes, so updates see no change.
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in [*sorted(files.items()), (record, "".join([*lines, f"{record},,\n"]).encode())]:
@@ -75,7 +71,7 @@ def library_wheel() -> tuple[str, bytes]:
 
 
 def _build_wheel() -> dict[str, bytes]:
-    """Build the wheel of the checkout and return its files."""
+    """Build the wheel of the checkout and return its files, or raise ConfigError if that fails."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
         process = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)
