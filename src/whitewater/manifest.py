@@ -100,11 +100,9 @@ def read_versioned(path: Path, format: int) -> Any:
 
 
 def is_of_last_run(path: Path) -> bool:
-    """Tell whether the manifest beside a result, such as ``results/pagerank/cpu/index``, lists it.
-
-    A result that it does not list is from an earlier run with another source. Without a manifest, return True.
-    """
+    """Tell whether the manifest beside a result, ``results/pagerank/cpu/index``, lists it; True without a manifest."""
     manifest = path.parent / "manifest.json"
+    # A result that it does not list is from an earlier run with another source.
     return not manifest.exists() or path.name in {
         Path(output["path"]).name for output in read_manifest(manifest)["outputs"]
     }

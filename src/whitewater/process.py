@@ -40,11 +40,9 @@ def exit_status(run: Callable[[], int]) -> int:
 
 
 def exit_fast(status: int) -> NoReturn:
-    """Run the exit handlers and end the process at once.
-
-    Python itself would wait for pools, threads and processes, forever if an error left one of them waiting for work. It
-    would also take a third of a second to free hundreds of modules.
-    """
+    """Run the exit handlers and end the process at once."""
+    # Python itself would wait for pools, threads and processes, forever if an error left one of them waiting for work.
+    # It would also take a third of a second to free hundreds of modules.
     try:
         _kill_children()
         handlers = Thread(target=atexit._run_exitfuncs, daemon=True)

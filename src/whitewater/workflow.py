@@ -122,11 +122,9 @@ def cores_by_input(paths: Any, *, most: int) -> int:
 
 
 def bytes_read(paths: Any) -> int:
-    """Return the bytes of Snakemake's ``input``: its files and folders, and the files listed in the file ``inputs``.
-
-    Raises FileNotFoundError with the path as Snakemake spells it if an input does not exist yet: it then asks again.
-    """
+    """Return the bytes of Snakemake's ``input``: its files and folders, and the files listed in the file ``inputs``."""
     for path in paths:
+        # If it does not exist yet, Snakemake asks again, provided that the error has the path as Snakemake spells it.
         os.stat(path)  # noqa: PTH116, a Path would change the spelling
     total = sum(size_of(Path(path)) for path in paths)
     with suppress(InputError):  # the step reports it

@@ -27,7 +27,6 @@ OUTPUT = re.compile(r'"<(data|results|logs)>/([^"]+)"')
 LOGS = (".log", ".json", ".jsonl", ".dask.html")
 # Unfinished outputs, owner files, and locks; see `whitewater.io.store`.
 TRACE = re.compile(r"\..+\.[0-9a-f]{16}(\.part.*|\.replaced)?|\.\w+-\w+\.owner|\.(fetch|labels)\.lock")
-DOWNLOAD = re.compile(r"[0-9a-f]{12}-.*")
 
 
 def main(arguments: list[str]) -> int:
@@ -109,7 +108,7 @@ def _caches() -> Iterator[Path]:
 
 def _downloads() -> Iterator[Path]:
     data = Path("data")
-    yield from (path for path in data.glob("*/downloads/*") if DOWNLOAD.fullmatch(path.name))
+    yield from (path for path in data.glob("*/downloads/*") if re.fullmatch(r"[0-9a-f]{12}-.*", path.name))
     for pattern in ("*/registry.json", "*/crawl/*.sqlite*", "*/crawl/lock"):
         yield from data.glob(pattern)
 

@@ -17,7 +17,6 @@ from whitewater.config_files import read_configuration
 from whitewater.engines.config import LOCAL_ON_GPU
 from whitewater.errors import ConfigError
 
-SCHEMA = Path("config/schema.json")
 PAGE = Path("docs/configuration.md")
 ENGINES_PAGE = Path("docs/engines.md")
 RECIPES = Path("docs/recipes.md")  # a handwritten part of the page
@@ -27,7 +26,6 @@ ENGINES_TABLE = """\
 | operation | local, CPU | dask, CPU | dask, GPU | local, GPU |
 |---|---|---|---|---|
 """
-WIDTH = 100
 HEADER = """\
 # yaml-language-server: $schema=schema.json
 # Every key with its default, written by `whitewater config`. Put changes into a file of your own, which needs only the
@@ -64,7 +62,7 @@ def files(known: Mapping[str, Application]) -> dict[Path, str]:
     """Return the text of each file by its path: ``config/``, and the pages if this project has recipes."""
     model = whole(known.values())
     texts = {
-        SCHEMA: json.dumps(model.model_json_schema(), indent=2) + "\n",
+        Path("config/schema.json"): json.dumps(model.model_json_schema(), indent=2) + "\n",
         Path("config/config.yaml"): HEADER + "\n".join(_yaml(Common())) + "\n",
     }
     if RECIPES.exists():
@@ -92,7 +90,7 @@ def _yaml(section: BaseModel, indent: str = "") -> Iterator[str]:
         nested = getattr(section, name)
         is_section = isinstance(nested, BaseModel) and bool(type(nested).model_fields)
         meaning = inspect.cleandoc(type(nested).__doc__ or "").split("\n\n")[0] if is_section else field.description
-        yield from textwrap.wrap(meaning or "", WIDTH, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
+        yield from textwrap.wrap(meaning or "", 100, initial_indent=f"{indent}# ", subsequent_indent=f"{indent}# ")
         if is_section:
             yield f"{indent}{name}:"
             yield from _yaml(nested, f"{indent}  ")

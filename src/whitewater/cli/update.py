@@ -30,10 +30,9 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError("there are uncommitted changes (git status). Commit or stash them, then update.")
     with tempfile.TemporaryDirectory() as rendered, tempfile.TemporaryDirectory() as scratch:
         render(project, Path(rendered))
-        index = {"GIT_INDEX_FILE": f"{scratch}/index"}
-        here = {"GIT_DIR": git(folder, "rev-parse", "--absolute-git-dir").stdout, "GIT_WORK_TREE": rendered}
-        git(Path(rendered), "add", "--all", "--force", variables=here | index)
-        tree = git(folder, "write-tree", variables=index).stdout
+        index, here = f"{scratch}/index", git(folder, "rev-parse", "--absolute-git-dir").stdout
+        git(Path(rendered), "add", "--all", "--force", GIT_DIR=here, GIT_WORK_TREE=rendered, GIT_INDEX_FILE=index)
+        tree = git(folder, "write-tree", GIT_INDEX_FILE=index).stdout
     newer = tree != git(folder, "rev-parse", f"{BRANCH}^{{tree}}").stdout
     merged = not git(folder, "merge-base", "--is-ancestor", BRANCH, "HEAD", check=False).returncode
     if merged and not newer:
@@ -75,11 +74,9 @@ def _merge(folder: Path) -> int:
     return 1
 
 
-def git(
-    folder: Path, *arguments: str, check: bool = True, variables: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def git(folder: Path, *arguments: str, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run Git in a folder, with extra environment variables, and return the completed process."""
-    command, environment = ["git", "-C", str(folder), *arguments], os.environ | (variables or {})
+    command, environment = ["git", "-C", str(folder), *arguments], {**os.environ, **variables}
     try:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

@@ -132,8 +132,7 @@ class Guarantees:
     ) -> None:
         ended = self.case.run(copied, self.case.section(self.case.raw_files(finished)[::-1]))
         assert f"{self.case.application}_{self.case.step}" in ended.jobs
-        tables = self.case.tables if self.case.tables_alone else ()
-        check_same_bytes(copied, finished, self.case.results, files=tables)
+        check_same_bytes(copied, finished, self.case.results, files=self.case.tables if self.case.tables_alone else ())
 
     def test_the_partitioning_changes_no_table(self, finished: Clone, copied: Clone) -> None:
         if not self.case.smaller_blocks:

@@ -26,8 +26,6 @@ COPIED = ("Makefile", "Snakefile", "pyproject.toml", "workflows", "config", "pro
 # Configuration files of tests: that of a tiny run, and the settings of a single test.
 MINE = ("tiny.yaml", "mine.yaml")
 DEADLINE = 400.0
-# Variables that `make test` sets for its own commands.
-NOT_PASSED_ON = ("PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 POLL = 0.005
 OURS = re.compile(
     r"^(?:(?:Config|Input|Device|Package|Integrity|Resource)Error:|[a-z]\w* [a-z]\w* failed:)", re.MULTILINE
@@ -130,7 +128,8 @@ class Clone:
 
     def start(self, *command: str, **variables: str) -> Running:
         """Start a command in the activated environment; unless V is empty, Snakemake shows all of its output."""
-        here = {name: value for name, value in os.environ.items() if name not in NOT_PASSED_ON}
+        own = {"PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS"}  # variables that `make test` sets for its own commands
+        here = {name: value for name, value in os.environ.items() if name not in own}
         path = f"{Path(sys.executable).parent}{os.pathsep}{here['PATH']}"
         terminal = self.folder / f"terminal-{len(self.started)}.txt"
         # Tests in the background of a script ignore Ctrl-C, and their child processes would inherit that.
