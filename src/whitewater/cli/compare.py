@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def compare(*runs: str) -> dict[str, dict[str, Sides]]:
-    """Return the values of both runs, None if absent: ``rows``, ``seconds``, ``found``, ``settings`` that differ."""
+    """Return both runs' values, or None, by ``<application> on <device>`` and kind; of settings those that differ."""
     first, second = map(_read_metrics, runs)
     comparison: dict[str, dict[str, Sides]] = {}
     for place in sorted({*first, *second}):
