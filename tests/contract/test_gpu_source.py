@@ -130,7 +130,7 @@ def test_frames_of_a_log_are_read_without_the_host_and_a_column_without_values_i
     some = replace(groups[-1], start=1, rows=groups[-1].rows - 1)
     for part in (whole, *groups, some):
         on_gpu, on_cpu = (
-            features._read((part,), dataset=dataset, types=types, device=device)
+            features.read_span((part,), dataset=dataset, types=types, device=device)
             for device in (StrictDevice(frames="cudf"), Device())
         )
         pd.testing.assert_frame_equal(on_gpu, on_cpu, check_dtype=False)

@@ -126,7 +126,11 @@ def _write_node(number: int, stage: Stage, directory: Path, files: dict[str, str
         tables = {}
         for table, content in fitted.tables().items():
             file = f"{number:03d}-{stage.label}/{index}.{table}.parquet"
-            files[file] = _write_table(content, directory / file)
+            buffer = io.BytesIO()
+            pq.write_table(
+                content, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+            )
+            files[file] = write_file(directory / file, buffer.getbuffer())
             tables[table] = file
         statistics[name] = {"facts": fitted.facts(), "tables": tables}
     return {
@@ -136,9 +140,3 @@ def _write_node(number: int, stage: Stage, directory: Path, files: dict[str, str
         "from": stage.origins,
         "statistics": statistics,
     }
-
-
-def _write_table(table: pa.Table, path: Path) -> str:
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False)
-    return write_file(path, buffer.getbuffer())

@@ -20,8 +20,6 @@ PART_ROWS = 524_288
 # Consecutive row groups are read together up to this many rows: the work on fewer rows is mostly overhead.
 FEW_ROWS = 32_768
 SMALLER_PARTS = "Make smaller row groups (recsys.fetch.row_group_rows), or take fewer threads."
-_MAX_EXACT_FLOAT = 2.0**53
-_MAX_INT64 = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,6 @@ class Dataset:
 
     @property
     def rows(self) -> int:
-        """The number of rows."""
         return sum(part.rows for part in self.parts)
 
     def read(self, part: Part, names: Sequence[str]) -> Block:
@@ -213,11 +210,10 @@ def spans(parts: Sequence[Part], *, rows: int) -> Iterator[Span]:
 
 
 def cast_columns(block: Block, types: Mapping[str, pa.DataType], xp: ModuleType = np) -> Block:
-    """Cast columns to the types that they had when a workflow was fitted.
+    """Cast columns to their types in the fitted data; all-null columns and integers with nulls may arrive as floats.
 
-    All-null columns, and integers with nulls, may arrive as floats. Raises InputError if a type cannot hold the values:
-    fractions or numbers above 2**63 - 1 as integers, numbers other than 0 and 1 as booleans, numbers as text or lists.
-    In a column that was all null, only text and integers are accepted.
+    Raises InputError if a type cannot hold the values: fractions or numbers above 2**63 - 1 as integers, numbers other
+    than 0 and 1 as booleans, numbers as text or lists, and all but text and integers in a column that was all null.
     """
     return {name: _cast_column(name, column, types[name], xp) for name, column in block.items()}
 
@@ -246,7 +242,7 @@ def _integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) ->
         valid = ~xp.isnan(values) if valid is None else valid & ~xp.isnan(values)
         values = xp.where(valid, values, 0)
         # Above 2**53, floats skip integers: a category could become another one.
-        if bool(((values != xp.floor(values)) | (xp.abs(values) > _MAX_EXACT_FLOAT)).any()):
+        if bool(((values != xp.floor(values)) | (xp.abs(values) > 2.0**53)).any()):
             raise _cast_error(name, "numbers that are not whole, or too large to be exact", "of integers", "integers")
         values = values.astype(xp.int64)
     if pa.types.is_boolean(type_) and values.dtype.kind != "b":
@@ -255,7 +251,7 @@ def _integers(name: str, column: Numbers, type_: pa.DataType, xp: ModuleType) ->
             raise _cast_error(name, "numbers other than 0 and 1", "of booleans", "booleans")
         values = values.astype(bool)
     if values.dtype == np.uint64 and not pa.types.is_uint64(type_):
-        if len(values) and int(values.max()) > _MAX_INT64:
+        if len(values) and int(values.max()) > np.iinfo(np.int64).max:
             raise _cast_error(name, "integers above 2**63 - 1", f"of {type_}", "integers of 64 bits with sign")
         values = values.astype(np.int64)
     return Numbers(values, valid)

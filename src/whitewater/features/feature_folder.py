@@ -24,8 +24,6 @@ from whitewater.io.folder import Format
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
-# One page for each column chunk, up to 1 GiB, is written as fast as the disk.
-_LARGE_PAGES = {"data_page_size": 1 << 30, "max_rows_per_page": 1 << 30, "write_batch_size": 1 << 16}
 # Rows copied at a time, so that they stay in the cache.
 _ROWS_IN_CACHE = 4096
 
@@ -61,12 +59,10 @@ class FeatureFolder:
 
     @property
     def rows(self) -> int:
-        """Rows of all files."""
         return sum(file.rows for file in self.files)
 
     @cached_property
     def matrices(self) -> tuple[Matrix, ...]:
-        """The arrays of each file."""
         return matrices(self.schema)
 
     def array_path(self, file: int, matrix: int) -> Path:
@@ -125,7 +121,9 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     pq.write_table(
         pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name,
         row_group_size=-(-len(table) // row_groups),
-        compression="none", use_dictionary=False, write_statistics=False, store_schema=False, **_LARGE_PAGES,
+        compression="none", use_dictionary=False, write_statistics=False, store_schema=False,
+        # One page for each column chunk, up to 1 GiB, is written as fast as the disk.
+        data_page_size=1 << 30, max_rows_per_page=1 << 30, write_batch_size=1 << 16,
     )  # fmt: skip
     nulls: Counter[str] = Counter()
     for place, matrix in enumerate(matrices(schema)):

@@ -31,10 +31,7 @@ ROW_BYTES = 24
 def fit_workflow(
     features: Node, dataset: Dataset, *, carry: Sequence[str] = (), run: Run[Fit], workers: Workers
 ) -> Plan:
-    """Return the fitted plan of a graph; ``carry`` names columns of the data to copy to the results.
-
-    Raises ConfigError, InputError or ResourceError as `whitewater.features.workflow.Workflow.fit` does.
-    """
+    """Return the fitted plan of a graph; ``carry`` and errors are those of `whitewater.features.workflow.Workflow`."""
     plan = bind(features, dataset.schema)
     if duplicates := [name for name in carry if name in plan.outputs]:
         raise ConfigError(

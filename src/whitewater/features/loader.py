@@ -26,10 +26,8 @@ from whitewater.features.schema import Field, Schema
 from whitewater.tables.arrow_arrays import empty
 
 _BLOCK_ROWS = 16_384
-# Arrays mapped at a time: each has a file descriptor, and processes may have about a thousand.
-_MAPPED_ARRAYS = 256
 
-Batch = dict[str, "Array"]
+Batch = dict[str, Array]
 
 
 class Batches:
@@ -133,7 +131,8 @@ class Batches:
                 remedy="Lower window_rows, batch_rows or threads, or load fewer columns.",
                 device=place,
             )
-        self._map_array = lru_cache(_MAPPED_ARRAYS)(folder.array)
+        # Each mapped array has a file descriptor, and processes may have about a thousand.
+        self._map_array = lru_cache(256)(folder.array)
         # Files must not change while this is in use.
         self._states = self._file_states()
 
@@ -217,10 +216,8 @@ def _rows_as_items(rows: Array) -> Array:
 
 def _fields(folder: FeatureFolder, columns: Sequence[str] | None) -> list[Field]:
     """Return the columns to load; raises ConfigError or InputError if one cannot be loaded, or is repeated."""
-    if columns is None:
-        fields = [field for field in folder.schema if KEY not in field.tags]
-    else:
-        fields = [folder.schema[name] for name in columns]
+    names = [field.name for field in folder.schema if KEY not in field.tags] if columns is None else columns
+    fields = [folder.schema[name] for name in names]
     if not fields or len({field.name for field in fields}) < len(fields):
         raise ConfigError(f"columns are {[field.name for field in fields]}. Name at least one, and each once.")
     for field in fields:

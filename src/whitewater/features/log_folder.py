@@ -44,8 +44,6 @@ TYPES: Mapping[str, pa.DataType] = {
 }
 # Times in seconds are in this range; nearly all numbers in other units are outside.
 SINCE, UNTIL = 315_532_800, 4_102_444_800
-# Per column and row group: half a million hexadecimal texts take 6 MB. Parquet gives up a larger dictionary.
-_DICTIONARY_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -103,12 +101,10 @@ class Log:
 
     @cached_property
     def types(self) -> dict[str, pa.DataType]:
-        """Type of each column by name."""
         return {column.name: TYPES[column.type] for column in self.log_columns}
 
     @property
     def schema(self) -> pa.Schema:
-        """Names and types of all columns."""
         return pa.schema(self.types)
 
     @property
@@ -118,7 +114,6 @@ class Log:
 
     @property
     def rows(self) -> int:
-        """Rows of all files."""
         return sum(file.rows for file in self.files)
 
     def row_groups(self) -> list[RowGroup]:
@@ -127,7 +122,8 @@ class Log:
 
     def file(self, name: str) -> RowGroupWriter:
         """Open a file of one day for writing; it takes tables of any size with all columns in order."""
-        # Columns with mostly distinct values get no dictionary.
+        # Columns with mostly distinct values get no dictionary. Half a million hexadecimal texts take 6 MB in one, and
+        # Parquet gives up a larger one than its limit.
         encoded = [each for each in self.schema if each.name not in (ROW_ID, TIME) and each.type != pa.float64()]
         return RowGroupWriter(
             self.path / name,
@@ -136,7 +132,7 @@ class Log:
             compression="snappy",
             use_dictionary=[f"{each.name}.list.element" if pa.types.is_list(each.type) else each.name
                             for each in encoded],
-            dictionary_pagesize_limit=_DICTIONARY_BYTES,
+            dictionary_pagesize_limit=64 << 20,
             write_statistics=[each.name for each in FIRST],
             write_page_checksum=True,
         )  # fmt: skip
@@ -164,9 +160,9 @@ def open_log(path: Path) -> Log:
     return log
 
 
-def _log(path: Path, *, rows: int, columns: list[Any], files: list[Any], time: dict[str, Any], **others: Any) -> Log:
+def _log(path: Path, *, rows: int, columns: list[Any], files: list[Any], time: dict[str, Any], **fields: Any) -> Log:
     log_columns, log_files = tuple(LogColumn(**each) for each in columns), tuple(LogFile(**each) for each in files)
-    log = Log(path, log_columns=log_columns, files=log_files, time=LogTime(**time), **others)
+    log = Log(path, log_columns=log_columns, files=log_files, time=LogTime(**time), **fields)
     if log_columns[: len(FIRST)] != FIRST or not {each.type for each in log_columns} <= TYPES.keys():
         raise ValueError(f"its columns are {', '.join(f'{each.name} ({each.type})' for each in log_columns)}")
     if log.rows != rows or log.time.unit not in get_args(Unit) or log.time.period not in get_args(Period):

@@ -67,10 +67,7 @@ class Plan:
         origins: Mapping[str, Origin],
         learned: Mapping[str, Fitted] | None = None,
     ) -> Plan:
-        """Return the plan with an operator as its last stage.
-
-        Raises ConfigError if two of its outputs have the same name, or it cannot take the type of a column.
-        """
+        """Return the plan with one more stage; raises ConfigError if outputs share a name, or a type is unusable."""
         fields = {name: self.schema[name] for name in operator.dependencies(fitting=True, training=True)}
         fields |= {name: self.field_of(name, origins[name]) for name in columns_in(inputs)}
         output_fields = operator.output(inputs, fields)
@@ -100,7 +97,6 @@ class Plan:
         return plan
 
     def field_of(self, name: str, origin: Origin) -> Field:
-        """Return a column of the data or of a stage."""
         return self.schema[name] if origin is None else self.stages[origin].outputs[name]
 
     def fields(self, schema: Schema | None = None) -> tuple[Field, ...]:

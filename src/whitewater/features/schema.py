@@ -27,7 +27,6 @@ class Field:
     properties: Mapping[str, Any] = field(default_factory=dict)
 
     def with_tags(self, *tags: str) -> Field:
-        """Return the column with these tags added."""
         return replace(self, tags=tuple(dict.fromkeys((*self.tags, *tags))))
 
 
@@ -39,8 +38,7 @@ class Schema:
     unusable: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        duplicates = sorted(name for name, count in Counter(self.names).items() if count > 1)
-        if duplicates:
+        if duplicates := sorted(name for name, count in Counter(self.names).items() if count > 1):
             raise InputError(
                 f"the columns {', '.join(duplicates)} are there more than once. Rename all but one of each."
             )
@@ -51,7 +49,6 @@ class Schema:
 
     @property
     def types(self) -> dict[str, pa.DataType]:
-        """The types of the columns by name."""
         return {field.name: field.type for field in self.fields}
 
     def __iter__(self) -> Iterator[Field]:

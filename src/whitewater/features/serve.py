@@ -16,9 +16,6 @@ from whitewater.features.plan import Origin, Stage
 from whitewater.features.schema import kind
 from whitewater.features.workflow import Workflow
 
-# Up to this bound, float64 holds every integer exactly.
-_MAX_EXACT_FLOAT = 2**53
-
 
 class Transformer:
     """Computes the features of one row with a fitted workflow; `load` reads a stored one.
@@ -143,9 +140,8 @@ def _text(value: str) -> str:
 
 
 def _integer(value: Any, smallest: int, largest: int) -> int:
-    # pandas stores integers with nulls as floats.
-    if isinstance(value, float) and (abs(value) > _MAX_EXACT_FLOAT or not value.is_integer()):
-        raise ValueError
-    if not smallest <= value <= largest:
+    # pandas stores integers with nulls as floats, which hold every integer exactly up to 2**53.
+    is_exact = not isinstance(value, float) or (value.is_integer() and abs(value) <= 2**53)
+    if not is_exact or not smallest <= value <= largest:
         raise ValueError
     return int(value)

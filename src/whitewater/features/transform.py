@@ -35,8 +35,6 @@ _HASH = "hash"
 
 @dataclass(frozen=True)
 class _Results(PassState):
-    """The results of a fitted plan for a dataset."""
-
     schema: Schema  # of the results
 
 
@@ -48,7 +46,7 @@ def _block(part: Part, results: _Results) -> Block:
     if mode.engine == "dask":
         from whitewater.features import with_dask
 
-        read_part = with_dask.reader(part, dataset, types, mode.device)
+        read_part = with_dask.reader(with_dask.read_span((part,), dataset=dataset, types=types, device=mode.device))
 
     def read(names: Sequence[str]) -> Block:
         columns = read_part(names) if mode.engine == "dask" else cast_columns(dataset.read(part, names), types)
@@ -102,9 +100,8 @@ def write_results(
     """Write the results for a dataset as a folder of features; return the number of rows.
 
     ``tags`` has the roles of carried columns. Without a ``seed``, each part becomes a file, in order. With one, rows
-    are sorted by a seeded hash of ``row_id``: the leading bits distribute them to buckets on disk, and then each bucket
-    is sorted. A thread has one part or bucket in memory at a time. The result does not depend on the order or parts of
-    the data, or on the threads.
+    are sorted by a seeded hash of ``row_id``, whatever their order and parts: the leading bits distribute them to
+    buckets on disk, and then each bucket is sorted. A thread has one part or bucket in memory at a time.
 
     Raises InputError if the data do not suit the plan, IntegrityError if a row is lost or shuffled rows share a
     ``row_id``, and ResourceError if a part does not fit into memory.

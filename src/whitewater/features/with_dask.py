@@ -30,14 +30,12 @@ from whitewater.features.columns.column import (
     series_of,
     table_of,
 )
-from whitewater.features.dataset import Dataset, Part, Span, arrow_schema, as_table, cast_columns, spans
+from whitewater.features.dataset import Dataset, Span, arrow_schema, as_table, cast_columns, spans
 from whitewater.features.operator import Fitted, Mode, Statistic
 from whitewater.features.operators.by_category import CategoryStatistic
 from whitewater.features.plan import Lesson, PassState, Read
 
 HOST = Device()
-# Number of frames merged at a time.
-SPLIT_EVERY = 8
 # Floats are scaled to integers of up to this many bits.
 _BITS = 61
 _LARGEST_EXPONENT = 1000
@@ -52,7 +50,8 @@ def _plain(types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
     return {name: pa.string() if pa.types.is_null(type_) else type_ for name, type_ in types.items()}
 
 
-def _read(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+def read_span(span: Span, *, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Frame:
+    """Return columns of consecutive parts as a frame, with the columns in ``types``."""
     if device.frames == "cudf" and span[0].groups:
         return _read_files(span, types, device)
     tables = [as_table(cast_columns(dataset.read(part, list(types)), types), _plain(types)) for part in span]
@@ -117,19 +116,19 @@ def _has_lists(lesson: Lesson, state: PassState) -> bool:
 
 
 def _key_sums(lessons: Sequence[Lesson], state: PassState) -> list[dd.DataFrame]:
-    """Return the sums by keys of each lesson, merged in a tree, as frames on the host."""
+    """Return the sums by keys of each lesson, merged eight at a time in a tree, as frames on the host."""
     if not lessons:
         return []
     # The meta spares Dask a trial run on made-up rows in this process, which may have no GPU.
     reduction = partial(
         _rows(lessons, state).reduction, _sum_partition,
-        aggregate=_sums_on_host, combine=_sum_by_keys, split_every=SPLIT_EVERY, meta=_empty({}),
+        aggregate=_sums_on_host, combine=_sum_by_keys, split_every=8, meta=_empty({}),
     )  # fmt: skip
     return [reduction(chunk_kwargs={"lesson": lesson, "state": state}) for lesson in lessons]
 
 
 def _sum_partition(rows: Frame, *, lesson: Lesson, state: PassState) -> Frame:
-    observed = state.plan.evaluate(_reader(rows), lesson.columns, state.mode)
+    observed = state.plan.evaluate(reader(rows), lesson.columns, state.mode)
     return _sum_by_keys(lesson.statistic.cells(observed, state.mode.device))  # type: ignore[attr-defined]
 
 
@@ -144,7 +143,7 @@ def _sums_on_host(cells: Frame) -> Frame:
 
 
 def _observe(rows: Frame, lesson: Lesson, state: PassState) -> Any:
-    observed, mode = state.plan.evaluate(_reader(rows), lesson.columns, state.mode), state.mode
+    observed, mode = state.plan.evaluate(reader(rows), lesson.columns, state.mode), state.mode
     if _has_lists(lesson, state):
         observed, mode = on_host(observed, mode.device), replace(mode, device=HOST)
     return lesson.statistic.observe(iter([observed]), mode)
@@ -156,7 +155,7 @@ def _rows(lessons: Sequence[Lesson], state: PassState) -> dd.DataFrame:
     types = {name: state.plan.schema[name].type for names in columns for name in names}
     dataset, device = state.dataset, state.mode.device
     return dd.from_map(
-        _read,
+        read_span,
         list(spans(dataset.parts, rows=device.partition_rows)),
         dataset=dataset, types=types, device=device, meta=_empty(types),
     )  # fmt: skip
@@ -180,12 +179,7 @@ class _LargestTarget(Statistic):
         return replace(self.following, exponent=min(_BITS - math.frexp(largest)[1], _LARGEST_EXPONENT))
 
 
-def reader(part: Part, dataset: Dataset, types: Mapping[str, pa.DataType], device: Device) -> Read:
-    """Return a function that reads columns from a frame of a part, with the columns in ``types``."""
-    return _reader(_read((part,), dataset=dataset, types=types, device=device))
-
-
-def _reader(rows: Frame) -> Read:
+def reader(rows: Frame) -> Read:
     """Return a function that reads columns of a frame as `Numbers` and `Text`, and lists on the host."""
     lists = [name for name in list(rows.columns) if str(rows[name].dtype).lower().startswith("list")]
     return lambda names: {

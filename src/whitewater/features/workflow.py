@@ -86,7 +86,7 @@ class Workflow:
             raise ConfigError("a loaded workflow is already fitted. Build a new one to fit again.")
         run = run_on(device, "fit", threads=threads, engine=engine)
         with run.workers(small=run.device == Device()) as workers:
-            self._plan = fit_workflow(self._graph, as_dataset(dataset), carry=self._carried, run=run, workers=workers)
+            self._plan = fit_workflow(self._graph, _as_dataset(dataset), carry=self._carried, run=run, workers=workers)
         return self
 
     def transform(
@@ -103,7 +103,7 @@ class Workflow:
         Set ``training`` for the rows that the workflow was fitted on: statistics of the target then exclude each row's
         own fold. Raises InputError if a column is missing, or of another kind than in the fitted data.
         """
-        run, dataset = run_on(device, "transform", threads=threads, engine=engine), as_dataset(data)
+        run, dataset = run_on(device, "transform", threads=threads, engine=engine), _as_dataset(data)
         with run.workers(small=run.device == Device()) as workers:
             parts = list(tables(self.plan, dataset, run=run, workers=workers, training=training))
         empty = pa.schema(Schema(self.plan.fields(dataset.schema)).types).empty_table()
@@ -129,7 +129,7 @@ class Workflow:
         run, target = run_on(device, "transform", threads=threads), Path(folder).absolute()
         with _replaced(target, feature_folder.FORMAT) as path, run.workers() as workers:
             return write_results(
-                self.plan, as_dataset(data), path, run=run, workers=workers,
+                self.plan, _as_dataset(data), path, run=run, workers=workers,
                 row_group_rows=row_group_rows, tags=tags, training=training,
             )  # fmt: skip
 
@@ -162,8 +162,7 @@ def _replaced(folder: Path, kind: Format) -> Iterator[Path]:
         yield paths["folder"]
 
 
-def as_dataset(data: Any) -> Dataset:
-    """Return data as a `Dataset`."""
+def _as_dataset(data: Any) -> Dataset:
     return data if isinstance(data, Dataset) else Dataset(data)
 
 

@@ -18,7 +18,6 @@ from whitewater.engines.kernel import int64, kernel, part, uint64
 from whitewater.tables.arrow_arrays import to_arrow
 from whitewater.tables.hashing import PRIMES
 
-_INTEGER_BYTES = 8
 _MOST_BYTES = 2**31 - 1
 LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 # Bytes and offsets, and for `Hashed` their hashes or slots.
@@ -51,7 +50,7 @@ class ByteStrings:
         """View an Arrow array of string, binary (large or not) or int64 without nulls."""
         if pa.types.is_int64(dictionary.type):
             data = np.from_dlpack(dictionary).view(np.uint8)
-            return cls(read_only(data), np.arange(0, len(data) + 1, _INTEGER_BYTES))
+            return cls(read_only(data), np.arange(0, len(data) + 1, 8))
         _, offsets, data = dictionary.buffers()
         kind = np.int64 if dictionary.type in LARGE.values() else np.int32
         ends = np.frombuffer(offsets, kind)[dictionary.offset :][: len(dictionary) + 1] if len(dictionary) else [0]

@@ -27,10 +27,8 @@ _LEAST_ROOM, _LEAST_BYTES = 1 << 9, 1 << 12
 # A slot has room for a number of 32 bits.
 MOST_VALUES = 1 << 31
 _WORD = 2**64 - 1
-_FACTOR_1, _FACTOR_2 = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 # The golden ratio, as in SplitMix64; mixed with the seed it is the hash of null.
 _GOLDEN = 0x9E3779B97F4A7C15
-_INTEGER_BYTES = 8
 
 
 def scalar(value: Value, name: str) -> Any:
@@ -86,7 +84,6 @@ class CategoryCounter:
 
     @property
     def nbytes(self) -> int:
-        """Memory in bytes."""
         return self._slots.nbytes + self._offsets.nbytes + self._data.nbytes
 
     def values(self) -> pa.Array:
@@ -132,7 +129,7 @@ def hash_value(value: str | int | bytes, seed: int) -> int:
     if isinstance(value, str):
         value = value.encode()
     elif isinstance(value, int):
-        value = value.to_bytes(_INTEGER_BYTES, "little", signed=True)
+        value = value.to_bytes(8, "little", signed=True)
     return xxhash.xxh64_intdigest(value, seed & _WORD)
 
 
@@ -144,7 +141,7 @@ def hash_values(dictionary: pa.Array, seed: int) -> Array:
 def mix(values: Any) -> Any:
     """Return the finalizer of SplitMix64 of an integer of 64 bits, or of each of an array, uint64 (rows,)."""
     word = int if isinstance(values, int) else np.uint64
-    for shift, factor in ((30, _FACTOR_1), (27, _FACTOR_2)):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         values = (values ^ values >> word(shift)) * word(factor) & word(_WORD)
     return values ^ values >> word(31)
 
@@ -174,14 +171,14 @@ def value_hashes(column: Column | Text, seed: int, device: Device) -> Array:
     xp, null = device.xp, np.uint64(_null(seed))
     if isinstance(column, Text):
         if hasattr(column.series, "hash_values"):  # cuDF's own, with the same bits
-            known = column.series.hash_values(method="xxhash64", seed=seed)
-            return known.where(column.series.notna(), int(null)).values
+            hashes = column.series.hash_values(method="xxhash64", seed=seed)
+            return hashes.where(column.series.notna(), int(null)).values
         column = column.on_host()
     if isinstance(column, Categories):
         return device.to_device(np.append(hash_values(column.dictionary, seed), null)[column.codes])
     integers = as_integers(column)
-    known = hash_int64(xp, integers.values, seed=seed)
-    return known if integers.valid is None else xp.where(integers.valid, known, null)
+    hashes = hash_int64(xp, integers.values, seed=seed)
+    return hashes if integers.valid is None else xp.where(integers.valid, hashes, null)
 
 
 def _null(seed: int) -> int:

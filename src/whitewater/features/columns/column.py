@@ -25,7 +25,6 @@ Series = Any
 _NULLABLE = {"bool": "boolean"} | {
     f"{sign}int{bits}": f"{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-_NULL = -1
 _MOST_VALUES = 2**31 - 1
 
 
@@ -84,7 +83,6 @@ class Text:
         return self.series.notna().astype("bool").values
 
     def on_host(self) -> Categories:
-        """Return the texts as categories on the host."""
         texts = table_of(self.series.to_frame("text"))["text"]  # has Arrow's null type if all are null
         return cast("Categories", column_of(texts.cast(pa.large_string())))
 
@@ -130,7 +128,7 @@ def categories_of(values: pa.DictionaryArray) -> Categories:
         dictionary = values.dictionary.drop_null()
         codes = pc.index_in(values.dictionary, dictionary, skip_nulls=True)
         values = pa.DictionaryArray.from_arrays(codes.take(values.indices), dictionary)
-    return Categories(_filled(values.indices.cast(pa.int32()), _NULL), values.dictionary.cast(plain_type(values.type)))
+    return Categories(_filled(values.indices.cast(pa.int32()), -1), values.dictionary.cast(plain_type(values.type)))
 
 
 def _numbers(values: pa.Array) -> Numbers:

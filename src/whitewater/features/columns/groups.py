@@ -26,7 +26,6 @@ from whitewater.features.columns.column import (
     Column,
     Frame,
     Numbers,
-    Series,
     Text,
     as_categories,
     as_integers,
@@ -66,13 +65,7 @@ def categories_of(block: Block, each: Input) -> Categories:
 
 
 def combine_one(values: Sequence[str | int | None]) -> bytes | None:
-    r"""Return the combination of values, or None if all of them are None.
-
-    Examples
-    --------
-    >>> combine_one(["a", None])
-    b'\x01\x01\x00\x00\x00a\x00'
-    """
+    """Return the combination of values, or None if all of them are None."""
     if all(value is None for value in values):
         return None
     return b"".join(map(_part, values))
@@ -89,23 +82,20 @@ def _part(value: str | int | None) -> bytes:
 
 
 def combine(columns: Sequence[Categories]) -> Categories:
-    """Return the combinations of the rows' values in two or more columns: null where all parts are.
-
-    The dictionary is binary, of the bytes of `combine_one`.
-    """
+    """Return the rows' combinations of two or more columns, as bytes of `combine_one`; null if all parts are."""
     key = columns[0].codes.astype(np.int64) + 1
-    some = columns[0].codes >= 0
+    has_value = columns[0].codes >= 0
     places = [np.arange(len(columns[0].dictionary) + 1)]
     for column in columns[1:]:
         width = len(column.dictionary) + 1
         pairs = to_arrow(key * width + (column.codes + 1)).dictionary_encode()
-        some = some | (column.codes >= 0)
+        has_value |= column.codes >= 0
         distinct = to_numpy(pairs.dictionary)
         places = [np.take(place, distinct // width) for place in places] + [distinct % width]
         key = to_numpy(pairs.indices).astype(np.int64)
     parts = [_parts(column.dictionary).take(to_arrow(place)) for column, place in zip(columns, places, strict=True)]
     combined = ByteStrings.of(pc.binary_join_element_wise(*parts, _NOTHING)).as_arrow(pa.binary())
-    return Categories(np.where(some, key, -1).astype(np.int32), combined)
+    return Categories(np.where(has_value, key, -1).astype(np.int32), combined)
 
 
 def _parts(dictionary: pa.Array) -> pa.Array:
@@ -126,15 +116,15 @@ def split(combinations: pa.Array, count: int) -> list[pa.Array]:
     places, columns = offsets[:-1].copy(), []
     for _ in range(count):
         kinds = data[places]
-        some = np.flatnonzero(kinds != _NULL)
-        begins = places[some] + _HEAD_BYTES
+        rows = np.flatnonzero(kinds != _NULL)
+        begins = places[rows] + _HEAD_BYTES
         sizes = data[begins[:, None] + np.arange(-_LENGTH_BYTES, 0)].view("<u4")[:, 0].astype(np.int64)
         ends = np.append(0, np.cumsum(sizes))
         source = np.arange(ends[-1]) + np.repeat(begins - ends[:-1], sizes)
         values = ByteStrings(data[source], ends).as_arrow(pa.int64() if (kinds == _INTEGER).any() else pa.string())
         columns.append(values.take(pa.array(np.cumsum(kinds != _NULL) - 1, mask=kinds == _NULL)))
         places += 1
-        places[some] = begins + sizes
+        places[rows] = begins + sizes
     return columns
 
 
@@ -143,13 +133,6 @@ def keys_of(block: Block, columns: Sequence[str], device: Device) -> Frame:
     frames, sources = frame_class(device), cast("list[Column | Text]", [block[name] for name in columns])
     keys = [column if isinstance(column, Text) else as_integers(column) for column in sources]
     return frames({f"key_{index}": series_of(key, frames()) for index, key in enumerate(keys)})
-
-
-def look_up(keys: Frame, table: Frame, *, device: Device) -> Series:
-    """Return the ``number`` of the row of the table with the same keys, or null: a left join."""
-    merged = keys.assign(order=device.xp.arange(len(keys))).merge(table, how="left", on=list(keys.columns))
-    # Neither library guarantees the order of merged rows.
-    return merged.sort_values("order").reset_index(drop=True)["number"]
 
 
 def categories_of_keys(keys: pa.Table, count: int) -> Categories:
@@ -213,17 +196,21 @@ class CategoryNumbers:
             column = column_of_series(keys["key_0"]) if count == 1 else categories_of_keys(table_of(keys), count)
             hashes = value_hashes(column, SEED, mode.device)
             unseen = series_of(Numbers(self._bucket(hashes) + self.unseen), keys)
-        numbers = (look_up(keys, self._frame, device=mode.device) + self.first).fillna(unseen).astype("int64")
-        has_key = reduce(or_, [keys[name].notna() for name in list(keys.columns)])
+        names = list(keys.columns)
+        merged = keys.assign(order=mode.device.xp.arange(len(keys))).merge(self._frame, how="left", on=names)
+        # Neither library guarantees the order of merged rows.
+        numbers = merged.sort_values("order").reset_index(drop=True)["number"]
+        numbers = (numbers + self.first).fillna(unseen).astype("int64")
+        has_key = reduce(or_, [keys[name].notna() for name in names])
         return numbers.where(has_key, self.null).values.astype(dtype)
 
     def of_value(self) -> Callable[[str | int | bytes | None], int]:
         """Return a function that numbers a value or None."""
-        known = {None: self.null} | {value: number for number, value in enumerate(self.values.to_pylist(), self.first)}
+        ids = {None: self.null} | {value: number for number, value in enumerate(self.values.to_pylist(), self.first)}
 
         def number(value: Any) -> int:
-            found = known.get(value)
-            return self.unseen + hash_value(value, SEED) % self.buckets if found is None else found
+            known_id = ids.get(value)
+            return self.unseen + hash_value(value, SEED) % self.buckets if known_id is None else known_id
 
         return number
 

@@ -41,7 +41,6 @@ _ENCODINGS = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 _DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
 # A dictionary page may name its plain encoding by either of the first two.
 _PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
-_MOST_BYTES = 2**31 - 1
 # Fields of a page header are numbered up to 8; missing ones have a value that no field can have.
 _NUMBERS, _MISSING = 9, -(2**62)
 _OTHER_ROWS = "has other rows than its row group"
@@ -54,9 +53,8 @@ def read_columns(
     """Read columns of a row group of a Parquet file, or ``rows`` rows of it from ``start`` on.
 
     Text and dictionaries become `Categories` with the stored dictionary, or one entry per value; numbers and booleans
-    `Numbers` of their width; lists `Lists`. Arrow's null type becomes float64, all NaN.
-
-    Raises InputError if the file is damaged, or a column is missing or of an unsupported type.
+    `Numbers` of their width; lists `Lists`. Arrow's null type becomes float64, all NaN. Raises InputError if the file
+    is damaged, or a column is missing or of an unsupported type.
     """
     columns: dict[str, Column] = {}
     try:
@@ -65,15 +63,14 @@ def read_columns(
         raise InputError(f"{path} cannot be read: {error}. Get it again, or leave it out.") from error
     with data:
         footer, schema = _footer(path, data)
-        wanted = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
+        span = range(footer.row_group(row_group).num_rows)[start : None if rows is None else start + rows]
         for name in names:
             try:
                 column = _read_chunk(data, footer, schema, row_group, name)
                 if column is None:
-                    columns[name] = _read_by_arrow(path, row_group, name, wanted)
+                    columns[name] = _read_by_arrow(path, row_group, name, span)
                 else:
-                    is_all = len(wanted) == len(column)
-                    columns[name] = column if is_all else take_rows(column, slice(wanted.start, wanted.stop))
+                    columns[name] = take_rows(column, slice(span.start, span.stop))
             except (OSError, ValueError, pa.ArrowException) as error:
                 raise InputError(
                     f"{path}, row group {row_group}: column {name!r} {error}. Get the file again, or leave it out."
@@ -97,12 +94,12 @@ def _parsed(path: Path, _: bytes) -> tuple[pq.FileMetaData, pa.Schema]:
         return file.metadata, file.schema_arrow
 
 
-def _read_by_arrow(path: Path, row_group: int, name: str, wanted: range) -> Column:
+def _read_by_arrow(path: Path, row_group: int, name: str, span: range) -> Column:
     with pq.ParquetFile(path, page_checksum_verification=True, pre_buffer=False) as file:
         column = file.read_row_group(row_group, [name], use_threads=False).column(0)
     # Arrow also reads text that is not UTF-8.
     column.validate(full=True)
-    return column_of(column.slice(wanted.start, len(wanted)))
+    return column_of(column.slice(span.start, len(span)))
 
 
 class Page(NamedTuple):
@@ -188,7 +185,7 @@ def _pages(data: FileIO, chunk: pq.ColumnChunkMetaData) -> Iterator[Page]:
         position = pages.read_header(stored, position, fields)
         header, of_kind = fields[:2].tolist()
         kind, size, compressed, checksum = header[1:5]
-        if position < 0 or not (0 <= size <= _MOST_BYTES and 0 <= compressed <= len(stored) - position):
+        if position < 0 or not (0 <= size < 2**31 and 0 <= compressed <= len(stored) - position):
             raise ValueError("has a malformed page header, or is cut off")
         body = stored[position : position + compressed]
         position += compressed
