@@ -100,8 +100,8 @@ def write_results(
     """Write the results for a dataset as a folder of features; return the number of rows.
 
     ``tags`` has the roles of carried columns. Without a ``seed``, each part becomes a file, in order. With one, rows
-    are sorted by a seeded hash of ``row_id``, whatever their order and parts: the leading bits distribute them to
-    buckets on disk, and then each bucket is sorted. A thread has one part or bucket in memory at a time.
+    are sorted by a seeded hash of ``row_id``, whatever their order, the parts and the threads: the leading bits send
+    them to buckets on disk, and then each bucket is sorted. A thread has one part or bucket in memory at a time.
 
     Raises InputError if the data do not suit the plan, IntegrityError if a row is lost or shuffled rows share a
     ``row_id``, and ResourceError if a part does not fit into memory.
