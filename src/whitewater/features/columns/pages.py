@@ -108,10 +108,10 @@ def spread(values: Array, present: Array, count: int, null: int) -> None:
     source, last = uint64(len(values) - count), uint64(len(values) - 1)
     for row in range(len(values)):
         # Without branches, which would be mispredicted at nulls.
-        there = uint64(present[row])
-        mask = uint64(0) - there
+        is_value = uint64(present[row])
+        mask = uint64(0) - is_value
         values[row] = (uint64(values[min(source, last)]) & mask) | (uint64(null) & ~mask)
-        source += there
+        source += is_value
 
 
 @kernel
@@ -179,17 +179,17 @@ def _unpack(data: Array, start: int, width: int, table: Array, run: Array) -> in
 def _unpack_bits(data: Array, start: int, table: Array, run: Array) -> int:
     """Look up packed indices of one bit, such as definition levels: a choice between two values, which vectorizes."""
     low, high = table[0], table[min(1, len(table) - 1)]
-    some = 0
+    seen_bits = 0
     for group in range(len(run) // 8):
         byte = int64(data[start + group])
-        some |= byte
+        seen_bits |= byte
         for place in range(8):
             run[8 * group + place] = high if (byte >> place) & 1 else low
     for place in range(len(run) // 8 * 8, len(run)):
         bit = (int64(data[start + (place >> 3)]) >> (place & 7)) & 1
-        some |= bit
+        seen_bits |= bit
         run[place] = high if bit else low
-    return int64(some != 0)
+    return int64(seen_bits != 0)
 
 
 @kernel

@@ -124,8 +124,8 @@ def _read_chunk(
     if covered is None:
         return None
     leaf, type_ = covered
-    declared, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
-    is_text, dtype = declared.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
+    leaf_schema, chunk = footer.schema.column(leaf), footer.row_group(row_group).column(leaf)
+    is_text, dtype = leaf_schema.physical_type == _TEXT, np.dtype(_STORED_AS[type_][1])
     # Kernels are compiled for unsigned integers of each width.
     null = np.array([-1 if is_text else np.nan if dtype.kind == "f" else 0], dtype).view(f"u{dtype.itemsize}")
     values = empty(footer.row_group(row_group).num_rows, null.dtype)
@@ -138,7 +138,7 @@ def _read_chunk(
         rows = slice(first, first + page.rows)
         if rows.stop > len(values):
             raise ValueError(_OTHER_ROWS)
-        present = np.empty(page.rows if declared.max_definition_level else 0, np.uint32)
+        present = np.empty(page.rows if leaf_schema.max_definition_level else 0, np.uint32)
         if _fill(values[rows], page, present, table, texts):
             valid = np.ones(len(values), np.bool_) if valid is None else valid
             valid[rows] = present
@@ -164,10 +164,10 @@ def _covered_leaf(
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     # Structs before it have several leaves, or none.
     for leaf in (*leaves[names.index(name) :], *leaves):
-        if (declared := footer.schema.column(leaf)).path == name:
+        if (leaf_schema := footer.schema.column(leaf)).path == name:
             chunk = footer.row_group(row_group).column(leaf)
-            is_flat = declared.max_repetition_level == 0 and declared.max_definition_level <= 1
-            is_read = declared.physical_type == _STORED_AS.get(type_, ("", ""))[0] and chunk.compression in _CODECS
+            is_flat = leaf_schema.max_repetition_level == 0 and leaf_schema.max_definition_level <= 1
+            is_read = leaf_schema.physical_type == _STORED_AS.get(type_, ("", ""))[0] and chunk.compression in _CODECS
             return (leaf, type_) if is_flat and is_read and set(chunk.encodings) <= _ENCODINGS else None
     return None
 
