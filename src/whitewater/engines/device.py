@@ -27,23 +27,13 @@ class Device:
     """The CPU: NumPy, pyarrow, Numba and scikit-learn. `whitewater.engines.gpu.GpuDevice` is the GPU.
 
     A device is stateless, hashable and picklable; each process imports the libraries on first use.
-
-    Attributes
-    ----------
-    name
-        For paths, the log and the manifest; no step branches on it.
-    frames
-        The data frame library: Dask's option ``dataframe.backend`` while a step runs.
-    partition_rows
-        Approximate rows per partition of a table; results do not depend on it.
-    slice_rows
-        Rows that a step processes at once: what fits the cache of a core, or fills a GPU.
     """
 
-    name: Literal["cpu", "gpu"] = "cpu"
-    frames: Literal["pandas", "cudf"] = "pandas"
-    partition_rows: int = 2**19
-    # 128 Ki rows of a dozen columns stay in the cache of a core, so array expressions are about 3 times faster.
+    name: Literal["cpu", "gpu"] = "cpu"  # for paths, the log and the manifest; no step branches on it
+    frames: Literal["pandas", "cudf"] = "pandas"  # data frame library: Dask's ``dataframe.backend`` while a step runs
+    partition_rows: int = 2**19  # approximate rows per partition of a table; results do not depend on it
+    # Rows that a step processes at once: what fits the cache of a core, or fills a GPU. 128 Ki rows of a dozen columns
+    # stay in the cache, so array expressions are about 3 times faster.
     slice_rows: int = 2**17
 
     @property

@@ -101,10 +101,8 @@ class GpuDevice(Device):
         import cupy
 
         if (count := cupy.cuda.runtime.getDeviceCount()) > 1:
-            more = "`whitewater cluster start --device gpu` starts workers on all"
-            logger.info("one of the %d GPUs is used; %s", count, more)
-        tasks = min(threads, settings.gpu_tasks)
-        with cpu_workers(settings, engine="local", threads=tasks, large=False) as workers:
+            logger.info("1 of %d GPUs is used; `whitewater cluster start --device gpu` starts workers on all", count)
+        with cpu_workers(settings, engine="local", threads=min(threads, settings.gpu_tasks), large=False) as workers:
             yield workers
 
     def synchronize(self) -> None:

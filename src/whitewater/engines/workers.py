@@ -50,9 +50,9 @@ class Workers:
         return value
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a function with each tuple of arguments, spread over the workers, and leave the results there.
+        """Call a function with each tuple of arguments, spread over the workers; return handles to use as tasks.
 
-        Return handles to use as tasks, which then run where their result is.
+        Results stay on the workers, and such a task runs where its result is.
         """
         return list(self.pool.map(lambda each: function(*each), arguments))
 
@@ -101,8 +101,8 @@ class Workers:
         """Log how much memory the work will need, or raise ResourceError where there is less.
 
         A worker needs ``shared`` bytes for placed and held values, and ``a_task`` bytes for each of the ``tasks`` that
-        it runs at once. ``device`` has this memory: the step's device, or `Device()` for the host, whose memory all
-        workers of a machine share. This process itself needs ``here`` bytes of its host's memory.
+        it runs at once, of the memory of ``device``, or of the host, which workers share, for `Device()`. This process
+        itself needs ``here`` bytes of its host's memory.
         """
         memories = self._memories(device)
         own = socket.gethostname()
@@ -206,10 +206,9 @@ class DaskWorkers(Workers):
         return self.client.scatter([value], broadcast=True, hash=False)[0]
 
     def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        options: dict[str, Any] = {"allow_other_workers": True, "pure": False, "resources": self.resources}
         return [
-            self.client.submit(
-                function, *each, workers=[worker], allow_other_workers=True, pure=False, resources=self.resources
-            )
+            self.client.submit(function, *each, workers=[worker], **options)
             for each, worker in zip(arguments, cycle(workers_of(self.client)), strict=False)
         ]
 

@@ -92,9 +92,9 @@ def draw_week(axes: Axes, values: Array, *, limit: float) -> QuadMesh:
 def most_frequent(counts: Mapping[str, int], most: int) -> dict[str, int]:
     """Return at most ``most`` reasons with their counts, the rarer ones summed up as `OTHER_REASONS`."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    if len(ordered) <= most:
-        return dict(ordered)
-    return {**dict(ordered[: most - 1]), OTHER_REASONS: sum(number for _, number in ordered[most - 1 :])}
+    if len(ordered) > most:
+        ordered[most - 1 :] = [(OTHER_REASONS, sum(number for _, number in ordered[most - 1 :]))]
+    return dict(ordered)
 
 
 def draw_bars(

@@ -101,8 +101,7 @@ def _disable_formulas(figure: Figure) -> None:
 
 def _lay_out(figure: Figure) -> None:
     """Compute the layout, once for all formats."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
+    if engine := figure.get_layout_engine():
         engine.execute(figure)
         figure.set_layout_engine("none")
     for axes in figure.axes:
@@ -209,7 +208,6 @@ def draw_all(figures: Mapping[str, Callable[[], Figure]], plots: Mapping[str, Pa
             without_letters.append(name)
         for path in paths:
             save(figure, path)
-    if without_letters:
-        logger.warning("The font of the pictures lacks letters of names in %s: they are drawn as %s",
-                       ", ".join(without_letters), NO_LETTER)  # fmt: skip
+    if names := ", ".join(without_letters):
+        logger.warning("The font of the pictures lacks letters of names in %s: they are drawn as %s", names, NO_LETTER)
     return sorted(files)

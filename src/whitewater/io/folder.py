@@ -57,10 +57,7 @@ class Files:
         return table
 
     def array(self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.memmap[Any, Any]:
-        """Map a ``.npy`` file, read-only.
-
-        Raises InputError if it is missing, truncated or not an array; IntegrityError if shape, type or order differ.
-        """
+        """Map a ``.npy`` file. Raises InputError if it is unreadable, IntegrityError if shape, type or order differ."""
         with self.explained(path):
             array = np.lib.format.open_memmap(path, mode="r")
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
@@ -76,14 +73,13 @@ class Files:
             return pq.read_metadata(path)
 
     def row_groups(self, *files: Path, folder: Path | None = None, rows: int | None = None) -> list[RowGroup]:
-        """Return the row groups of Parquet files, in order.
+        """Return the row groups of Parquet files, in order; errors name the ``folder`` or the first file.
 
-        Raises IntegrityError, which names the ``folder`` or the first file, if they do not have ``rows`` rows in total.
+        Raises IntegrityError if they do not have ``rows`` rows in total.
         """
-        footers = [(path, self.footer(path)) for path in files]
         groups = [
             RowGroup(path, number, footer.row_group(number).num_rows)
-            for path, footer in footers
+            for path, footer in zip(files, map(self.footer, files), strict=True)
             for number in range(footer.num_row_groups)
         ]
         if rows is not None:
@@ -117,10 +113,7 @@ class Format(Files):
         write_json(path / self.name, {"format": self.version, **description})
 
     def read(self, path: Path, make: Callable[..., Folder]) -> Folder:
-        """Return ``make`` of the folder's path and, as keywords, its description.
-
-        Raises InputError if the folder has another format, or another version of it.
-        """
+        """Return ``make`` of a folder's path and, as keywords, its description. Raises InputError for other formats."""
         description = read_json(path / self.name)
         self.check_version(path, description.pop("format", None) if isinstance(description, dict) else None)
         try:
@@ -146,7 +139,7 @@ class Format(Files):
         write_json(path / self.name, {**value, "sha256": _sha256(json_bytes(value))})
 
     def read_signed(self, path: Path) -> Any:
-        """Return the description of a signed folder, after checking every byte of its files.
+        """Check every byte of a signed folder, and return its description.
 
         Raises InputError if a file is missing or has another version, and IntegrityError if a byte has changed.
         """

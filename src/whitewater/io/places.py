@@ -101,12 +101,6 @@ def files_of(names: Iterable[str]) -> list[str]:
     return sorted(files)
 
 
-def files_in(folder: str) -> list[str]:
-    """Return all files of a local folder; an empty list if it is missing or remote."""
-    path = local_path(folder) if folder else None
-    return [f"{directory}/{name}" for directory, _, names in os.walk(path or "") for name in names]
-
-
 def matches(path: Path) -> list[Path]:
     """Return the files that a glob matches, sorted, or the path itself if it exists or is not a glob.
 
@@ -177,4 +171,6 @@ def _file_states(files: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 
 def _all_files(places: Sequence[str]) -> set[str]:
-    return {*files_of(places), *(file for place in places for file in files_in(place))}
+    """Return local files, and all files in local folders."""
+    walks = (os.walk(folder) for folder in map(local_path, filter(None, places)) if folder)
+    return {*files_of(places), *(f"{folder}/{name}" for walk in walks for folder, _, names in walk for name in names)}

@@ -39,7 +39,7 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
     so a record that vouches for the others comes last. ``owner`` is the file that names the newest run of these
     outputs. Each path is hidden, does not exist yet, and has the directory and the suffix of its output.
 
-    Raises IntegrityError if an output is missing or empty, a newer run has begun, or an output cannot be renamed; and
+    Raises IntegrityError if an output is missing, empty or cannot be renamed, or a newer run has begun; and
     ResourceError if the disk, a quota or the limit on file sizes is exhausted.
     """
     token = secrets.token_hex(8)
@@ -57,11 +57,9 @@ def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Pa
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file or directory in hexadecimal.
+    """Return the SHA-256 of a file or directory in hexadecimal; for a directory, it is what this command prints there.
 
-    For a directory, it is what this command prints there::
-
-        find . -type f ! -name .snakemake_timestamp | LC_ALL=C sort | xargs sha256sum | sha256sum
+    ``find . -type f ! -name .snakemake_timestamp | LC_ALL=C sort | xargs sha256sum | sha256sum``
     """
     return digests([path], threads=1)[path]
 
@@ -83,10 +81,7 @@ def size_of(path: Path) -> int:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON atomically, keys sorted, so that equal values give equal bytes.
-
-    Raises IntegrityError if the value holds NaN or infinity, which JSON lacks.
-    """
+    """Write JSON atomically, keys sorted. Raises IntegrityError for NaN or infinity, which JSON lacks."""
     try:
         data = json_bytes(value) + b"\n"
     except ValueError as error:
@@ -133,13 +128,12 @@ def read_json(path: Path) -> Any:
         raise InputError(f"{path} is not a readable JSON file: {error}. Remove it and run again.") from error
 
 
-def check_format(path: Path, version: object, known: int, *, remedy: str, writer: str = "") -> None:
-    """Raise InputError if a path has another format than the ``known`` one; ``writer`` is the version that wrote it."""
-    if version == known:
-        return
-    if isinstance(version, int) and version > known:
+def check_format(path: Path, version: object, readable: int, *, remedy: str, writer: str = "") -> None:
+    """Raise InputError unless a path has the ``readable`` format; ``writer`` is the version that wrote it."""
+    if isinstance(version, int) and version > readable:
         remedy = f"A newer version of Whitewater wrote it{writer}: use that one."
-    raise InputError(f"{path} has format {version}; this version reads {known}. {remedy}")
+    if version != readable:
+        raise InputError(f"{path} has format {version}; this version reads {readable}. {remedy}")
 
 
 def put_in_place(staging: Path, final: Path) -> None:
@@ -151,9 +145,8 @@ def put_in_place(staging: Path, final: Path) -> None:
 
 def check_replaceable(directory: Path, *, sign: str) -> None:
     """Raise ConfigError if an output folder holds anything but an earlier output, which has a file ``sign``."""
-    if not os.path.lexists(directory) or (directory / sign).is_file():
-        return
-    if not directory.is_dir() or any(directory.iterdir()):
+    is_replaceable = not os.path.lexists(directory) or (directory / sign).is_file()
+    if not is_replaceable and (not directory.is_dir() or any(directory.iterdir())):
         raise ConfigError(
             f"{directory} exists and would be replaced with everything in it, but it has no {sign}, as outputs of this "
             "kind have. Name another folder, or remove it."

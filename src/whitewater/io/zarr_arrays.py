@@ -5,15 +5,13 @@
     array = open_group("gs://bucket/cohort.vcz").array("call_genotype")
     array.read((slice(0, 10_000), slice(None)))  # NumPy array; dimensions that are left out are read whole
 
-Numbers are in the machine's byte order. Text of any length is ``object`` (of `str`); fixed-width text and bytes are
-``U``. A missing chunk is an error, although Zarr would fill it in: a lost file looks like one that was never written.
-Blosc has no checksum, so a changed byte in a frame can go unnoticed; crc32c, gzip and zstd with a checksum detect it.
+A store is a directory, or objects behind gs://, s3:// or http(s)://. Numbers are in the machine's byte order. Text of
+any length is ``object`` (of `str`); fixed-width text and bytes are ``U``. Only this module retries transfers: the
+retries of the clients are off, so the time until an error is bounded.
 
-A store is a directory, or objects behind gs://, s3:// or http(s)://. Only this module retries transfers: the retries of
-the clients are off, so the time until an error is bounded.
-
-Raises InputError if a store, an array or its metadata is missing or invalid, access is refused, or all tries of a
-transfer fail; and IntegrityError, which names array and chunk, if a chunk is missing or damaged.
+Raises IntegrityError if a chunk is damaged, or missing, although Zarr would fill it in: a lost file looks like one that
+was never written. Blosc has no checksum, so a changed byte in a frame can go unnoticed; crc32c, gzip and zstd with a
+checksum detect it. All other faults of a store raise InputError.
 """
 
 import asyncio
@@ -52,10 +50,9 @@ zarr.config.set({"threading.max_workers": usable_cores()})
 
 
 class StrictStore(Store):
-    """A read-only store that threads can share and that can be pickled.
+    """A read-only store for threads and pickle. All reads go through `get`.
 
-    All reads go through `get`. A wrapper of a zarr-python store would forward other reads (zarr 3.4's `get_sync`) past
-    it.
+    A wrapper of a zarr-python store would forward other reads (zarr 3.4's `get_sync`) past it.
     """
 
     supports_writes = supports_deletes = False
@@ -134,8 +131,7 @@ class StrictStore(Store):
 
     async def _read(self, key: str, byte_range: ByteRequest | None) -> bytes | None:
         """Read once and check; `None` if there is no object. Raises TransferError if another try may help."""
-        start: Any = None
-        stop: Any = None
+        start, stop = None, None
         if isinstance(byte_range, RangeByteRequest):
             start, stop = byte_range.start, byte_range.end
         elif isinstance(byte_range, SuffixByteRequest):
@@ -181,7 +177,7 @@ class StrictStore(Store):
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array of a store, made by `Group.array`."""
+    """An array of a store."""
 
     name: str
     store: StrictStore = field(repr=False)
@@ -266,7 +262,7 @@ class Group:
             raise InputError(f"{place}its chunks are {array.chunks}. {RESTORE}")
         codecs = getattr(array.metadata, "codecs", ())
         is_sharded = any(isinstance(codec, ShardingCodec) for codec in codecs)
-        if is_sharded and not _is_plain(*codecs):
+        if is_sharded and not (len(codecs) == 1 and _is_plain(codecs[0])):
             raise InputError(f"{place}its shards are transposed, compressed as a whole, or hold shards, or their index "
                              "has other codecs than bytes and crc32c. Rewrite it with plain shards.")  # fmt: skip
         self.store.arrays[name] = array.metadata
@@ -320,11 +316,11 @@ def open_group(
     raise refused or InputError(f"{store.name} is not a Zarr store or a group in one: {reason}. Check the address.")
 
 
-def _is_plain(codec: Any, *others: Any) -> bool:
+def _is_plain(sharding: ShardingCodec) -> bool:
     """Return whether the index of the shards is of the kind that `_missing_inner_chunk` can check."""
-    if others or any(isinstance(inner, ShardingCodec) for inner in codec.codecs):
-        return False
-    return [type(index_codec) for index_codec in codec.index_codecs] in ([BytesCodec], [BytesCodec, Crc32cCodec])
+    index_codecs = list(map(type, sharding.index_codecs))
+    has_shards = any(isinstance(codec, ShardingCodec) for codec in sharding.codecs)
+    return index_codecs in ([BytesCodec], [BytesCodec, Crc32cCodec]) and not has_shards
 
 
 def _first_cause(error: BaseException) -> BaseException:

@@ -42,9 +42,8 @@ class Features:
 
     def linear(self, features: Array, device: Device) -> Array:
         """Return the form for linear models: float64 (rows, `linear_columns`), Fortran order, finite."""
-        xp = device.xp
-        result: Array = xp.empty((len(features), len(self.linear_columns())), xp.float64, order="F")
-        for position, (_, column) in enumerate(self._columns(features, xp)):
+        result: Array = device.xp.empty((len(features), len(self.linear_columns())), order="F")
+        for position, (_, column) in enumerate(self._columns(features, device.xp)):
             result[:, position] = column
         return result
 

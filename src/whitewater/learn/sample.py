@@ -1,6 +1,6 @@
 """Bottom-k samples: the rows with the smallest hash of their content.
 
-So the sample does not depend on files, partitions, row order, device or a seed, and a larger sample contains a smaller
+The sample does not depend on files, partitions, row order, device or a seed, and a larger sample contains a smaller
 one. E. Cohen and H. Kaplan, "Summarizing data using bottom-k sketches", PODC 2007.
 """
 
@@ -61,10 +61,8 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
 
 def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]:
     """Return training rows and test rows, which are the latest; rows of the same time stay together."""
-    if not len(sample):
-        return sample, sample
     position = min(int(len(sample) * (1 - test_fraction)), len(sample) - 1)
-    is_late = sample.time >= np.sort(sample.time)[position]
+    is_late = sample.time >= np.sort(sample.time)[position] if len(sample) else np.empty(0, bool)
     return sample.take(~is_late), sample.take(is_late)
 
 

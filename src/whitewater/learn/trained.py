@@ -1,8 +1,7 @@
 """Ridge regressions and random forests for groups of rows: selected by cross-validation, tested on later rows, stored.
 
-A generic grid search copies the data for each candidate and fold and scores on the host. Here, each worker gets the
-rows once; a task selects its fold, fits and scores on its device, and returns three numbers. Models are stored without
-pickle: `<group>/ridge.json` and `<group>/forest.treelite`, as treelite serializes it.
+Each worker gets the rows once; a task selects its fold, fits and scores on its device, and returns three numbers.
+Models are stored without pickle: `<group>/ridge.json` and `<group>/forest.treelite`, as treelite serializes it.
 """
 
 import json
@@ -104,17 +103,15 @@ def fit_groups(
 
     placed = {group: (place(training), place(held_out)) for group, (training, held_out) in splits.items()}
     options: dict[str, Any] = {"forms": forms, "settings": run.settings, "device": run.device}
-    candidates, folds = grid(run.settings), range(run.settings.folds)
-    keys = list(product(reversed(range(len(candidates))), folds, placed))
-    tasks = [(candidates[number], fold, placed[group][0]) for number, fold, group in keys]
+    candidates, folds = list(enumerate(grid(run.settings))), range(run.settings.folds)
+    keys = [(number, fold, group) for (number, _), fold, group in product(reversed(candidates), folds, placed)]
+    tasks = [(candidates[number][1], fold, placed[group][0]) for number, fold, group in keys]
     fold_scores = workers.map(partial(score_fold, **options), tasks, label="search", ordered=True)
-    scores_by_key = dict(zip(keys, fold_scores, strict=True))
-
-    def results(group: Group) -> list[dict[str, Any]]:
-        of_candidates = ([scores_by_key[number, fold, group] for fold in folds] for number in range(len(candidates)))
-        return list(map(summarize, candidates, of_candidates))
-
-    training = [(results(group), *parts) for group, parts in placed.items()]
+    by_key = dict(zip(keys, fold_scores, strict=True))
+    training = [
+        ([summarize(each, [by_key[number, fold, group] for fold in folds]) for number, each in candidates], *parts)
+        for group, parts in placed.items()
+    ]
     return dict(zip(placed, workers.map(partial(train, **options), training, label="train", ordered=True), strict=True))
 
 
@@ -233,8 +230,7 @@ def evaluate(observed: Array, predictions: Mapping[str, Array], *, settings: Sea
     """Return R2 and the mean absolute error of each model, and its gain over `REFERENCE`, with intervals.
 
     Intervals are percentiles of a bootstrap of rows: B. Efron and R. Tibshirani, "An Introduction to the Bootstrap",
-    1993, chapter 13. All models share the resamples, so differences are paired. The host draws them, so that they are
-    the same for each device.
+    1993, chapter 13. All models share the resamples, so differences are paired; the host draws them for each device.
 
     ``observed`` and the predictions by model are float64 (rows,) on the device. Each model has ``r2`` and ``mae``; all
     but the reference also ``r2_gain`` (its R2 minus the reference's) and ``mae_gain`` (the reference's error minus its
