@@ -77,10 +77,7 @@ class GpuDevice(Device):
         return cupy.asarray(array)
 
     def free_memory(self) -> int:
-        """Return what the driver calls free, plus the free bytes of the pool.
-
-        The pool never shrinks: its size is at least the peak of its allocations.
-        """
+        """Return the free bytes of the GPU and of its pool, which never shrinks: its size is at least its peak."""
         import cupy
 
         free, _ = cupy.cuda.runtime.memGetInfo()
@@ -137,10 +134,7 @@ class GpuDevice(Device):
         return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        """Return the peak memory of this process, or None before `prepare_memory`.
-
-        It counts what RMM allocates: arrays of cuDF and CuPy and the work space of cuML, but not the CUDA context.
-        """
+        """Return the peak of RMM: cuDF, CuPy and cuML, without the CUDA context; None before `prepare_memory`."""
         statistics = _statistics()
         return int(statistics.allocation_counts.peak_bytes) if statistics else None
 

@@ -59,10 +59,9 @@ class Workers:
     def completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
-        """Apply a function to each task; yield position and result of each as it completes.
+        """Apply a function to each task; yield position and result of each as it completes. `map` explains ``shared``.
 
-        ``shared`` are keyword arguments of all tasks, see `place`. The error of the first task that fails is raised.
-        Then, or when the caller stops early, tasks that have not begun are cancelled.
+        After the first error, or when the caller stops early, tasks that have not begun are cancelled.
         """
         finished: SimpleQueue[Future[Result]] = SimpleQueue()
         positions: dict[Future[Result], int] = {}

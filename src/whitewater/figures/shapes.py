@@ -124,10 +124,7 @@ def log_spaced(last: int, most: int) -> Array:
 
 
 def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, *, measure: str) -> int:
-    """Draw the density of rows and the tenths, and return the number of rows outside the axes.
-
-    ``predicted`` and ``observed`` are fractions, float64 (rows,); ``measure`` is their name.
-    """
+    """Draw the density of rows and the tenths, from fractions, float64 (rows,); count the rows outside the axes."""
     left, right = np.quantile(predicted, _PREDICTED_RANGE)
     # One scale for both, so that correct predictions lie on the diagonal.
     low, high = min(0.0, left), max(right, np.quantile(observed, _OBSERVED_RANGE))
@@ -151,9 +148,9 @@ def draw_predictions(axes: Axes, predicted: Array, observed: Array, look: Look, 
 
 
 def tenths(predicted: Array, observed: Array) -> tuple[Array, Array, Array]:
-    """Return mean prediction, mean observation and half its 95 % interval for each tenth of the predictions.
+    """Return mean prediction, mean observation and half its 95 % interval, float64 (tenths,).
 
-    All are float64 (tenths,). Equal predictions stay together, so there may be fewer than ten tenths.
+    Equal predictions stay together, so there may be fewer than ten tenths.
     """
     edges = np.unique(np.quantile(predicted, np.arange(1, _TENTHS) / _TENTHS))
     rows = pd.DataFrame({"predicted": predicted, "observed": observed})

@@ -112,10 +112,7 @@ def _lay_out(figure: Figure) -> None:
 def titled(
     width: float, height: float, *, title: str, subtitle: str = "", notes: Sequence[str] = ()
 ) -> tuple[Figure, SubFigure]:
-    """Return a figure with a title, a wrapped subtitle and wrapped notes, and its empty part for axes and legends.
-
-    Width and height are in inches; the height is that of the empty part.
-    """
+    """Return a figure with a title, subtitle and notes, and its empty part, whose size in inches is given."""
     letters = int(width * _LETTERS_AN_INCH)
     above = textwrap.wrap(subtitle, letters)
     below = [line for note in notes for line in textwrap.wrap(note, int(letters * 1.1))]

@@ -67,9 +67,8 @@ def open_remote(
     """Open a remote file at ``offset`` if it still has the ``version`` that was read before, else at its start.
 
     ``url`` is of http or https, maybe with user and password, or of any protocol of fsspec (gs, s3 and others). Buckets
-    are read without credentials if ``anonymous``; HTTP fails after ``timeout`` seconds without data.
-
-    Raises TransferError if another try may help, and InputError if the file does not exist or access is refused.
+    are read without credentials if ``anonymous``; HTTP fails after ``timeout`` seconds without data. Raises
+    TransferError if another try may help, and InputError if the file does not exist or access is refused.
     """
     if url.startswith(("http://", "https://")):
         import requests

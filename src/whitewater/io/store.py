@@ -262,10 +262,8 @@ def _digest(path: Path) -> str:
 
 
 def _synchronize(path: Path) -> None:
-    if path.is_dir():
-        for part in path.rglob("*"):
-            _fsync(part)
-    _fsync(path)
+    for part in [*path.rglob("*"), path]:
+        _fsync(part)
 
 
 def _fsync(path: Path) -> None:

@@ -47,10 +47,7 @@ def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterat
                 if start.startswith(magic):
                     raise InputError(f"{name} is compressed as {form}. Unpack it, or give it as gzip.")
             file.seek(0)
-            if not start.startswith(GZIP):
-                yield file
-                return
-            with gzip.open(file) as stream:
+            with gzip.open(file) if start.startswith(GZIP) else file as stream:
                 yield cast("BinaryIO", stream)
     except (zipfile.BadZipFile, zipfile.LargeZipFile, RuntimeError) as error:
         raise InputError(f"{name} cannot be unpacked ({error}). Unpack it, or pack it again.") from error
@@ -64,10 +61,7 @@ def open_text(path: str | Path, origin: str = "", *, member: str = "") -> Iterat
 
 
 def ranges(path: str | Path, begin: int, size: int) -> list[tuple[int, int | None]]:
-    """Return start and end of ranges of whole lines, about ``size`` bytes each; the last end is None.
-
-    A gzip file is one range, since it can only be read from its beginning.
-    """
+    """Return ranges of whole lines, about ``size`` bytes each; the last has no end, and a gzip file is one range."""
     starts = [begin]
     with Path(path).open("rb") as file:
         is_gzip = file.read(len(GZIP)) == GZIP

@@ -1,7 +1,8 @@
 """Ridge regressions and random forests for groups of rows: selected by cross-validation, tested on later rows, stored.
 
-Each worker gets the rows once; a task selects its fold, fits and scores on its device, and returns three numbers.
-Models are stored without pickle: `<group>/ridge.json` and `<group>/forest.treelite`, as treelite serializes it.
+A generic grid search copies the data for each candidate and fold and scores on the host. Here, each worker gets the
+rows once; a task selects its fold, fits and scores on its device, and returns three numbers. Models are stored without
+pickle: `<group>/ridge.json` and `<group>/forest.treelite`, as treelite serializes it.
 """
 
 import json
