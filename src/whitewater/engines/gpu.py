@@ -134,7 +134,7 @@ class GpuDevice(Device):
         return f"GPU {runtime.deviceGetPCIBusId(runtime.getDevice())} of {super().memory_place()}"
 
     def peak_memory(self) -> int | None:
-        """Return the peak of RMM: cuDF, CuPy and cuML, without the CUDA context; None before `prepare_memory`."""
+        """Return the peak memory from RMM, for cuDF, CuPy and cuML, without the CUDA context; None before its use."""
         statistics = _statistics()
         return int(statistics.allocation_counts.peak_bytes) if statistics else None
 

@@ -61,7 +61,7 @@ class Workers:
     ) -> Iterator[tuple[int, Result]]:
         """Apply a function to each task; yield position and result of each as it completes. `map` explains ``shared``.
 
-        After the first error, or when the caller stops early, tasks that have not begun are cancelled.
+        The first error is raised. Then, or when the caller stops early, tasks that have not begun are cancelled.
         """
         finished: SimpleQueue[Future[Result]] = SimpleQueue()
         positions: dict[Future[Result], int] = {}
@@ -100,8 +100,8 @@ class Workers:
         """Log how much memory the work will need, or raise ResourceError where there is less.
 
         A worker needs ``shared`` bytes for placed and held values, and ``a_task`` bytes for each of the ``tasks`` that
-        it runs at once, of the memory of ``device``, or of the host, which workers share, for `Device()`. This process
-        itself needs ``here`` bytes of its host's memory.
+        it runs at once. ``device`` has this memory: the step's device, or `Device()` for the host, whose memory all
+        workers of a machine share. This process itself needs ``here`` bytes of its host's memory.
         """
         memories = self._memories(device)
         own = socket.gethostname()

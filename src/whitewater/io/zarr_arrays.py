@@ -131,7 +131,8 @@ class StrictStore(Store):
 
     async def _read(self, key: str, byte_range: ByteRequest | None) -> bytes | None:
         """Read once and check; `None` if there is no object. Raises TransferError if another try may help."""
-        start, stop = None, None
+        start: Any = None
+        stop: Any = None
         if isinstance(byte_range, RangeByteRequest):
             start, stop = byte_range.start, byte_range.end
         elif isinstance(byte_range, SuffixByteRequest):
@@ -260,7 +261,7 @@ class Group:
                              "as text (vlen-utf8) or numbers.")  # fmt: skip
         if min(array.shards or array.chunks, default=1) < 1 or min(array.shape, default=0) < 0:
             raise InputError(f"{place}its chunks are {array.chunks}. {RESTORE}")
-        codecs = getattr(array.metadata, "codecs", ())
+        codecs: tuple[Any, ...] = getattr(array.metadata, "codecs", ())
         is_sharded = any(isinstance(codec, ShardingCodec) for codec in codecs)
         if is_sharded and not (len(codecs) == 1 and _is_plain(codecs[0])):
             raise InputError(f"{place}its shards are transposed, compressed as a whole, or hold shards, or their index "
