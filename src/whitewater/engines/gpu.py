@@ -98,7 +98,8 @@ class GpuDevice(Device):
         import cupy
 
         if (count := cupy.cuda.runtime.getDeviceCount()) > 1:
-            logger.info("1 of %d GPUs is used; `whitewater cluster start --device gpu` starts workers on all", count)
+            more = "`whitewater cluster start --device gpu` starts workers on all"
+            logger.info("one of the %d GPUs is used; %s", count, more)
         with cpu_workers(settings, engine="local", threads=min(threads, settings.gpu_tasks), large=False) as workers:
             yield workers
 
