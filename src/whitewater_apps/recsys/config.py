@@ -14,7 +14,6 @@ Source = Literal["generated", "criteo", "movielens", "files"]
 LOG_COLUMNS = ("row_id", "day", "time", "label")
 # Units of times that are numbers, in parts of a second.
 UNITS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_SOME_TIME = datetime(2001, 2, 3, 16, 5, 6, tzinfo=UTC)
 
 
 class Simulate(Section):
@@ -49,8 +48,9 @@ class Movielens(Section):
 
 
 def _has_year(format_: str) -> bool:
+    time = datetime(2001, 2, 3, 16, 5, 6, tzinfo=UTC)
     try:
-        return datetime.strptime(_SOME_TIME.strftime(format_), format_).year == _SOME_TIME.year
+        return datetime.strptime(time.strftime(format_), format_).year == time.year
     except ValueError:
         return False
 

@@ -24,24 +24,20 @@ from whitewater.io.store import read_json
 from whitewater.tables.arrow_arrays import to_numpy
 from whitewater_apps.recsys.headline import greatest_psi
 from whitewater_apps.recsys.prediction_quality import ALL, NORMAL, PLAIN, WITHOUT, estimate, is_measured, measured_sets
-from whitewater_apps.recsys.steps.drift import VERDICTS, floats
+from whitewater_apps.recsys.steps.drift import VERDICTS, Floats, floats
 
-Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Values = Mapping[str, Any]
 LOOKS = {
     "logistic_regression": Look("logistic regression", style.BLUE, "o"),
     "boosted_trees": Look("boosted trees", style.VERMILION, "s"),
 }
-# At most this many sets of features, or columns, are drawn: those of which there is most to tell.
+# Largest number of feature sets, or columns, that are drawn.
 _MOST_ROWS = 40
 # Up to this many cells side by side have room for a number.
 _MOST_NUMBERS = 12
 _ABBREVIATIONS = {"psi": "PSI", "ks": "KS", "jensen_shannon": "JS", "new_categories": "new"}
-# Points of a line of counts; more would overlap.
-_POINTS = 200
 _BINS = 60
-_MOST_IN_A_BIN = 0.9
 
 
 # ---- models
@@ -56,27 +52,27 @@ def auc(metrics: Values) -> Figure:
         reason = "There is no area under the ROC curve: the test rows are all of one label, or no model was trained."
         return style.explained(title, reason)
     keys = _sort_sets(models)
-    shown = keys[:_MOST_ROWS]
+    sets_drawn = keys[:_MOST_ROWS]
     subtitle = (
         f"Area under the ROC curve on {_test_rows(metrics)}, all later than those trained on. Lines: intervals of 95 % "
         "(DeLong); dashed: with all features."
     )
     notes = _notes_of_sets(metrics, models, keys)
-    figure, body = style.titled(9, 1.15 + 0.42 * len(shown), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.titled(9, 1.15 + 0.42 * len(sets_drawn), title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):
-        look, found = LOOKS[name], [sets[key] for key in shown if key in sets]
+        look, qualities = LOOKS[name], [sets[key] for key in sets_drawn if key in sets]
         # Models are drawn side by side.
-        places = np.flatnonzero([key in sets for key in shown]) + 0.34 * (number - (len(models) - 1) / 2)
-        areas = [each["auc"] for each in found]
-        margins = [NORMAL * (each["auc_standard_error"] or 0.0) for each in found]
+        places = np.flatnonzero([key in sets for key in sets_drawn]) + 0.34 * (number - (len(models) - 1) / 2)
+        areas = [quality["auc"] for quality in qualities]
+        margins = [NORMAL * (quality["auc_standard_error"] or 0.0) for quality in qualities]
         axes.errorbar(areas, places, xerr=margins, linewidth=1.5, label=look.name, **_points(look))
-        for place, quality in zip(places.tolist(), found, strict=True):
+        for place, quality in zip(places.tolist(), qualities, strict=True):
             shapes.write_at_right(axes, estimate(quality), place, away=8, size=8.5, color=look.color)
         if ALL in sets:
             axes.axvline(sets[ALL]["auc"], color=look.color, linestyle="--", linewidth=0.9, alpha=0.8, zorder=1)
-    axes.set_yticks(range(len(shown)), [_name_of_set(key, metrics["groups"]) for key in shown])
-    axes.set(ylim=(len(shown) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
+    axes.set_yticks(range(len(sets_drawn)), [_name_of_set(key, metrics["groups"]) for key in sets_drawn])
+    axes.set(ylim=(len(sets_drawn) - 0.45, -0.75), xlabel="Area under the ROC curve (0.5: chance, 1: perfect)")
     axes.margins(x=0.08)
     axes.grid(visible=False, axis="y")
     body.legend(handles=axes.containers, loc="outside upper left", ncols=2)
@@ -113,7 +109,7 @@ def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
 def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], keys: Sequence[str]) -> list[str]:
     notes = []
     if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
-        notes.append("So few test rows of a label do not measure it: no value here tells anything.")
+        notes.append("Too few test rows of a label: no value here is meaningful.")
     if len(keys) == 1:
         groups = words.counted(len(metrics["groups"]), "group")
         return [*notes, f"The features of {groups}; none was left out to compare with."]
@@ -145,11 +141,11 @@ def calibration(metrics: Values) -> Figure:
     limit = min(1.0, every[["predicted", "high"]].to_numpy().max() * 1.05)
     bounds = (-0.03 * limit, limit)
     panels = body.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
-    for axes, (name, of) in zip(panels, bins.items(), strict=True):
-        look, observed = LOOKS[name], of["observed"]
-        margins = observed - of["low"], of["high"] - observed
+    for axes, (name, groups) in zip(panels, bins.items(), strict=True):
+        look, observed = LOOKS[name], groups["observed"]
+        margins = observed - groups["low"], groups["high"] - observed
         axes.plot([0, 1], [0, 1], color=style.GRAY, linestyle="--", linewidth=1.2, zorder=0)
-        axes.errorbar(of["predicted"], observed, yerr=margins, linewidth=1.3, label="test rows", **_points(look))
+        axes.errorbar(groups["predicted"], observed, yerr=margins, linewidth=1.3, label="test rows", **_points(look))
         # Percentage points, not percent of the prediction.
         error = 100 * models[name]["calibration_error"]
         axes.set_title(f"{look.name.capitalize()}: off by {error:.2f} points on average")
@@ -182,8 +178,8 @@ def drift(report: Values) -> Figure:
     if len(days) < 2:
         return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
     ranked = sorted(columns, key=lambda each: (VERDICTS.index(each["verdict"]), -greatest_psi(each), each["name"]))
-    shown = ranked[:_MOST_ROWS]
-    psi = np.array([[day["psi"] for day in column["days"]] for column in shown], float)
+    columns_drawn = ranked[:_MOST_ROWS]
+    psi = np.array([[day["psi"] for day in column["days"]] for column in columns_drawn], float)
     limits = ", ".join(f"{short} {report['thresholds'][name]:g}" for name, short in _ABBREVIATIONS.items())
     drifting, chance = (words.count(len(report["summary"][verdict])) for verdict in ("drift", "chance"))
     other = "" if chance == "0" else f" Above it, but by no more than chance: {chance}."
@@ -200,9 +196,9 @@ def drift(report: Values) -> Figure:
         notes.append(f"Left out: {words.count(report['days_without_rows'])} {period}s without rows.")
     if np.isnan(psi).any():
         notes.append(f"Grey: no index, for want of values in that {period} or the first.")
-    if omitted := len(columns) - len(shown):
+    if omitted := len(columns) - len(columns_drawn):
         notes.append(f"Not shown: {words.count(omitted)} columns that drift less.")
-    height = 0.215 * max(len(shown), 3)
+    height = 0.215 * max(len(columns_drawn), 3)
     figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
     threshold = report["thresholds"]["psi"]
@@ -213,8 +209,9 @@ def drift(report: Values) -> Figure:
     scale.set_label("Population stability index")
     below.set_xlim(left=0)
     below.axvline(threshold, color="black", linewidth=1.5)
-    _mark_cells(axes, shown)
-    axes.set_yticks(range(len(shown)), [style.fitted(column["name"], size=8.5) for column in shown], size=8.5)
+    _mark_cells(axes, columns_drawn)
+    names = [style.fitted(column["name"], size=8.5) for column in columns_drawn]
+    axes.set_yticks(range(len(names)), names, size=8.5)
     step = -(-(len(days) - 1) // 12)
     axes.set_xticks(range(0, len(days) - 1, step), [str(day["day"]) for day in days[1::step]])
     axes.set_xlabel(period.capitalize())
@@ -265,7 +262,7 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
         return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
-    shown = sorted(vocabularies, key=lambda each: (-each["lost"], -each["all_values"], each["name"]))[:_MOST_ROWS]
+    most_lost = sorted(vocabularies, key=lambda each: (-each["lost"], -each["all_values"], each["name"]))[:_MOST_ROWS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
         f"{words.counted(len(vocabularies), 'vocabulary')} of {words.count(rows)} training rows. Left: how often the "
@@ -274,23 +271,22 @@ def categories(workflow: Path, *, rows: int) -> Figure:
     notes = []
     if any(vocabulary["rows"] != rows for vocabulary in vocabularies):
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
-    if omitted := len(vocabularies) - len(shown):
+    if omitted := len(vocabularies) - len(most_lost):
         notes.append(f"Not shown: {words.count(omitted)} columns that have fewer rows out of vocabulary.")
-    figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(shown)), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(most_lost)), title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
     _draw_frequencies(left, vocabularies)
-    _draw_shares(right, shown)
+    _draw_shares(right, most_lost)
     for axes, columns, look in ((left, 1, {}), (right, 3, {"columnspacing": 1, "handlelength": 1.2})):
         axes.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=columns, fontsize=8.5, **look)
     return figure
 
 
 def learned_vocabularies(workflow: Path) -> list[dict[str, Any]]:
-    """Return the vocabularies, of columns or groups of them, of the `Categorify` operators of a fitted workflow.
+    """Return the vocabularies of the `Categorify` operators of a fitted workflow, with their facts, such as ``rows``.
 
-    Values with fewer rows than ``threshold`` have no id of their own; ``table`` is the file of values and counts,
-    ``all_values`` are those that occur, as far as they were counted, and ``lost`` is the share of rows whose values
-    have no id. The facts of `Categorify`, such as ``rows``, come with them.
+    Values with fewer rows than ``threshold`` have no id of their own; ``lost`` is the share of rows with such values,
+    and ``all_values`` counts all that occur, as far as they were counted.
     """
     return [
         {
@@ -319,25 +315,24 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
     ordered = sorted(vocabularies, key=lambda each: (-each["all_values"], each["name"]))
     last, highest = len(ordered) - 1, 10
     roles = {0: "largest", (last + 1) // 2: "median", last: "smallest" if last else "the only one"}
-    shown = {role: ordered[place] for place, role in roles.items()}
     looks = ((style.BLUE, "o"), (style.ORANGE, "s"), (style.GREEN, "^"))
-    for (role, each), (color, mark) in zip(shown.items(), looks, strict=False):
+    for (place, role), (color, mark) in zip(roles.items(), looks, strict=False):
+        each = ordered[place]
         counts, is_given = frequencies(each["table"]), each["out_of_vocabulary_values"] is None
         of = "values given" if is_given else f"of {words.count(each['all_values'])} values"
         label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {words.count(each['values'])} {of}"
         highest = max([highest, *counts[:1].tolist()])
-        ranks = shapes.log_spaced(len(counts), _POINTS) if len(counts) else np.arange(0)
+        ranks = shapes.log_spaced(len(counts), 200) if len(counts) else np.arange(0)  # more points would overlap
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
-    for threshold in sorted({each["threshold"] for each in shown.values()} - {0, 1}):
+    for threshold in sorted({ordered[place]["threshold"] for place in roles} - {0, 1}):
         shapes.draw_threshold(axes, threshold, f"threshold: {words.count(threshold)} rows")
     axes.set(xscale="log", yscale="log", xlabel="Rank of the value", ylabel="Training rows of the value")
     axes.set(ylim=(0.7, highest * 2), xlim=(0.8, max(10.0, axes.get_xlim()[1])))
 
 
-def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
-    start, places = np.zeros(len(shown)), np.arange(len(shown))
-    counted = ("rows", "nulls", "out_of_vocabulary_rows")
-    rows, nulls, others = (np.array([each[name] for each in shown]) for name in counted)
+def _draw_shares(axes: Axes, vocabularies: Sequence[Values]) -> None:
+    start, places = np.zeros(len(vocabularies)), np.arange(len(vocabularies))
+    rows, nulls, others = pd.DataFrame(vocabularies)[["rows", "nulls", "out_of_vocabulary_rows"]].to_numpy().T
     for label, color, counts in (
         ("id of its own", style.BLUE, rows - nulls - others),
         ("out of vocabulary", style.ORANGE, others),
@@ -346,8 +341,8 @@ def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
         shares = counts / np.maximum(rows, 1)
         axes.barh(places, shares, 0.78, left=start, color=color, label=label)
         start += shares
-    axes.set_yticks(places, [style.fitted(each["name"], points=80, size=8) for each in shown], size=8)
-    axes.set(xlim=(0, 1), ylim=(max(len(shown), 6) - 0.4, -0.6), xlabel="Share of the training rows")
+    axes.set_yticks(places, [style.fitted(each["name"], points=80, size=8) for each in vocabularies], size=8)
+    axes.set(xlim=(0, 1), ylim=(max(len(vocabularies), 6) - 0.4, -0.6), xlabel="Share of the training rows")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     shapes.in_percent(axes.xaxis)
@@ -358,10 +353,7 @@ def _draw_shares(axes: Axes, shown: Sequence[Values]) -> None:
 
 @style.styled
 def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figure:
-    """Draw the distribution of a column of numbers before and after: the first one that is a feature of the same name.
-
-    ``events`` and ``features`` are a log and the features of its rows.
-    """
+    """Draw the distribution of the first column of numbers that is a feature of the same name, before and after."""
     title = "A number before and after"
     loaded = {name for matrix in features.matrices if matrix.name == CONTINUOUS for name in matrix.columns}
     name = next((name for name, role in events.columns.items() if role == "continuous" and name in loaded), None)
@@ -375,7 +367,7 @@ def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figu
         subtitle += f" Operators of its group, {style.fitted(owner)}: {operators}."
     figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
-    before, after = (values_of([rows.path / file.name for file in rows.files], name) for rows in (events, features))
+    before, after = (read_column([rows.path / file.name for file in rows.files], name) for rows in (events, features))
     _draw_numbers(left, before, style.BLUE, subject="As it came", label="Value in the log")
     _draw_numbers(right, after, style.GREEN, subject="Feature", label="Value of the feature")
     return figure
@@ -397,7 +389,7 @@ def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label
         shapes.limit_ticks(axes.xaxis, 6)
 
 
-def values_of(files: Iterable[Path], name: str) -> Floats:
+def read_column(files: Iterable[Path], name: str) -> Floats:
     """Return a column of numbers of Parquet files as float64 (rows,), NaN where they are null."""
     parts = (pq.read_table(path, columns=[name], use_threads=False).column(0) for path in files)
     return np.concatenate([np.empty(0), *map(floats, parts)])
@@ -406,8 +398,8 @@ def values_of(files: Iterable[Path], name: str) -> Floats:
 def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:
     """Return the rows of each bin, the edges of the bins, and whether the numbers, at least one, have a long tail.
 
-    Few integers have a bin each, others are in bins of equal width. Where nine tenths of them would be in one, bins are
-    of equal width on the axis of asinh instead, which is logarithmic from 1 on.
+    A few integers get one bin each, other numbers bins of equal width. If one bin would hold nine tenths of them, the
+    bins have equal width on the axis of asinh instead, which is logarithmic from 1 on.
     """
     low, high = float(finite.min()), float(finite.max())
     if low == high:
@@ -420,7 +412,7 @@ def histogram(finite: Floats) -> tuple[Integers, Floats, bool]:
         # By halves, as the whole distance may be more than a number can be.
         edges = 2 * np.linspace(low / 2, high / 2, _BINS + 1)
     counts, _ = np.histogram(finite, edges)
-    long_tail = len(counts) > 1 and bool(counts.max() > _MOST_IN_A_BIN * len(finite))
+    long_tail = len(counts) > 1 and bool(counts.max() > 0.9 * len(finite))
     if long_tail:
         edges = np.sinh(np.linspace(np.arcsinh(low), np.arcsinh(high), _BINS + 1))
         edges[[0, -1]] = low, high

@@ -27,8 +27,7 @@ def _summarize_metrics(metrics: Mapping[str, Any]) -> list[str]:
     if not models:
         return [f"There is no AUC: the {rows:,} test rows are all of one label."]
     best = max(models, key=lambda name: models[name][ALL]["auc"])
-    sets = models[best]
-    everything = sets[ALL]
+    sets, everything = models[best], models[best][ALL]
     if not is_measured(everything, test):
         clicks = round(rows * test["label_rate"])
         return [f"The AUC is not measurable: of {rows:,} later rows {clicks:,} have the label 1, which makes it "

@@ -13,8 +13,6 @@ Floats = npt.NDArray[np.floating]
 # The sets of features in `metrics.json`: all, the group of raw numbers, and all without a group.
 ALL, PLAIN, WITHOUT = "all", "plain", "without "
 _BINS = 10
-# The log loss of a wrong probability of 0 or 1 would be infinite.
-_NEAREST = 1e-7
 # With fewer rows of a label, or a larger margin of the 95% interval, an area under the curve tells nothing.
 FEWEST, WIDEST = 30, 0.1
 # Standard errors of a 95% interval.
@@ -62,9 +60,7 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
     Raises InputError if a prediction is not a number.
     """
     if not np.isfinite(predictions).all():
-        raise InputError(
-            "the model predicts values that are not numbers. Check recsys.fit for features without bounds."
-        )
+        raise InputError("the model predicts values that are not finite. Check recsys.fit for features without bounds.")
     from scipy.stats import rankdata
 
     positive, predictions = labels > 0.5, predictions.astype(np.float64)
@@ -74,7 +70,8 @@ def quality(labels: Floats, predictions: Floats) -> dict[str, Any]:
         for group in (np.flatnonzero(bins == number) for number in np.unique(bins))
     ]
     auc, error = area_under_curve(positive, predictions)
-    certain = np.clip(predictions, _NEAREST, 1 - _NEAREST)
+    # The log loss of a wrong probability of 0 or 1 would be infinite.
+    certain = np.clip(predictions, 1e-7, 1 - 1e-7)
     distances = sum(each["rows"] * abs(each["predicted"] - each["observed"]) for each in calibration)
     return {
         "auc": auc,

@@ -42,19 +42,16 @@ WEEKEND = 0.8
 # Clicks by hour of the day, midnight to midnight, relative to each other.
 HOURS = (3, 2, 1, 1, 1, 2, 3, 5, 7, 8, 8, 8, 9, 9, 8, 8, 8, 9, 10, 11, 12, 11, 8, 5)
 PILOT_ROWS = 1 << 14
-# Parquet writes texts of larger dictionaries row by row.
-DICTIONARY_BYTES = 64 << 20
-# Of numbers.
-PLACES = 1 << 16
+PLACES = 1 << 16  # of numbers
 LOGISTIC_DEVIATION = np.pi / np.sqrt(3)
-LONGEST = 10_000 * SECONDS  # that a Unix time is before its day, at most
+LONGEST = 10_000 * SECONDS  # largest age of a Unix time on its day
 EFFECT_OF_NULL = -0.7
-# Of categories: nulls by column, which repeat; sizes and orders.
+# Shares of nulls of the columns of categories, which repeat.
 NULLS = (0.0, 0.0, 0.03, 0.0, 0.0, 0.12, 0.0, 0.44)
 SMALLEST = 3
 TREND = 0.1
 NEW_A_DAY = 0.03
-FIXED = 30  # with at most so many values, all exist from the first day on
+FIXED = 30  # columns of at most this many values have all from the first day on
 MOVING = 1 << 16
 FLOAT32_PLACES = 1 << 19
 # Standard deviations of the effects of values and of pairs, and the effect of popularity, on the logit.
@@ -74,14 +71,14 @@ Random = np.random.Generator
 class Kind(NamedTuple):
     """The distribution of a column of numbers, and its change from day to day for a drift of 1."""
 
-    center: float  # of the logarithm, or where ``form`` is ``shifted`` of the value itself
+    center: float  # of the logarithm; of the value itself if ``form`` is ``shifted``
     spread: float  # of the same
     nulls: float  # the share on the first day
     form: Literal["count", "amount", "time", "shifted"] = "count"
     lowest: int = 0
-    effect: float = 0.0  # standard deviation of what the value adds to the logit
-    moves: float = 0.0  # what is added to the center each day, in spreads
-    more_nulls: float = 0.0  # what is added to the share of nulls each day
+    effect: float = 0.0  # standard deviation of the effect on the logit
+    moves: float = 0.0  # daily increase of the center, in spreads
+    more_nulls: float = 0.0  # daily increase of the share of nulls
 
 
 # In order; columns beyond them repeat them. The tenth is nearly constant.
@@ -202,22 +199,22 @@ class Plan:
             logits = np.full(len(places), self.intercept)
             drawn = self.draw(columns, logits, random)
             clicked = random.random(len(places), dtype=np.float32) * (1 + np.exp(-logits)) < 1
-            made = [pa.array(times), pa.array(clicked.view(np.int8))]
-            made += [pa.array(values, mask=missing) for values, missing in drawn[:numbers]]
-            made += [_dictionary(*each, column=column, seed=seed) for column, each in enumerate(drawn[numbers:])]
-            yield pa.Table.from_arrays(made, schema=schema(self.settings))
+            arrays = [pa.array(times), pa.array(clicked.view(np.int8))]
+            arrays += [pa.array(values, mask=missing) for values, missing in drawn[:numbers]]
+            arrays += [_dictionary(*each, column=column, seed=seed) for column, each in enumerate(drawn[numbers:])]
+            yield pa.Table.from_arrays(arrays, schema=schema(self.settings))
 
 
 def plan(settings: Simulate) -> Plan:
     """Return the plan; its intercept gives the first day about the click rate of the settings."""
     sizes, pairs = cardinalities(settings), None
-    of = roles(sizes)
-    if of["pair"]:
-        effects = np.random.default_rng((settings.seed, 4)).standard_normal([sizes[column] for column in of["pair"]])
+    by_role = roles(sizes)
+    if pair := by_role["pair"]:
+        effects = np.random.default_rng((settings.seed, 4)).standard_normal([sizes[column] for column in pair])
         effects -= effects.mean(axis=0)
         effects -= effects.mean(axis=1, keepdims=True)
         pairs = (effects * OF_PAIR).astype(np.float32)
-    draft = Plan(settings, sizes, of, pairs, np.float32(0))
+    draft = Plan(settings, sizes, by_role, pairs, np.float32(0))
     logits = np.zeros(PILOT_ROWS, np.float32)
     draft.draw(draft.columns(0), logits, np.random.default_rng((settings.seed, 0, 0)))
     pilot = logits.astype(np.float64)
@@ -240,13 +237,14 @@ def roles(sizes: Sequence[int]) -> dict[str, list[int]]:
     return {"effects": sorted(from_largest[1::2]), "pair": pair, "popularity": popular, "noise": noise}
 
 
-def write_day(task: tuple[int, int, Path], *, of: Plan) -> None:
+def write_day(task: tuple[int, int, Path], *, model: Plan) -> None:
     """Write the file of a day, given its number, rows and path, a block at a time."""
     day, rows, path = task
-    # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest.
-    with pq.ParquetWriter(path, schema(of.settings), store_schema=False, write_statistics=False,
-                          dictionary_pagesize_limit=DICTIONARY_BYTES) as writer:  # fmt: skip
-        for block in of.blocks(day, rows=rows):
+    # Without Arrow's schema, so that readers see texts; statistics of texts would take as long as the rest, and texts
+    # of dictionaries above the limit are written row by row.
+    with pq.ParquetWriter(path, schema(model.settings), store_schema=False, write_statistics=False,
+                          dictionary_pagesize_limit=64 << 20) as writer:  # fmt: skip
+        for block in model.blocks(day, rows=rows):
             writer.write_table(block, row_group_size=len(block))
 
 
@@ -267,24 +265,24 @@ def rows_of_days(settings: Simulate) -> list[int]:
 
 def numbers_on(day: int, column: int, *, drift: float) -> Column:
     """Return a column of numbers, counted from 0, on a day."""
-    of = kind(column)
+    model = kind(column)
     share = (np.arange(PLACES) + 0.5) / PLACES
-    standard = np.log(share) - np.log1p(-share) + drift * of.moves * day
-    if of.form == "shifted":
-        values = of.center + of.spread / LOGISTIC_DEVIATION * standard
+    standard = np.log(share) - np.log1p(-share) + drift * model.moves * day
+    if model.form == "shifted":
+        values = model.center + model.spread / LOGISTIC_DEVIATION * standard
     else:
-        values = np.exp(of.center + of.spread * standard)
-        if of.form == "amount":
+        values = np.exp(model.center + model.spread * standard)
+        if model.form == "amount":
             values = np.round(values, 2)
-        elif of.form == "time":
+        elif model.form == "time":
             values = FIRST_MIDNIGHT + SECONDS * day - np.floor(np.minimum(values, LONGEST))
         else:
-            values = np.minimum(np.floor(values), np.iinfo(np.int32).max // 2) + of.lowest
+            values = np.minimum(np.floor(values), np.iinfo(np.int32).max // 2) + model.lowest
     # The effect depends on the value, not its place on a day, so that a value has the same effect on all days.
-    effects = (of.effect / LOGISTIC_DEVIATION * standard).astype(np.float32) if of.effect else None
-    nulls = min(of.nulls + drift * of.more_nulls * day, 0.9)
-    of_null = np.float32(EFFECT_OF_NULL * abs(of.effect))
-    return Column(values.astype(DTYPES[of.form]), effects, nulls, of_null, ranked=False)
+    effects = (model.effect / LOGISTIC_DEVIATION * standard).astype(np.float32) if model.effect else None
+    nulls = min(model.nulls + drift * model.more_nulls * day, 0.9)
+    of_null = np.float32(EFFECT_OF_NULL * abs(model.effect))
+    return Column(values.astype(DTYPES[model.form]), effects, nulls, of_null, ranked=False)
 
 
 def by_popularity(count: int, rows: int, random: Random) -> Integers:

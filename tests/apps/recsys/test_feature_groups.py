@@ -14,7 +14,7 @@ from whitewater.features.schema import Field, Schema
 from whitewater_apps.recsys.config import Simulate, Source
 from whitewater_apps.recsys.sources.movielens import COLUMNS
 from whitewater_apps.recsys.sources.rows import CRITEO, columns_of
-from whitewater_apps.recsys.steps.fit import default_features, graph_of
+from whitewater_apps.recsys.steps.fit import build_graph, default_features
 
 GROUPS = {
     "generated": ["plain", "numeric", "offsets", "categories", "targets", "crosses", "past_counts"],
@@ -48,7 +48,7 @@ def test_the_groups_are_features_of_the_sources_log(source: Source) -> None:
     columns = log_of(source)
     found = default_features(source, roles(columns))
     assert [group.name for group in found] == GROUPS[source]
-    graph_of(found, roles(columns), schema(columns))
+    build_graph(found, roles(columns), schema(columns))
     used = {name for group in found for each in group.columns for name in ((each,) if isinstance(each, str) else each)}
     assert used == {each.name for each in columns if each.role not in ("label", "time", "key")}
 
@@ -74,4 +74,4 @@ def test_the_features_of_files_must_be_said_and_the_example_is_a_configuration()
     numbers = [LogColumn(name, "continuous", "float64") for name in ("price", "count_a")]
     texts = [LogColumn(name, "categorical", "string") for name in ("user", "country", "device")]
     columns = [*FIRST, *numbers, *texts]
-    graph_of(fit.features, roles(columns), schema(columns))
+    build_graph(fit.features, roles(columns), schema(columns))

@@ -33,7 +33,7 @@ from whitewater.step import Output, Outputs, Run
 from whitewater_apps.recsys import figures
 from whitewater_apps.recsys.config import Drift as DriftSettings
 from whitewater_apps.recsys.config import Features, Plot
-from whitewater_apps.recsys.figures import frequencies, histogram, learned_vocabularies, values_of
+from whitewater_apps.recsys.figures import frequencies, histogram, learned_vocabularies, read_column
 from whitewater_apps.recsys.steps.drift import drift
 from whitewater_apps.recsys.steps.features import features
 from whitewater_apps.recsys.steps.fit import fit
@@ -276,7 +276,7 @@ def test_every_row_is_in_a_bin_or_null_or_infinite(
 ) -> None:
     place = tmp_path_factory.mktemp("numbers") / "x.parquet"
     pq.write_table(pa.table({"x": pa.array(values, type_)}), place, row_group_size=7)
-    found = values_of([place], "x")
+    found = read_column([place], "x")
     np.testing.assert_array_equal(found, np.array([np.nan if value is None else value for value in values], float))
     finite = found[np.isfinite(found)]
     assert not len(finite) or histogram(finite)[0].sum() == len(finite)

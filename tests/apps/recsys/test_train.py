@@ -132,7 +132,7 @@ def test_a_certain_and_wrong_prediction_costs_much_but_not_infinitely() -> None:
 
 
 def test_predictions_that_are_not_numbers_are_refused() -> None:
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(InputError, match="not finite"):
         quality(np.array([0.0, 1.0, 1.0]), np.array([0.5, np.nan, 0.5]))
 
 

@@ -29,13 +29,12 @@ from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Numbers, as_floats
 from whitewater.features.operator import Fitted
-from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widened
+from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widen
 from whitewater.features.schema import Field
 
 Compute = Callable[[Array, ModuleType], Array]
 
 _HOUR, _DAY = 3600, 86_400
-_THURSDAY = 3
 OUTPUTS = (pa.float32(), pa.float64(), pa.int8(), pa.int16(), pa.int32(), pa.int64())
 _FUNCTIONS: dict[str, Function] = {}
 
@@ -72,9 +71,8 @@ class Clip(ByNumber):
         return replace(field, type=type_holding(field.type, *self._bounds))
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
-        values = widened(column.values, *self._bounds)
-        bounds = (self.min_value, self.max_value)
-        low, high = (None if bound is None else values.dtype.type(bound) for bound in bounds)
+        values = widen(column.values, *self._bounds)
+        low, high = (None if bound is None else values.dtype.type(bound) for bound in (self.min_value, self.max_value))
         return Numbers(device.xp.clip(values, low, high), column.valid)
 
     def number(self, name: str, fitted: Fitted | None) -> Callable[[Any], Any]:
@@ -168,7 +166,7 @@ class LambdaOp(ByNumber):
     @classmethod
     def _fill_in_version(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and isinstance(name := values.get("function"), str):
-            version = registered(name).version
+            version = find_function(name).version
             if (values.get("version") or version) != version:
                 raise ConfigError(
                     f"LambdaOp needs version {values['version']} of the function {name!r}, but {version} is "
@@ -178,17 +176,17 @@ class LambdaOp(ByNumber):
         return values
 
     def field(self, field: Field) -> Field:
-        return replace(field, type=registered(self.function).output)
+        return replace(field, type=find_function(self.function).output)
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = as_floats(column, device.xp)
         valid = ~device.xp.isnan(values)
-        results = device.xp.zeros(len(values), registered(self.function).output.to_pandas_dtype())
+        results = device.xp.zeros(len(values), find_function(self.function).output.to_pandas_dtype())
         results[valid] = self._compute(name, values[valid], device.xp)
         return Numbers(results, valid)
 
     def _compute(self, name: str, values: Array, xp: ModuleType) -> Array:
-        function = registered(self.function)
+        function = find_function(self.function)
         results = function.compute(values, xp)
         if results.shape != values.shape:
             raise InputError(
@@ -244,7 +242,7 @@ def register(name: str, *, version: int, output: pa.DataType) -> Callable[[Compu
     return add
 
 
-def registered(name: str) -> Function:
+def find_function(name: str) -> Function:
     """Return a function; raises ConfigError if there is none of that name."""
     if name not in _FUNCTIONS:
         raise ConfigError(
@@ -263,7 +261,7 @@ def hour_of_day(values: Array, xp: ModuleType) -> Array:
 @register("day_of_week", version=1, output=pa.int32())
 def day_of_week(values: Array, xp: ModuleType) -> Array:
     """Day of the week, 0 (Monday) to 6 (Sunday), UTC, of seconds since 1970-01-01, which was a Thursday."""
-    return (xp.floor(values / _DAY) + _THURSDAY) % 7
+    return (xp.floor(values / _DAY) + 3) % 7
 
 
 @register("seconds_of_day", version=1, output=pa.int32())

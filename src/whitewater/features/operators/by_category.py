@@ -35,15 +35,12 @@ from whitewater.features.operators.by_column import number_fields
 from whitewater.features.schema import Field, category_type, type_from_name
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
-TABLE, CATEGORY = "categories", "category"
-TAG = "continuous"
+TABLE, CATEGORY, TAG = "categories", "category", "continuous"
 # The sums: rows whose target is not null, or all rows without a target; targets; rows whose target is null.
 ROWS, SUMS, NULLS = "rows", "sums", "null_rows"
 DTYPES: dict[str, Any] = {ROWS: np.int64, SUMS: np.float64, NULLS: np.int64}
-# A pair of slot and group is one integer; its lower bits are the group.
-_GROUP_BITS = 32
-# Bits of the lower half of an integer that is summed in halves.
-_HALF = 31
+_GROUP_BITS = 32  # a pair of slot and group is one integer; its lower bits are the group
+_HALF = 31  # bits of the lower half of an integer that is summed in halves
 HOST = Device()
 
 
@@ -51,8 +48,7 @@ class LearnsCategories(Operator):
     """Columns that depend on sums of rows by category, learned by `CategoryStatistic`."""
 
     takes_combinations: ClassVar[bool] = True
-    # Format of an output's name, from the parameters and ``column``, the name of the input
-    output_pattern: ClassVar[str]
+    output_pattern: ClassVar[str]  # of an output's name, from the parameters and ``column``, the name of the input
 
     @property
     def target_columns(self) -> tuple[str, ...]:
@@ -81,7 +77,6 @@ class LearnsCategories(Operator):
         """Raise ResourceError for sums larger than ``mode.memory``, unless the machine has room for them."""
 
     def output_of(self, of: Input) -> str:
-        """Return the name of the output for a column or combination."""
         return self.output_pattern.format(column=name_of(of), **dict(self))
 
     def statistics(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[CategoryStatistic]:
@@ -145,7 +140,6 @@ class LearnedByCategory(Fitted):
         return self.totals[ROWS].ravel()
 
     def column(self, of: Input, block: Block, mode: Mode) -> Numbers:
-        """Return the outputs for the rows of a block, on the device."""
         return Numbers(self.numbers(self.groups.of_block(of, block, mode), block, mode))
 
     def numbers(self, groups: Array, block: Block, mode: Mode) -> Array:
@@ -228,7 +222,6 @@ class Sums:
 
     @property
     def size(self) -> int:
-        """Number of groups."""
         return 1 + self.categories.size + self.is_given
 
     def add_rows(self, categories: Categories, slots: Array | None, numbers: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -282,7 +275,6 @@ class Sums:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the sums."""
         counters = self.categories.nbytes + self._slots.nbytes + self._pairs.nbytes
         return counters + sum(total.nbytes for total in self.totals.values())
 

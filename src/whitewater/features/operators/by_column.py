@@ -25,12 +25,11 @@ class ByColumn(Operator):
     """Turns each column into one column."""
 
     def output_name(self, name: str) -> str:
-        """Return the name of the output for a column."""
         return name
 
     @abstractmethod
     def field(self, field: Field) -> Field:
-        """Return the output for a column; its name is `output_name`."""
+        """Return the output for a column."""
 
     @abstractmethod
     def column(self, name: str, column: Any, fitted: Fitted | None, device: Device) -> Column:
@@ -106,7 +105,7 @@ def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
     return type_ if fits else pa.float64()
 
 
-def widened(values: Array, *constants: float) -> Array:
+def widen(values: Array, *constants: float) -> Array:
     """Return the values of a column in the type that `type_holding` returns."""
     type_ = type_holding(pa.from_numpy_dtype(values.dtype), *constants)
     return values.astype(type_.to_pandas_dtype(), copy=False)
@@ -257,7 +256,7 @@ class ListSlice(ByColumn):
             return Lists(offsets, take_rows(column.values, source))
         # Padding is taken from one more value, appended behind all items.
         source = np.where(item < kept[row], source, len(column.values))
-        values, valid = widened(column.values.values, self.pad_value), column.values.valid
+        values, valid = widen(column.values.values, self.pad_value), column.values.valid
         padded = np.append(values, values.dtype.type(self.pad_value))
         return Lists(offsets, take_rows(Numbers(padded, None if valid is None else np.append(valid, True)), source))
 

@@ -30,8 +30,6 @@ from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
 NULL, OUT_OF_VOCABULARY = 1, 2
 TABLE, TAG = "vocabulary", "categorical"
-# Bytes of the lookup table for each value, besides the value.
-_TABLE_BYTES = 40
 Given = str | tuple[str, ...] | tuple[int, ...]
 
 
@@ -139,7 +137,8 @@ class Categorify(LearnsCategories):
             )
         what = f"the vocabulary of {', '.join(facts['columns'])}, {len(table):,} values,"
         remedy = "Fit again with freq_threshold or max_size, or with HashBucket instead of Categorify."
-        memory.forecast(table["value"].nbytes + _TABLE_BYTES * len(table), what=what, remedy=remedy)
+        # The lookup table takes 40 bytes for each value, besides the value.
+        memory.forecast(table["value"].nbytes + 40 * len(table), what=what, remedy=remedy)
         return Vocabulary(dict(facts), one_array(table["value"]), to_numpy(table["count"]))
 
     def describe(self, fields: Sequence[Field], fitted: Mapping[str, Fitted]) -> Sequence[Field]:
@@ -192,7 +191,6 @@ class Vocabulary(Fitted):
         return Numbers(self.ids.of_block(of, block, mode, dtype))
 
     def of_row(self, of: Input) -> Callable[[Row], Any]:
-        """Return a function that computes the id of one row, or the ids of the items of its list."""
         return self.ids.of_row(of)
 
     def facts(self) -> dict[str, Any]:

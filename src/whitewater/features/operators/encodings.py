@@ -26,8 +26,7 @@ from whitewater.features.operators.by_category import NULLS, ROWS, SUMS, ByCateg
 from whitewater.features.schema import Field
 from whitewater.tables.arrow_arrays import one_array, to_arrow, to_numpy
 
-# Seed of the hash that assigns rows to folds.
-FOLD_SEED = 42
+FOLD_SEED = 42  # of the hash that assigns rows to folds
 PERIODS = "periods"
 
 

@@ -50,17 +50,14 @@ class JoinExternal(Operator):
 
     @property
     def keys(self) -> Names:
-        """The names of the keys."""
         return columns_of(self.on)
 
     @property
     def of(self) -> Input:
-        """The key, or the combination of the keys."""
         return self.keys[0] if len(self.keys) == 1 else self.keys
 
     @property
     def fields(self) -> dict[str, Field]:
-        """The keys and columns of the file."""
         return {name: Field(name, type_from_name(type_)) for name, type_ in self.types.items()}
 
     def output(self, inputs: Inputs, fields: Mapping[str, Field]) -> list[Field]:

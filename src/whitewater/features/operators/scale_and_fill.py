@@ -46,8 +46,7 @@ _LOWER = (1 << _HALF) - 1
 # Sums: the count, the halves of fractions, and the halves of their squares and product. Each number is below 2**26, so
 # that 2**37 of them do not overflow.
 _SUMS = 9
-# The smallest double is 2**-1074.
-_LEAST = -1074
+_LEAST = -1074  # the smallest double is 2**-1074
 Counts = dict[int, npt.NDArray[np.int64]]
 """By leading bits of keys, the number of keys with each next 16 bits."""
 Sums = tuple[float, float, npt.NDArray[np.int64]]

@@ -25,9 +25,6 @@ from whitewater_apps.recsys.config import UNITS_PER_SECOND, FileColumn
 
 Values: TypeAlias = pa.ChunkedArray | pa.Array
 Seconds = npt.NDArray[np.int64]
-# Integers up to here are exact as float64.
-_EXACT = 1 << 53
-_LARGEST = (1 << 63) - 1
 # By role, the type in the log of a column of nulls only, and the types that a column may have.
 _ROLES = {
     "label": ("int8", "numbers or booleans"),
@@ -39,8 +36,6 @@ _ROLES = {
              "unit"),
 }  # fmt: skip
 _USUAL_FORMATS = [f"%{year}%m%d{rest}" for year in "Yy" for rest in ("", "%H", "%H%M", "%H%M%S")]
-# Far beyond all times, and well within int64.
-_FAR = 1 << 62
 
 
 class RefusedError(ValueError):
@@ -184,9 +179,10 @@ def _convert_labels(values: Values, positive: float | None) -> pa.Array:
 
 def _cast(values: Values, type_: pa.DataType) -> Values:
     """Return values as a type of the log. Raises ValueError if one is too large, or not an integer but must be."""
-    if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > _EXACT:
+    # Larger integers are not exact as float64.
+    if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > 1 << 53:
         raise ValueError("a number is too large to be exact")
-    if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) > _LARGEST:
+    if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) >= 1 << 63:
         raise ValueError(f"{largest} is above 2**63 - 1: store the column as float64, or as text")
     return pc.cast(values, type_)
 
@@ -208,7 +204,8 @@ def seconds(values: Values, unit: str | None) -> pa.Array:
         times = _parse_times(values, unit)
     elif is_real:
         floored = np.floor(to_numpy(pc.cast(values, pa.float64())) / UNITS_PER_SECOND[unit or "s"])
-        times = np.clip(floored, -_FAR, _FAR).astype(np.int64)
+        # Far beyond all times, and well within int64.
+        times = np.clip(floored, -(1 << 62), 1 << 62).astype(np.int64)
     else:
         numbers = pc.cast(values, pa.timestamp("s")) if pt.is_date(values.type) else values
         unit_of_numbers = numbers.type.unit if pt.is_timestamp(numbers.type) else unit or "s"

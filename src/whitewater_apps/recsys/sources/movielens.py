@@ -33,7 +33,7 @@ from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Fetch, FileColumn, Movielens
 from whitewater_apps.recsys.sources.columns import Layout
-from whitewater_apps.recsys.sources.rows import Span, Tally, Text, head_of, read
+from whitewater_apps.recsys.sources.rows import Span, Tally, TextFormat, read, read_head
 
 logger = logging.getLogger(__name__)
 
@@ -44,8 +44,6 @@ COLUMNS = (
     LogColumn("genres", "list", "list<string>"),
     LogColumn("year", "continuous", "int32"),
 )
-# Bytes of memory for a rating and for a byte of the movies, and bytes of the shortest line of a rating.
-_ROW_BYTES, _MOVIE_BYTES, _SHORTEST_LINE = 64, 8, 18
 # The types of a rating's fields.
 _TYPES = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64(), "timestamp": pa.int64()}
 _RATING = Layout(
@@ -97,8 +95,8 @@ def release_files(settings: Movielens) -> list[str]:
 def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
     """Return ratings and movies in one folder, by name, from the first list of files that has any."""
     releases: list[dict[str, Part]] = []
-    for names in listings:
-        paths = {PurePosixPath(name): name for name in names}
+    for listing in listings:
+        paths = {PurePosixPath(name): name for name in listing}
         releases = releases or [
             {name: ratings, paths[path.with_name(movies.name)]: movies}
             for ratings, movies in RELEASES
@@ -106,10 +104,8 @@ def find_release(place: str, *listings: Iterable[str]) -> dict[str, Part]:
             if path.name == ratings.name and path.with_name(movies.name) in paths
         ]
     if len(releases) > 1:
-        names_of_ratings = ", ".join(sorted(next(iter(release)) for release in releases))
-        raise InputError(
-            f"{place} holds several releases of MovieLens: {names_of_ratings}. Name the folder of one in {KEY}."
-        )
+        names = ", ".join(sorted(next(iter(release)) for release in releases))
+        raise InputError(f"{place} holds several releases of MovieLens: {names}. Name the folder of one in {KEY}.")
     if not releases:
         pairs = ", or ".join(f"{ratings.name} and {movies.name}" for ratings, movies in RELEASES)
         raise InputError(f"{place} holds no release of MovieLens, which is {pairs}. Check {KEY}.")
@@ -132,8 +128,8 @@ def open_release(files: Sequence[Input]) -> list[tuple[Part, Input, str]]:
     return [(part, *members[name]) for name, part in find_release(first.origin, members).items()]
 
 
-def items_of(part: Part, movies: Input, member: str) -> pa.Table:
-    """Return ``item``, ``genres`` and ``year`` of the movies of a release; the last row is of all other items."""
+def read_items(part: Part, movies: Input, member: str) -> pa.Table:
+    """Read ``item``, ``genres`` and ``year`` of the movies of a release; the last row is for unknown items."""
     with open_text(movies.path, movies.origin, member=member) as stream:
         data = stream.read()
     try:
@@ -151,8 +147,8 @@ def items_of(part: Part, movies: Input, member: str) -> pa.Table:
         if header and (names := tuple(next(lines))) != header:
             raise ValueError(f"its columns are {', '.join(names)}")
         for item, *fields in filter(None, lines):
-            *title, text_of_genres = fields
-            genres = [] if text_of_genres in ("", "(no genres listed)") else text_of_genres.split("|")
+            *title, genre_list = fields
+            genres = [] if genre_list in ("", "(no genres listed)") else genre_list.split("|")
             if separator == "|":
                 # A date and two addresses come before a flag for each genre.
                 genres = [genre for genre, flag in zip(GENRES, fields[4:], strict=True) if flag == "1"]
@@ -172,10 +168,10 @@ def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> 
     the ratings do not fit into memory.
     """
     ratings, movies = open_release(files)
-    # A malicious zip file could unpack to any size.
-    size = ratings[1].bytes // _SHORTEST_LINE * _ROW_BYTES + movies[1].bytes * _MOVIE_BYTES
+    # A malicious zip file could unpack to any size. A rating takes 64 bytes, and at least 18 in its file.
+    size = ratings[1].bytes // 18 * 64 + movies[1].bytes * 8
     forecast(size, what="Sorting the ratings by time", remedy="Use a smaller release.")
-    items = items_of(*movies)
+    items = read_items(*movies)
     rows, counts = _ratings(*ratings, positive=run.settings.movielens.positive)
     place = pc.index_in(rows["item"], items["item"])
     unknown = place.null_count
@@ -201,12 +197,12 @@ def read_movielens(files: Sequence[Input], folder: Path, *, run: Run[Fetch]) -> 
 def _ratings(part: Part, ratings: Input, member: str, *, positive: float) -> tuple[pa.Table, Mapping[str, int]]:
     """Return user, item, label and time of ratings in the order of time, and the counts of lines."""
     _, separator, header = part
-    head = head_of(ratings.path, ratings.origin, ",", member=member)
+    head = read_head(ratings.path, ratings.origin, ",", member=member)
     if header and head.fields != header:
         raise InputError(f"{ratings.origin} does not begin with {', '.join(header)}, but with "
                          f"{', '.join(head.fields)[:80]!r}. Check {KEY}.")  # fmt: skip
     lines = bool(header)
-    text = Text(tuple(_TYPES), _TYPES, separator, quoted=False, member=member)
+    text = TextFormat(tuple(_TYPES), _TYPES, separator, quoted=False, member=member)
     span = Span(ratings.path, ratings.origin, 0, head.begins[lines], None, text, line=1 + lines)
     tally = Tally()
     parts = [pa.table(dict(columns)) for _, columns in read(span, replace(_RATING, positive=positive), tally)]

@@ -46,11 +46,8 @@ CRITEO = ("label", *(f"I{number}" for number in range(1, 14)), *(f"C{number}" fo
 MALFORMED_SHARE = 0.01
 # With more malformed lines in a block, the file has another format, and finding each of them would take long.
 MALFORMED_OF_BLOCK, SHARE_OF_BLOCK = 100, 0.1
-# Number of malformed lines that a message describes, and characters of each description.
-_EXAMPLES, _REASON_LENGTH = 5, 160
-# Rows of Parquet converted at once.
-_BATCH_ROWS = 1 << 16
-_HEAD_BYTES = 1 << 20
+# Number of malformed lines that a message describes.
+_EXAMPLES = 5
 _CORRECT = "Correct the file, or the settings of its format in recsys.fetch."
 
 
@@ -67,7 +64,6 @@ class Tally:
         self.examples += other.examples[: _EXAMPLES - len(self.examples)]
 
     def describe(self, origin: str) -> str:
-        """Describe the malformed lines of a file in a sentence."""
         malformed = f"{self.counts['malformed']:,} of {self.counts['lines']:,} lines are malformed"
         return f"{origin}: {malformed}: {'; '.join(self.examples)}."
 
@@ -79,7 +75,7 @@ class Tally:
             logger.warning("%s They were left out.", self.describe(origin))
 
 
-class Text(NamedTuple):
+class TextFormat(NamedTuple):
     """The format of lines: names of all fields, types of the needed ones, delimiter, and whether fields are quoted."""
 
     names: tuple[str, ...]
@@ -98,12 +94,11 @@ class Span:
     file: int  # its number, from 0
     begin: int
     end: int | None
-    text: Text | None = None
+    text: TextFormat | None = None
     line: int = 1  # number of the first line in the file
     row_id: int = 0  # and among the lines of all files, without headers
 
     def count(self) -> int:
-        """Return the number of lines, or rows of Parquet."""
         if self.text is None:
             footer = pq.read_metadata(self.path)
             return sum(footer.row_group(group).num_rows for group in range(self.begin, self.end or 0))
@@ -126,13 +121,13 @@ class Span:
         try:
             with pq.ParquetFile(self.path) as file:
                 groups = range(self.begin, self.end or 0)
-                for batch in file.iter_batches(_BATCH_ROWS, groups, columns=names, use_threads=False):
+                for batch in file.iter_batches(1 << 16, groups, columns=names, use_threads=False):
                     batch.validate(full=True)  # of text, that it is UTF-8
                     yield pa.Table.from_batches([batch]), np.arange(batch.num_rows), {}, batch.num_rows
         except (OSError, ValueError, pa.ArrowException) as error:
             raise InputError(f"{self.origin} cannot be read: {error}. Write it again.") from error
 
-    def _line_blocks(self, text: Text) -> Iterator[bytes]:
+    def _line_blocks(self, text: TextFormat) -> Iterator[bytes]:
         lines = line_blocks(self.path, self.begin, self.end, origin=self.origin, member=text.member)
         return lines if len(text.delimiter) == 1 else (data.replace(text.delimiter.encode(), b"\t") for data in lines)
 
@@ -157,7 +152,7 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
                 kind = "line" if types else "row"
                 raise InputError(f"{span.origin}, {kind} {first_line + place:,}: {columns}. {_CORRECT}")
             else:
-                faults[place] = str(columns)[:_REASON_LENGTH]
+                faults[place] = str(columns)[:160]
         examples = [f"line {first_line + place:,}: {faults[place]}" for place in sorted(faults)[:_EXAMPLES]]
         tally.add(Tally(Counter(lines=lines, empty=empty, malformed=len(faults)), examples))
         if len(faults) > most:
@@ -165,17 +160,17 @@ def read(span: Span, layout: Layout, tally: Tally) -> Iterator[tuple[npt.NDArray
 
 
 class Head(NamedTuple):
-    """The fields of the first line of a file, those of the second by name, and the bytes where both lines begin."""
+    """The first lines of a file."""
 
     fields: tuple[str, ...]
-    second: Mapping[str, str]
-    begins: tuple[int, int]
+    second: Mapping[str, str]  # the fields of the second line, by those of the first
+    begins: tuple[int, int]  # the bytes where both begin
 
 
-def head_of(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
-    """Return the first line of a file, or of a member of a zip file; raises InputError if there is none."""
+def read_head(path: str, origin: str, delimiter: str, *, member: str = "") -> Head:
+    """Read the first lines of a file, or of a member of a zip file; raises InputError if there is none."""
     with open_text(path, origin, member=member) as stream:
-        start = stream.read(_HEAD_BYTES)
+        start = stream.read(1 << 20)
     begin = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
     if not start[begin:].strip():
         raise InputError(f"{origin} is empty. Fetch it again, or leave it out.")
@@ -252,12 +247,12 @@ def open_files(files: Sequence[Input], settings: Fetch) -> tuple[Layout, list[Sp
             cuts = ranges_of([footer.row_group(each).num_rows for each in range(footer.num_row_groups)], SPAN_ROWS)
             spans += [Span(file.path, file.origin, number, *cut) for cut in cuts]
         else:
-            head = head_of(file.path, file.origin, declared.delimiter)
+            head = read_head(file.path, file.origin, declared.delimiter)
             has_header = not criteo or LABEL in head.fields
             names = head.fields if has_header else CRITEO
             types = {each.name: _text_type(each, head, file, integers=criteo) for each in declared.columns}
             schema = pa.schema([(name, types.get(name, pa.string())) for name in names])
-            text = Text(names, types, declared.delimiter, quoted=not criteo)
+            text = TextFormat(names, types, declared.delimiter, quoted=not criteo)
             # A gzip file cannot be cut.
             spans += [
                 Span(file.path, file.origin, number, *cut, text, line=1 + has_header)

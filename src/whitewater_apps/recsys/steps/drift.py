@@ -1,14 +1,10 @@
 """Step `drift`: how far the columns of a log are on each later day from the first, and whether that is significant.
 
 A day is a value of the log's column ``day``: for some sources a file, or a period of about equally many rows. The first
-one is the reference. ``drift.json`` holds, besides the settings and the days,
-
-- ``columns``: the ``name``, ``role`` and share of ``nulls`` of each column in the reference; for categories ``known``,
-  how many the reference has; its worst ``verdict``; and its later ``days``;
-- ``days_without_rows``: the number of days between the first and the last that have no rows;
-- ``summary``: the names of the columns by verdict.
-
-A later day of a column has, null where there is nothing to compare,
+one is the reference. ``drift.json`` holds the settings, the days, the number of ``days_without_rows`` between them, the
+names of the columns by verdict (``summary``), and for each of the ``columns`` its ``name``, ``role`` and share of
+``nulls`` in the reference, for categories also their number there (``known``), its worst ``verdict`` and its later
+``days``. A day of a column has, null where there is nothing to compare,
 
 - ``nulls``: share of rows that are null (for lists: empty);
 - ``psi`` and ``jensen_shannon`` (base 2, 0 to 1), over the bins of the column, including that of nulls;
@@ -20,9 +16,8 @@ A later day of a column has, null where there is nothing to compare,
 - ``above``: the measures above both their threshold and their limit of chance;
 - ``verdict``: ``drift`` if there are any; else ``chance`` if a measure is above its threshold; else ``stable``.
 
-Rows are counted at *places*, each of which is in a bin. The places of numbers are intervals, ``(., e0], (e0, e1], ...
-(en, .)``, then nulls. Those of categories are the most frequent ones of the reference, then one for its others, one for
-new categories, and one for nulls.
+Rows are counted at *places*, each in a bin: for numbers the intervals ``(., e0], (e0, e1], ... (en, .)``, then nulls;
+for categories the most frequent ones of the reference, then one for its others, for new categories, and for nulls.
 """
 
 import logging
@@ -51,15 +46,12 @@ from whitewater_apps.recsys.config import Drift
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-# A column, by row group.
-Parts = Iterable[pa.ChunkedArray]
+Parts = Iterable[pa.ChunkedArray]  # a column, by row group
 VERDICTS = ("drift", "chance", "stable")  # from worst to best
-# The distribution of numbers is known at about so many values.
-EDGES = 1024
+EDGES = 1024  # approximate number of values at which the distribution of numbers is known
 # Fewest rows of a category with its own place; the shares of rarer ones vary too much by chance.
 LEAST_ROWS = 10
-# Rows of the reference that determine the edges.
-SAMPLE = 1 << 18
+SAMPLE = 1 << 18  # rows of the reference that determine the edges
 _DIGITS = 6
 # An empty bin counts as half a row, so that its distance from a full one is finite.
 EMPTY = 0.5
@@ -73,8 +65,8 @@ class Bins:
 
     bins: Counts  # (places,), the bin of each place
     count: Callable[[Parts], Counts]  # counts rows at the places
-    known: int | None = None  # how many categories the reference has
-    once: int = 0  # and how many of them it has once
+    categories: int | None = None  # number in the reference
+    once: int = 0  # number of those with one row
 
 
 def drift(run: Run[Drift], *, events: Path, drift: Output) -> None:
@@ -125,7 +117,7 @@ def column_report(name: str, *, log: Log, settings: Drift) -> dict[str, Any]:
         "name": name,
         "role": log.columns[name],
         "nulls": _share(int(reference[-1]), int(reference.sum())),
-        **({} if bins.known is None else {"known": bins.known}),
+        **({} if bins.categories is None else {"known": bins.categories}),
         "verdict": min((day["verdict"] for day in days), key=VERDICTS.index, default=VERDICTS[-1]),
         "days": days,
     }
@@ -136,7 +128,7 @@ def _days(log: Log) -> list[tuple[int, list[LogFile]]]:
 
 
 def _read(log: Log, name: str, files: Sequence[LogFile]) -> Iterator[pa.ChunkedArray]:
-    """Yield a column of some files, by row group; text has a dictionary."""
+    """Yield a column of files, by row group; text has a dictionary."""
     texts = [name] if pa.types.is_string(log.types[name]) else None
     for path, rows in ((log.path / file.name, file.rows) for file in files):
         with FORMAT.explained(path), pq.ParquetFile(path, read_dictionary=texts) as file:
@@ -210,7 +202,7 @@ def category_bins(parts: Parts, *, categories: int) -> Bins:
         return at_places
 
     bins = np.array([*range(others), others, others, others + 1])
-    return Bins(bins, count, known=len(values), once=int((rows == 1).sum()))
+    return Bins(bins, count, categories=len(values), once=int((rows == 1).sum()))
 
 
 def value_counts(parts: Parts) -> tuple[pa.Table, int]:
@@ -239,7 +231,7 @@ def compare(bins: Bins, reference: Counts, counts: Counts, settings: Drift) -> d
     if before.any() and now.any():
         limits = chance(before, now)
         measures = {each.__name__: (each(before, now), limits[each.__name__]) for each in (psi, jensen_shannon)}
-    if bins.known is None:
+    if bins.categories is None:
         comparable = total > 0 and values > 0
         distance = kolmogorov_smirnov(reference[:-1], counts[:-1]) if comparable else None
         measures["ks"] = distance, chance_of_ks(total, values) if comparable else 1.0
@@ -298,7 +290,7 @@ def kolmogorov_smirnov(reference: Counts, counts: Counts) -> float:
 
 
 def chance(reference: Counts, counts: Counts) -> dict[str, float]:
-    """Return the limits of chance of `psi` and `jensen_shannon`, given the rows and bins of both histograms.
+    """Return the limits of chance of `psi` and `jensen_shannon`.
 
     Both grow with the chi-square statistic of the histograms: the index is about (1/n + 1/m) times the statistic
     (Yurdakul and Naranjo 2020), and the squared distance about 1 / (8 log 2) times the index. With fewer than one

@@ -1,8 +1,4 @@
-"""Step `fetch`: the log, from a simulation, Criteo's days, a MovieLens release, or files whose columns are declared.
-
-The log has the same layout for every source. Local files are read in place; URLs are downloaded once. Checksums of all
-files are recorded.
-"""
+"""Step `fetch`: the log, from a simulation, Criteo's days, a MovieLens release, or files whose columns are declared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -19,14 +15,12 @@ from whitewater_apps.recsys.config import Fetch
 from whitewater_apps.recsys.sources.movielens import KEY, read_movielens, release_files
 from whitewater_apps.recsys.sources.rows import open_files, read_rows
 
-SIMULATED_DAYS = "day-*.parquet"
-
 
 def fetch(run: Run[Fetch], *, simulated: Inputs, events: Output, inputs: Output) -> None:
     """Write the log, and the list of the files that were read.
 
-    All runs share downloads; an interrupted download resumes. ``simulated`` is the folder of simulated days, for the
-    source ``generated``. ``events`` is the log, see `whitewater.features.log_folder`; ``inputs`` is JSON: the source,
+    Local files are read in place; URLs are downloaded once for all runs, and interrupted downloads resume. The log,
+    ``events``, has the same layout for every source (`whitewater.features.log_folder`); ``inputs`` is JSON: the source,
     the number of rows, and ``files`` with path, origin, bytes and SHA-256 of each.
 
     Raises InputError if a file is missing, cannot be read, is cut or has no rows; a download fails; columns are missing
@@ -51,7 +45,7 @@ def named_files(settings: Fetch, simulated: Mapping[str, Path]) -> tuple[Sequenc
                 raise InputError(
                     "the source is generated, but there are no simulated days. Run the step simulate first."
                 )
-            return [str(folder / SIMULATED_DAYS) for folder in simulated.values()], "recsys.simulate", "day-00.parquet"
+            return [str(folder / "day-*.parquet") for folder in simulated.values()], "recsys.simulate", "day-00.parquet"
         case "criteo":
             return settings.criteo.files, "recsys.fetch.criteo.files", "day_*.gz"
         case "movielens":

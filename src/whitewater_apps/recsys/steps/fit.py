@@ -32,9 +32,7 @@ from whitewater_apps.recsys.prediction_quality import PLAIN
 from whitewater_apps.recsys.synthetic import kind
 
 Operators = tuple[str | dict[str, dict[str, Any]], ...]
-# The name of a group, its columns, and the operators that they go through.
-Group = tuple[Any, ...]
-NOT_FEATURES = ("label", "time", "key")
+Group = tuple[Any, ...]  # its name, its columns, and their operators
 # Pairs of columns with few distinct values, in the generated log and in Criteo's.
 PAIRS = (("C8", "C10"), ("C9", "C17"), ("C6", "C20"))
 _FREQUENT = {"Categorify": {"freq_threshold": 5}}
@@ -74,7 +72,7 @@ def fit(run: Run[Fit], *, train: Path, workflow: Output, statistics: Output) -> 
     groups = run.settings.features or default_features(cast("Source", log.source), log.columns)
     dataset = Dataset(train)
     position_time = log.time if log.time.unit == "position" else None
-    graph = graph_of(groups, log.columns, dataset.schema, position_time=position_time)
+    graph = build_graph(groups, log.columns, dataset.schema, position_time=position_time)
     with run.workers() as workers:
         plan = fit_workflow(graph, dataset, carry=(log.label, ROW_ID), run=run, workers=workers)
     artifact.write(plan, workflow)
@@ -127,7 +125,7 @@ def _click_groups(source: Source, columns: Mapping[str, Role]) -> list[Group]:
     ]
 
 
-def graph_of(
+def build_graph(
     features: Sequence[Feature], columns: Mapping[str, Role], schema: Schema, *, position_time: LogTime | None = None
 ) -> Node:
     """Return the features of all groups as one graph; every output column is tagged with the name of its group.
@@ -174,7 +172,7 @@ def _operator(entry: str | dict[str, dict[str, Any]], position_time: LogTime | N
 
 def _inputs(entries: Iterable[str | tuple[str, ...]], columns: Mapping[str, Role]) -> Inputs:
     inputs: list[str | tuple[str, ...]] = []
-    features = [name for name, role in columns.items() if role not in NOT_FEATURES]
+    features = [name for name, role in columns.items() if role not in ("label", "time", "key")]
     for entry in entries:
         if LABEL in ([entry] if isinstance(entry, str) else entry):
             raise ConfigError(f"{LABEL!r} is the label: a feature of it would leak the answer. Leave it out.")

@@ -1,4 +1,4 @@
-"""Step `plot`: the pictures, each drawn once and written in every format."""
+"""Step `plot`: the pictures, each drawn once and written in every format, such as ``auc.png``."""
 
 from pathlib import Path
 
@@ -14,10 +14,7 @@ def plot(
     run: Run[Plot], *, metrics: Path, drift: Path, statistics: Path, workflow: Path, events: Path, test: Path,
     plots: Outputs,
 ) -> None:  # fmt: skip
-    """Draw what features are worth, the calibration, the drift, the categories, and a number before and after.
-
-    The name of a file says which picture it is, and in which format: ``auc.png``.
-    """
+    """Draw what features are worth, the calibration, the drift, the categories, and a number before and after."""
     from whitewater.figures import style
     from whitewater_apps.recsys import figures
 

@@ -18,15 +18,15 @@ logger = logging.getLogger(__name__)
 def simulate(run: Run[Simulate], *, simulated: Output) -> None:
     """Write a Parquet file for each day into a folder; the file of a day may have no rows."""
     simulated.mkdir()
-    of = plan(run.settings)
+    model = plan(run.settings)
     rows = rows_of_days(run.settings)
     # Zero-padded, so that the names sort by day.
     digits = max(2, len(str(len(rows) - 1)))
     tasks = [(number, each, simulated / f"day-{number:0{digits}d}.parquet") for number, each in enumerate(rows)]
     with run.workers() as workers:
-        list(workers.map(write_day, tasks, label="simulating days", shared={"of": of}))
-    roles = {role: [f"C{column + 1}" for column in columns] for role, columns in of.roles.items()}
-    run.note(rows=sum(rows), cardinalities=of.cardinalities, roles=roles)
+        list(workers.map(write_day, tasks, label="simulating days", shared={"model": model}))
+    roles = {role: [f"C{column + 1}" for column in columns] for role, columns in model.roles.items()}
+    run.note(rows=sum(rows), cardinalities=model.cardinalities, roles=roles)
     logger.info("simulated %d rows of %d days", sum(rows), run.settings.days)
 
 

@@ -26,11 +26,6 @@ from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater_apps.recsys.config import Split
 
-# Number of row groups whose times stay in memory, 4 MB each.
-_CACHED_GROUPS = 16
-# Position of the column of time in a file.
-_TIME_PLACE = [each.name for each in FIRST].index(TIME)
-
 
 class Group(NamedTuple):
     """A row group of a file of a log, with the times of its first and last row in time."""
@@ -77,11 +72,11 @@ def split(run: Run[Split], *, events: Path, train: Output, valid: Output, test: 
 
 def _groups(log: Log, *files: LogFile) -> list[Group]:
     """Return the row groups of a log, or of some files of it, with times from Parquet's statistics."""
-    groups = []
+    groups, time_column = [], [each.name for each in FIRST].index(TIME)
     for file in files or log.files:
         footer = FORMAT.footer(log.path / file.name)
         for group in FORMAT.row_groups(log.path / file.name, rows=file.rows):
-            times = footer.row_group(group.number).column(_TIME_PLACE).statistics
+            times = footer.row_group(group.number).column(time_column).statistics
             groups.append(Group(file, group, times.min, times.max))
     return groups
 
@@ -108,7 +103,7 @@ def time_of_rank(groups: Sequence[Group], rank: int) -> int:
     Bisection reads only row groups with times on both sides: one or two if the log is sorted.
     """
 
-    @lru_cache(_CACHED_GROUPS)
+    @lru_cache(16)  # 4 MB each
     def times(group: RowGroup) -> npt.NDArray[np.int64]:
         return to_numpy(FORMAT.read_group(group, [TIME]).column(TIME))
 

@@ -25,12 +25,11 @@ from whitewater_apps.recsys.config import Train
 from whitewater_apps.recsys.prediction_quality import ALL, PLAIN, WITHOUT, quality
 
 logger = logging.getLogger(__name__)
-# Threads with less to do wait for each other; their number does not change the trees.
+# Threads with fewer wait for each other; their number does not change the trees.
 CELLS_OF_A_THREAD = 10_000_000
 _CELL = np.dtype(np.float32)
-# Features and labels by part; a function that predicts, and facts about the model.
-Rows = Mapping[str, tuple[Array, Array]]
-Model = tuple[Callable[[Array], Array], dict[str, Any]]
+Rows = Mapping[str, tuple[Array, Array]]  # features and labels by part
+Model = tuple[Callable[[Array], Array], dict[str, Any]]  # a function that predicts, and facts
 
 
 def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Output) -> None:
@@ -57,18 +56,18 @@ def train(run: Run[Train], *, train: Path, valid: Path, test: Path, metrics: Out
 def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     """Return the metrics of models, given the folders of features of training, validation and test rows."""
     folders = {part: open_features(path) for part, path in paths.items()}
-    groups = groups_of(folders["train"])
+    groups = find_groups(folders["train"])
     names = [name for group in groups.values() for name in group]
     limit = run.settings.maximum_rows
     parts = {part: load_matrix(each, names, run.device, maximum_rows=limit) for part, each in folders.items()}
-    rates = {part: float(y.mean(dtype="float64")) if len(y) else None for part, (_, y) in parts.items()}
-    summaries: dict[str, dict[str, Any]] = {
-        part: {"rows": len(y), "of": folders[part].rows, "label_rate": rates[part]} for part, (_, y) in parts.items()
-    }
+    summaries: dict[str, dict[str, Any]] = {}
+    for part, (_, y) in parts.items():
+        rate = float(y.mean(dtype="float64")) if len(y) else None
+        summaries[part] = {"rows": len(y), "of": folders[part].rows, "label_rate": rate}
     for part, name in (("train", "training"), ("test", "test")):
         if not summaries[part]["rows"]:
             raise InputError(f"there are no {name} rows. Check recsys.split.")
-    if (rate := rates["train"]) in (0.0, 1.0):
+    if (rate := summaries["train"]["label_rate"]) in (0.0, 1.0):
         raise InputError(f"all {summaries['train']['rows']:,} training rows have the label {rate:g}: nothing can be "
                          "learned. Check the label in recsys.fetch, or split elsewhere (recsys.split).")  # fmt: skip
     # The ids of categories have no order, which a regression needs.
@@ -88,7 +87,7 @@ def learn(paths: Mapping[str, Path], *, run: Run[Train]) -> dict[str, Any]:
     return {"parts": summaries, "groups": groups, "models": models}
 
 
-def groups_of(folder: FeatureFolder) -> dict[str, list[str]]:
+def find_groups(folder: FeatureFolder) -> dict[str, list[str]]:
     """Return the features that are numbers or ids, without lists, by their last tag; untagged ones are ``other``."""
     groups: dict[str, list[str]] = {}
     loaded = {name for matrix in folder.matrices if matrix.name in (CONTINUOUS, CATEGORICAL) for name in matrix.columns}
