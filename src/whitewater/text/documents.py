@@ -24,24 +24,12 @@ import pyarrow as pa
 from whitewater.io.folder import PartsFormat, write_table
 
 ALIASES = pa.schema([("alias", pa.int64()), ("vertex", pa.int64()), ("reason", pa.string())])
-DOCUMENTS = PartsFormat(
-    "documents.json",
-    1,
-    "documents",
-    remedy="Run the step parse again.",
-    schema=pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())]),
-    group_rows=1000,
-)
-LINKS = PartsFormat(
-    "links.json",
-    1,
-    "links",
-    remedy="Run the step parse again.",
-    schema=pa.schema(
-        [("source", pa.int64()), ("target", pa.int64()), ("target_url", pa.dictionary(pa.int32(), pa.string()))]
-    ),
-    group_rows=1 << 20,
-)
+_DOCUMENT = pa.schema([("vertex", pa.int64()), ("url", pa.string()), ("title", pa.string()), ("text", pa.string())])
+_URL = pa.dictionary(pa.int32(), pa.string())
+_LINK = pa.schema([("source", pa.int64()), ("target", pa.int64()), ("target_url", _URL)])
+_REMEDY = "Run the step parse again."
+DOCUMENTS = PartsFormat("documents.json", 1, "documents", remedy=_REMEDY, schema=_DOCUMENT, group_rows=1000)
+LINKS = PartsFormat("links.json", 1, "links", remedy=_REMEDY, schema=_LINK, group_rows=1 << 20)
 
 
 def write_aliases(path: Path, aliases: pa.Table) -> None:

@@ -60,6 +60,7 @@ class IndexFolder:
 
     def __init__(self, path: Path, **summary: Any) -> None:
         self.path, self.summary = path, IndexSummary(**summary)
+        # Another version would split words differently.
         if self.summary.unicode != UNICODE:
             raise InputError(f"{path} was made with Unicode {self.summary.unicode}, but this Python has {UNICODE}. "
                              f"{FORMAT.remedy}")  # fmt: skip
@@ -112,11 +113,7 @@ class IndexFolder:
 
 
 def open_index(path: Path) -> IndexFolder:
-    """Open an index.
-
-    Raises InputError if it cannot be read, has another format, or was made with another version of Unicode, which
-    splits words differently; and IntegrityError if rows are missing.
-    """
+    """Open an index. Raises InputError for another format or version of Unicode, IntegrityError if rows are missing."""
     return FORMAT.read(path, IndexFolder)
 
 

@@ -100,25 +100,15 @@ def _sort_postings(
     """Count, then write the postings of ``tokens``, int32 (words,): the term of each word, or -1."""
     from whitewater.text.token_kernels import count, scatter
 
-    def count_group(group: DocumentGroup) -> tuple[Int32s, Int64s]:
-        first, begins = group
-        lengths, counts = np.zeros(len(begins) // 2, np.int32), np.zeros((len(terms), 4), np.int64)
-        count(tokens, begins, first, weight, (lengths, counts))
-        return lengths, counts
-
-    lengths, counts = zip(*pool.map(count_group, groups), strict=True)
+    lengths, counts = zip(*pool.map(lambda group: count(tokens, group, weight, len(terms)), groups), strict=True)
     _, postings, frequencies, words = np.moveaxis(np.array(counts), -1, 0)
     offsets = _offsets(postings)
     cursors = [offsets, np.zeros_like(offsets), *([_offsets(words)] if positions else [])]
     size, stored_words = int(postings.sum()), int(words.sum()) if positions else 0
     rows = np.empty((size, 2), np.int32)
     lists = np.empty(stored_words, np.int32), np.full(size + 1 if positions else 0, stored_words, np.int64)
-
-    def scatter_group(group: DocumentGroup, group_cursors: Int64s) -> None:
-        first, begins = group
-        scatter(tokens, begins, first, weight, (group_cursors, rows, *lists))
-
-    list(pool.map(scatter_group, groups, np.stack(cursors, axis=-1)))
+    outputs = ((group_cursors, rows, *lists) for group_cursors in np.stack(cursors, axis=-1))
+    list(pool.map(lambda group, output: scatter(tokens, group, weight, output), groups, outputs))
     term_columns = {
         "term": terms,
         "document_frequency": to_arrow(postings.sum(axis=0).astype(np.int32)),

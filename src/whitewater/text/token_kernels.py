@@ -78,15 +78,16 @@ def _encode(code: int, letters: Array, written: int) -> int:
 
 
 @kernel
-def count(tokens: Array, begins: Array, low: int, weight: int, output: tuple[Array, Array]) -> None:
-    """Count the postings of documents from number ``low`` on.
+def count(tokens: Array, group: tuple[int, Array], weight: int, terms: int) -> tuple[Array, Array]:
+    """Count the postings of consecutive documents.
 
-    ``tokens``, int32 (words,), are terms, or negative. ``begins``, int64 (2 documents + 1,), are the bounds of the
-    words of each title and text. ``output`` starts with zeros: int32 (documents,), the number of terms, those of titles
-    ``weight`` times; and int64 (terms, 4), for each term the last document, counted from 1, the postings, the sum of
-    their frequencies, and the words.
+    ``tokens``, int32 (words,), are terms, or negative. ``group`` is the number of the first document and the bounds of
+    the words of each title and text, int64 (2 documents + 1,). Returns int32 (documents,), the number of terms, those
+    of titles ``weight`` times; and int64 (terms, 4), for each term the last document, counted from 1, the postings, the
+    sum of their frequencies, and the words.
     """
-    lengths, counts = output
+    low, begins = group
+    lengths, counts = np.zeros(len(begins) // 2, np.int32), np.zeros((terms, 4), np.int64)
     for field in range(len(begins) - 1):
         document, times = field // 2, 1 if field % 2 else weight
         for position in range(begins[field], begins[field + 1]):
@@ -97,17 +98,18 @@ def count(tokens: Array, begins: Array, low: int, weight: int, output: tuple[Arr
                 row[2] += times
                 row[3] += 1
                 lengths[document] += times
+    return lengths, counts
 
 
 @kernel
-def scatter(tokens: Array, begins: Array, low: int, weight: int, output: tuple[Array, Array, Array, Array]) -> None:
-    """Write the postings of documents from number ``low`` on, and positions if their arrays are not empty; see `count`.
+def scatter(tokens: Array, group: tuple[int, Array], weight: int, output: tuple[Array, Array, Array, Array]) -> None:
+    """Write the postings of a group of documents, and positions if their arrays are not empty; see `count`.
 
     ``output`` is cursors, int64 (terms, 2 or 3): the row of each term's next posting, 0, and the index of its next
     position; postings, int32 (postings, 2): document and frequency, side by side because they are written at random;
     positions, int32 (words,), and the first one of each posting, int64 (postings + 1,).
     """
-    cursors, postings, positions, first_positions = output
+    (low, begins), (cursors, postings, positions, first_positions) = group, output
     for field in range(len(begins) - 1):
         number, times = low + field // 2, 1 if field % 2 else weight
         zero = begins[field - 1] - GAP if field % 2 else begins[field]

@@ -26,7 +26,6 @@ CODE_POINTS = 0x110000
 # Letters and digits are in planes 0 to 3, cased letters in planes 0 and 1, marks in planes 0, 1 and 14.
 _LETTERS_END, _CASES_END = 0x40000, 0x20000
 _MARK_RANGES = (range(0x20000), range(0xE0000, 0xE1000))
-_DOTTED_I = "\u0130"
 # Bytes of UTF-8. Longer words are encoded data or text without spaces, and become the empty word.
 LONGEST = 64
 # Gap between the positions of title and text, so that no phrase spans both.
@@ -36,7 +35,6 @@ _ENGLISH = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
     "to was will with"
 )
-_STOP_WORDS = {"none": frozenset[str](), "english": frozenset(_ENGLISH.split())}
 
 
 class Word(NamedTuple):
@@ -62,7 +60,7 @@ def lower(word: str) -> str:
     """Return a word in lower case, code point by code point."""
     if word.isascii():
         return word.lower()
-    return "".join("i" if letter == _DOTTED_I else letter.lower() for letter in word)
+    return "".join("i" if letter == "\u0130" else letter.lower() for letter in word)
 
 
 @cache
@@ -84,7 +82,7 @@ class Terms:
     """Maps words to the terms of an index; each distinct word is stemmed once."""
 
     def __init__(self, settings: Index) -> None:
-        self.stop_words = _STOP_WORDS[settings.stop_words]
+        self.stop_words = frozenset(_ENGLISH.split() if settings.stop_words == "english" else ())
         self.are_words = settings.stemmer == "none"  # a word and its term are the same
         if not self.are_words:
             import snowballstemmer
