@@ -106,8 +106,7 @@ BESIDE = {
     "return None", "return NumberedEdges(known, 0, iter(()))",
     # `test_graph_library` has stand-ins, for several GPUs, too.
     'logger.info("cuGraph would need about %.2f GB of GPU memory", cugraph_bytes(edges) / 1e9)',
-    "return ranks_of_all_gpus(", "return groups",
-    "problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted",
+    "return groups",
 }  # fmt: skip
 
 

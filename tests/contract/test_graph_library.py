@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import networkx as nx
 import numpy as np
@@ -19,6 +19,7 @@ from tests.contract.strict_device import StrictDevice, stand_in_for_cupy
 from tests.helpers.graphs import Graph, random_graph, rank
 from whitewater.engines import Array, Device
 from whitewater.engines.gpu import GpuDevice
+from whitewater.engines.workers import Workers
 from whitewater.errors import ResourceError
 from whitewater.graphs.communities import modularity, number_by_size
 from whitewater.graphs.config import Pagerank
@@ -27,14 +28,17 @@ from whitewater.graphs.library_gpu import (
     cugraph_groups,
     cugraph_ranks,
     groups_beyond_one_gpu,
-    groups_of_all_gpus,
-    ranks_of_all_gpus,
+    ranks_beyond_one_gpu,
 )
 from whitewater.graphs.pagerank import solving
 from whitewater_apps.pagerank.config import Communities
 from whitewater_apps.pagerank.steps.communities import find_groups
 
 VERTICES, ALONE = 60, 4
+# Workers on GPUs without and with room for the graph.
+LITTLE, MUCH = (
+    cast(Workers, SimpleNamespace(room_for_a_task=lambda *_, room=room, **__: room)) for room in (10**4, 10**9)
+)
 SETTINGS = Pagerank(damping=0.8, tolerance=1e-12)
 
 
@@ -115,7 +119,9 @@ def test_the_librarys_ranks_are_in_the_order_of_the_vertices(
     restart = np.where(np.arange(VERTICES) % 9 == 4, 1 / 7, 0.0) if personalized else None
     found = cugraph_ranks(edges_of(graph, index), restart, SETTINGS)
     np.testing.assert_allclose(on_host(found, "float64"), exact_ranks(graph, restart), atol=1e-9)
-    together = ranks_of_all_gpus(graph.write(tmp_path / "graph"), restart, SETTINGS, Device(), weighted=weighted)
+    problem = solving.Problem(graph.write(tmp_path / "graph"), SETTINGS, restart, Device(), 1)
+    together = ranks_beyond_one_gpu(problem, LITTLE)
+    assert together is not None
     # It does not know of vertices without edges: those begin with what any has, or with their share.
     assert together.sum() == pytest.approx(1)
     assert np.abs(together - exact_ranks(graph, restart)).sum() < 0.03
@@ -134,9 +140,11 @@ def test_groups_and_modularity_are_those_of_edges_of_either_direction(
     edges = np.argwhere(chosen)
     graph = Graph(VERTICES, edges, random.random(len(edges)) + 1 if weighted else None)
     folder, rows = graph.write(tmp_path / "graph"), edges_of(graph, "int32")
-    wanted = {"method": method, "resolution": 0.5, "seed": 1}
+    wanted: dict[str, Any] = {"method": method, "resolution": 0.5, "seed": 1}
     alone = cugraph_groups(rows, **wanted)
-    for components, labels, quality in (alone, groups_of_all_gpus(folder, Device(), **wanted)):
+    together = groups_beyond_one_gpu(folder, LITTLE, Device(), **wanted)
+    assert together is not None
+    for components, labels, quality in (alone, together):
         for each in (components, labels):
             assert len(np.unique(each)) == 3 + ALONE
             assert [len(np.unique(each[ALONE:][group[ALONE:] == one])) for one in range(3)] == [1, 1, 1]
@@ -174,13 +182,12 @@ def test_a_graph_that_does_not_fit_into_the_memory_of_a_gpu_is_refused(
 def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: Path) -> None:
     folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
     problem = solving.Problem(folder, SETTINGS, None, Device(), 1)
-    little, much = (SimpleNamespace(room_for_a_task=lambda *_, room=room, **__: room) for room in (10**4, 10**9))
-    wanted = {"method": "leiden", "resolution": 1, "seed": 0}
-    assert solving.ranks_beyond_one_gpu(problem, much) is None  # type: ignore[arg-type]
-    assert groups_beyond_one_gpu(folder, much, Device(), **wanted) is None  # type: ignore[arg-type]
-    ranks = solving.ranks_beyond_one_gpu(problem, little)  # type: ignore[arg-type]
+    wanted: dict[str, Any] = {"method": "leiden", "resolution": 1, "seed": 0}
+    assert ranks_beyond_one_gpu(problem, MUCH) is None
+    assert groups_beyond_one_gpu(folder, MUCH, Device(), **wanted) is None
+    ranks = ranks_beyond_one_gpu(problem, LITTLE)
     assert ranks is not None
     solution = solving.solve_on_one_worker(problem, ranks)
     assert solution.from_cugraph
     np.testing.assert_allclose(solution.ranks, solving.solve_on_one_worker(problem).ranks, atol=1e-11)
-    assert groups_beyond_one_gpu(folder, little, Device(), **wanted) is not None  # type: ignore[arg-type]
+    assert groups_beyond_one_gpu(folder, LITTLE, Device(), **wanted) is not None

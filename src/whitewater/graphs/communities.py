@@ -112,19 +112,14 @@ def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -
     random = np.random.default_rng(seed)
     labels = np.arange(edges.target_count)
     if len(edges.sources):
-        graph = _symmetrize(edges)
+        weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
+        rows = scipy.sparse.csr_array((weights, edges.sources, edges.offsets), shape=(len(labels), len(labels)))
+        # Self-loops get twice their weight.
+        graph = rows + rows.T
         for _ in range(_ROUNDS[method]):
             labels = _run_round(graph, labels, method=method, resolution=resolution, random=random)
         labels = number_by_size(labels)
     return Groups(components(edges), labels, modularity(edges, labels, resolution=resolution))
-
-
-def _symmetrize(edges: Edges) -> "scipy.sparse.csr_array":
-    """Add the transposed matrix of the edges; self-loops get twice their weight."""
-    weights = np.ones(len(edges.sources)) if edges.weights is None else edges.weights
-    count = edges.target_count
-    rows = scipy.sparse.csr_array((weights, edges.sources, edges.offsets), shape=(count, count))
-    return rows + rows.T
 
 
 def _run_round(
@@ -155,8 +150,8 @@ def _run_round(
 
 def _aggregate(graph: "scipy.sparse.csr_array", parts: Array) -> "scipy.sparse.csr_array":
     members = np.argsort(parts, kind="stable")
-    count = int(parts.max()) + 1
-    starts = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
+    starts = np.append(0, np.cumsum(np.bincount(parts)))
+    count = len(starts) - 1
     # A product with SciPy's matrix of members would need the memory of one more graph.
     offsets, neighbors, weights = rows = np.zeros(count + 1, np.int64), *map(np.empty_like, (graph.indices, graph.data))
     entries = _sum_parts((graph.indptr, graph.indices, graph.data), members, starts, parts, rows)

@@ -126,12 +126,7 @@ def open_graph(path: Path) -> GraphFolder:
 
 
 def write_graph(
-    path: Path,
-    *,
-    ids: Integers,
-    rows: Iterable[MergedEdges],
-    weighted: bool,
-    names: pa.ChunkedArray | pa.Array | None = None,
+    path: Path, *, ids: Integers, rows: Iterable[MergedEdges], weighted: bool, names: pa.ChunkedArray | None = None
 ) -> GraphFolder:
     """Write a graph folder, with three values per vertex in memory but no edges; open it.
 

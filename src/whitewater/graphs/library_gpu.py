@@ -23,6 +23,7 @@ from whitewater.engines.workers import Workers
 from whitewater.graphs.communities import Groups, Labels, Method, number_by_size
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges, GraphFolder
+from whitewater.graphs.pagerank.solving import Problem
 from whitewater.tables.with_dask import backend_module
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 COPIES = 4
 # Maximum number of edges that CuPy's sparse matrices and cuGraph can index with int32.
 MAXIMUM_EDGES = 2_147_483_100
-# cuGraph's defaults, which pylibcugraph does not have.
-LEVELS, THRESHOLD, THETA = 100, 1e-7, 1.0
 
 
 def cugraph_bytes(edges: Edges, *, symmetric: bool = False) -> int:
@@ -97,9 +96,10 @@ def cugraph_groups(edges: Edges, *, method: Method, resolution: float, seed: int
         resource_handle=handle, graph=graph, offsets=None, indices=None, weights=None, labels=None,
         do_expensive_check=False,
     )  # fmt: skip
-    own = {"leiden": {"random_state": seed, "theta": THETA}, "louvain": {"threshold": THRESHOLD}}[method]
+    # The numbers are cuGraph's defaults, which pylibcugraph does not have.
+    own = {"leiden": {"random_state": seed, "theta": 1.0}, "louvain": {"threshold": 1e-7}}[method]
     *communities, modularity = getattr(pylibcugraph, method)(
-        resource_handle=handle, graph=graph, max_level=LEVELS, resolution=resolution, do_expensive_check=False, **own
+        resource_handle=handle, graph=graph, max_level=100, resolution=resolution, do_expensive_check=False, **own
     )
     device = GpuDevice()
     groups = [_order_labels(*map(device.to_host, pair), count=edges.target_count) for pair in (components, communities)]
@@ -134,24 +134,18 @@ def _graph(rows: csr_matrix, *, symmetric: bool) -> Any:
     )
 
 
-def groups_beyond_one_gpu(folder: GraphFolder, workers: Workers, device: Device, **options: Any) -> Groups | None:
-    """Compute the groups on all GPUs, or return None if the graph fits on one GPU."""
-    if fits_cugraph(folder.in_edges(), workers.room_for_a_task(device, tasks=1), symmetric=True):
+def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
+    """Compute cuGraph's PageRank on all GPUs: float64 (vertices,), sum 1. Return None if the graph fits on one GPU."""
+    folder, restart, settings, device = problem.folder, problem.personalization, problem.settings, problem.device
+    if fits_cugraph(problem.edges, workers.room_for_a_task(device, tasks=1)):
         return None
-    return groups_of_all_gpus(folder, device, **options)
-
-
-def ranks_of_all_gpus(
-    folder: GraphFolder, restart: npt.NDArray[np.float64] | None, settings: Pagerank, device: Device, *, weighted: bool
-) -> npt.NDArray[np.float64]:
-    """Return cuGraph's PageRank by all GPUs, float64 (vertices,), sum 1; ``restart`` is the personalization."""
     import cugraph.dask
 
     personalization = None
     if restart is not None:
         vertices = np.flatnonzero(restart)
         personalization = backend_module(device.frames).DataFrame({"vertex": vertices, "values": restart[vertices]})
-    with _distributed_graph(folder, device, weighted=weighted, directed=True) as graph:
+    with _distributed_graph(folder, device, weighted=problem.weighted, directed=True) as graph:
         frame, _ = cugraph.dask.pagerank(
             graph,
             alpha=settings.damping,
@@ -167,8 +161,12 @@ def ranks_of_all_gpus(
     return ranks / ranks.sum()
 
 
-def groups_of_all_gpus(folder: GraphFolder, device: Device, *, method: Method, resolution: float, seed: int) -> Groups:
-    """Return the components and communities, computed by all GPUs; see `cugraph_groups`."""
+def groups_beyond_one_gpu(
+    folder: GraphFolder, workers: Workers, device: Device, *, method: Method, resolution: float, seed: int
+) -> Groups | None:
+    """Compute the groups on all GPUs as `cugraph_groups` does, or return None if the graph fits on one GPU."""
+    if fits_cugraph(folder.in_edges(), workers.room_for_a_task(device, tasks=1), symmetric=True):
+        return None
     import cugraph.dask
 
     with _distributed_graph(folder, device, weighted=folder.weighted, directed=False) as graph:

@@ -15,7 +15,6 @@ Output3 = tuple[Array, Array, Array]
 
 _DIGIT_BITS = 11
 _SOURCE = 0xFFFFFFFF
-_NO_CODE = 0xFFFFFFFFFFFFFFFF
 
 
 @part
@@ -120,7 +119,7 @@ def merge_equal(
     counts, vertex = targets
     sources, merged = output
     filled, loops, repeated, edge = 0, 0, -1, 0
-    previous, target = uint64(_NO_CODE), 0
+    previous, target = uint64(0xFFFFFFFFFFFFFFFF), 0  # no code
     while edge < len(keys):
         key = keys[edge]
         stop = edge + 1

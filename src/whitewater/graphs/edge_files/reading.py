@@ -165,13 +165,11 @@ def _check_counts(
     files: OpenFiles, counts: Mapping[Path, Counter[str]], settings: EdgeFiles
 ) -> Iterator[tuple[Path, WhitewaterError]]:
     """Yield an error for each file without the number of edges that it declares; warn of doubtful lines."""
-    unread, doubtful = list[Path](), list[Path]()
+    unread, doubtful = list[Path](), [path for path, file in files.items() if file and file.is_doubtful]
     for path, file in files.items():
         read, names = counts[path]["read"], file.header if file else PARQUET.footer(path).schema.names
         if settings.weight_column in names or (counts[path]["unread_fields"] and not names):
             unread.append(path)
-        if file and file.is_doubtful:
-            doubtful.append(path)
         if file and file.declared not in {None, read}:
             if file.size:
                 yield path, InputError(f"{path} declares {file.declared:,} entries, but has {read:,}: it is cut off or "

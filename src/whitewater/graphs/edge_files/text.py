@@ -37,7 +37,6 @@ _COMMENTS: dict[str, tuple[bytes, ...]] = {"head": (b"#", b"%"), "none": (), "#"
 _SNAP_COUNTS = re.compile(rb"^#\s*Nodes:\s*\d+\s+Edges:\s*(\d+)\s*$")
 # Maximum fields of a line of pairs without a header.
 _FIELDS = 3
-_BANNER = b"%%matrixmarket"
 # Why matrices of these kinds cannot be read.
 _UNSUPPORTED = {
     "array": "it lists all entries, even those that are 0. Write it in the format coordinate.",
@@ -46,16 +45,11 @@ _UNSUPPORTED = {
     "general, with weights above 0 or as pattern.",
     "hermitian": "each entry implies its complex conjugate. Write all edges as general.",
 }
-_PARQUET = b"PAR1"
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_SHOWN_BYTES = 80
 _NAMES = re.compile(rb"[\t -/:-~]+")
 # A field, perhaps in quotes, and its delimiter.
 _QUOTED = re.compile(rb'[ \t\r]*(?:"([^"]*)"|(?!")([^,]*?))[ \t\r]*(,|$)')
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _REAL = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-# No integer of 64 bits has more digits.
-_DIGITS = 19
 
 # Faults of a line, and the remedies.
 _CHECK = "Correct the file, or set pagerank.fetch.edges"
@@ -108,9 +102,9 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile | None:
     banner, row, ahead = b"", b"", list[bytes]()
     with open_text(path) as stream:
         start = stream.read(4)
-        if start == _PARQUET:
+        if start == b"PAR1":
             return None
-        if start.startswith(_UTF_16) or b"\0" in start:
+        if start.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in start:
             raise InputError(f"{path} is not text in UTF-8, but most likely in UTF-16. Convert it, such as with "
                              "`iconv -f UTF-16 -t UTF-8`.")  # fmt: skip
         body = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
@@ -119,7 +113,7 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile | None:
             stripped = line.strip(_padding(separator) + b"\n")
             if b"\r" in stripped:
                 raise _error(path, len(ahead) + 1, stripped, _LONE_RETURN)
-            banner = stripped if stripped.lower().startswith(_BANNER) else banner
+            banner = stripped if stripped.lower().startswith(b"%%matrixmarket") else banner
             if stripped and not stripped.startswith((*marks, b"%") if banner else marks):
                 row = line
                 break
@@ -236,8 +230,8 @@ class _Block:
         lines = self._trim(pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data)), b"\n")
         is_row = pc.greater(pc.binary_length(lines), 0)
         self._lines, self._comments = len(lines), 0
-        for prefix in () if settings.comment == "head" else _COMMENTS[settings.comment]:
-            is_comment = pc.starts_with(lines, prefix.decode())
+        if settings.comment in {"#", "%"}:
+            is_comment = pc.starts_with(lines, settings.comment)
             self._comments = is_comment.true_count
             is_row = pc.and_not(is_row, is_comment)
         self.line_numbers = to_numpy(pc.indices_nonzero(is_row)).astype(np.int64)
@@ -306,7 +300,8 @@ class _Block:
                 return texts.cast(pa.int64())
         words = texts.view(pa.binary()).to_pylist()
         self.refuse([_INTEGER.fullmatch(word) is None for word in words], _NO_INTEGER, rows)
-        is_large = (len(word.lstrip(b"+-0")) > _DIGITS or not -(2**63) <= int(word) < 2**63 for word in words)
+        # More than 19 digits are not parsed, which takes quadratic time.
+        is_large = (len(word.lstrip(b"+-0")) > 19 or not -(2**63) <= int(word) < 2**63 for word in words)
         self.refuse(list(is_large), _TOO_LARGE, rows)
         return pa.array(map(int, words), pa.int64())
 
@@ -374,7 +369,7 @@ def _blocks(unit: Unit, settings: EdgeFiles) -> Iterator[_Block]:
 
 def _error(path: Path, number: int, line: bytes, fault: str) -> InputError:
     """Return the error that names the file, and the number and text of a line."""
-    start = line[:_SHOWN_BYTES]
+    start = line[:80]
     try:
         text = repr(start.decode())
     except UnicodeDecodeError:

@@ -1,9 +1,7 @@
 """The sparse matrix-vector product of PageRank: for each target, the sum of ``weight * shares[source]`` in float64.
 
 It needs no transposed copy and no atomic additions, and its bits do not depend on threads or ranges, because each sum
-has a fixed order. On the CPU the edges of a target are cut into runs. The edges of a run are added to four sums in
-turn, those after the last full four to the first sum. The runs are added with compensation, so that the error does not
-grow with the degree.
+has a fixed order. On the CPU the error does not grow with the degree: runs of edges are added with compensation.
 """
 
 from collections.abc import Callable

@@ -28,7 +28,6 @@ import numpy as np
 import numpy.typing as npt
 
 from whitewater.engines import Array, Device, memory
-from whitewater.engines.workers import Workers
 from whitewater.errors import InputError
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT
@@ -109,6 +108,8 @@ def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[
         problem = Problem(folder, run.settings, personalization, run.device, min(workers.threads))
         start = None
         if problem.starts_from_cugraph and len(workers.threads) > 1:
+            from whitewater.graphs.library_gpu import ranks_beyond_one_gpu
+
             start = ranks_beyond_one_gpu(problem, workers)
         return next(workers.map(solve_on_one_worker, [problem], label="power iteration", shared={"start": start}))
 
@@ -130,17 +131,6 @@ def solve_on_one_worker(problem: Problem, start: npt.NDArray[np.float64] | None 
         strength=device.to_device(problem.strength()), restart=device.to_device(restart),
     )  # fmt: skip
     return Solution(device.to_host(ranks), log, from_cugraph)
-
-
-def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
-    """Compute cuGraph's ranks on all GPUs, or return None if the graph fits on one."""
-    from whitewater.graphs.library_gpu import fits_cugraph, ranks_of_all_gpus
-
-    if fits_cugraph(problem.edges, workers.room_for_a_task(problem.device, tasks=1)):
-        return None
-    return ranks_of_all_gpus(
-        problem.folder, problem.personalization, problem.settings, problem.device, weighted=problem.weighted
-    )
 
 
 def _cugraph_ranks(problem: Problem, edges: Edges) -> Array | None:
