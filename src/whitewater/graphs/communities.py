@@ -26,8 +26,6 @@ from whitewater.graphs.graph_folder import Edges
 Method = Literal["leiden", "louvain"]
 Labels = npt.NDArray[np.int64]
 Rows = tuple[Array, Array, Array]
-# Leiden starts again from its result, as its authors' implementation does.
-_ROUNDS = {"leiden": 2, "louvain": 1}
 # A vertex moves only for a gain above this share of its strength: a smaller one may be rounding, and moves never end.
 _LEAST_GAIN = 1e-10
 
@@ -116,7 +114,8 @@ def find_groups(edges: Edges, *, method: Method, resolution: float, seed: int) -
         rows = scipy.sparse.csr_array((weights, edges.sources, edges.offsets), shape=(len(labels), len(labels)))
         # Self-loops get twice their weight.
         graph = rows + rows.T
-        for _ in range(_ROUNDS[method]):
+        # Leiden starts again from its result, as its authors' implementation does.
+        for _ in range(2 if method == "leiden" else 1):
             labels = _run_round(graph, labels, method=method, resolution=resolution, random=random)
         labels = number_by_size(labels)
     return Groups(components(edges), labels, modularity(edges, labels, resolution=resolution))

@@ -31,12 +31,10 @@ from whitewater.io.folder import Format, RowGroup, RowGroupWriter, numbered, num
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 FORMAT = Format("edges.json", 1, "edges")
-_COLUMNS = [("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())]
 # 16 MB of ids, which one task works on.
 GROUP_ROWS = 1 << 20
 # A rank of 1e-10 divided by more is a subnormal float64 with fewer than twelve digits.
 LARGEST_WEIGHT = 1e302
-_BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def open_edges(path: Path) -> EdgesFolder:
 
 def edge_schema(*, weighted: bool) -> pa.Schema:
     """Return the columns of edges."""
-    return pa.schema(_COLUMNS[: 2 + weighted])
+    return pa.schema([("source", pa.int64()), ("target", pa.int64()), ("weight", pa.float64())][: 2 + weighted])
 
 
 def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch]:
@@ -93,7 +91,7 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch
     schema = edge_schema(weighted=weighted)
     # Nothing is read ahead, so that memory is bounded by `rows`, not by the row group.
     with FORMAT.explained(group.path), pq.ParquetFile(
-        group.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+        group.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
     ) as file:  # fmt: skip
         check_types(file.schema_arrow, schema)
         for batch in file.iter_batches(rows, [group.number], schema.names, use_threads=False):

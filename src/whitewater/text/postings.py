@@ -25,8 +25,6 @@ Int64s = npt.NDArray[np.int64]
 DocumentGroup = tuple[int, Int64s]
 # Bytes of text that are split into words at once.
 BLOCK_BYTES = 8 << 20
-# Expected distinct words of a block; for more, its table grows.
-_DISTINCT_WORDS = 1 << 16
 INT32_MAX = 2**31 - 1
 
 
@@ -64,7 +62,7 @@ def tokenize_block(titles: pa.ChunkedArray, texts: pa.ChunkedArray) -> Block:
 
     letters, ends, counts = split_words(_byte_spans(titles), _byte_spans(texts), characters())
     words = pa.LargeStringArray.from_buffers(len(ends) - 1, pa.py_buffer(ends), pa.py_buffer(letters))
-    distinct = CategoryCounter(words.type, room=_DISTINCT_WORDS)
+    distinct = CategoryCounter(words.type, room=1 << 16)  # for more words its table grows
     tokens = distinct.add(words).astype(np.int32)
     return Block(tokens, counts, distinct.values(), int(np.count_nonzero(np.diff(ends) == 0)))
 

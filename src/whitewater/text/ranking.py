@@ -22,7 +22,6 @@ from whitewater.text.config import Search
 from whitewater.text.index_folder import IndexFolder
 from whitewater.text.tokens import GAP, words
 
-QUOTE = '"'
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 # The terms of a phrase, each with its position.
@@ -121,7 +120,7 @@ def _parse_query(text: str, index: IndexFolder) -> tuple[list[tuple[str, str]], 
             for position, word in enumerate(words(part))
             if (term := index.terms.of(word.text))
         ]
-        for part in text.split(QUOTE)
+        for part in text.split('"')
     ]
     if len(parts) % 2 == 0:
         raise InputError(f"the query {text!r} has a quote that is not closed. Close it, or leave it out.")

@@ -136,8 +136,7 @@ def number_edges(
     By ``rule``, merged edges get the sum of their weights, added in ascending order, or the maximum; without weights
     each edge counts 1. `whitewater.graphs.build.with_dask` gives equal bits. If edges have no direction, the opposite
     of each edge is added, except of self-loops. ``known`` are ids of vertices that may have no edges, int64, ascending.
-    ``memory_gb`` is the host memory for edges, by default (0) half of what is available; more edges go to files in
-    ``spool``.
+    Edges take ``memory_gb`` of host memory, or if 0 half of what is available; more edges go to files in ``spool``.
 
     Raises ResourceError for too little memory for the vertices or the edges of a few targets, or above 2**32 vertices.
     """

@@ -14,10 +14,6 @@ from whitewater.graphs.graph_folder import Edges
 
 # Called with shares and sums, float64 (vertices,): sets sums[v] to the sum of w * shares[u] over the in-edges of v.
 Pull = Callable[[Array, Array], None]
-# Edges that are added up without compensation.
-_RUN_EDGES = 128
-# Parts per thread: several, so that a slow thread delays the others little.
-_PARTS_PER_THREAD = 8
 
 
 def edges_to_device(device: Device, edges: Edges) -> Edges:
@@ -35,7 +31,8 @@ def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> Pull:
         from whitewater.graphs.pagerank import in_edges_gpu
 
         return in_edges_gpu.prepare_in_edges(edges)
-    rows, ranges = (edges.offsets, edges.sources, edges.weights), edges.ranges(at_most=_PARTS_PER_THREAD * threads)
+    # Several ranges per thread, so that a slow thread delays the others little.
+    rows, ranges = (edges.offsets, edges.sources, edges.weights), edges.ranges(at_most=8 * threads)
 
     def pull(shares: Array, out: Array) -> None:
         # Kernels release the GIL.
@@ -49,13 +46,13 @@ def prepare_in_edges(device: Device, edges: Edges, *, threads: int) -> Pull:
 def add_up(rows: tuple[Array, Array, Array | None], values: Array, sums: Array, start: int, stop: int) -> None:
     """Fill the sums from ``start`` to before ``stop``; ``rows`` are offsets, sources and weights of `Edges`.
 
-    Millions of equal values would round in the same direction millions of times. So the rounding error of each run is
-    collected and added at the end (A. Neumaier, 1974, with Knuth's exact error of a sum, The Art of Computer
-    Programming, volume 2, section 4.2.2).
+    Millions of equal values would round in the same direction millions of times. So the rounding error of each run of
+    128 edges is collected and added at the end (A. Neumaier, 1974, with Knuth's exact error of a sum, The Art of
+    Computer Programming, volume 2, section 4.2.2).
     """
     offsets, sources, weights = rows
     # Unsigned, because Numba checks every signed index for being negative.
-    run, base = uint64(_RUN_EDGES), offsets[0]
+    run, base = uint64(128), offsets[0]
     for target in range(start, stop):
         edge, end = uint64(offsets[target] - base), uint64(offsets[target + 1] - base)
         total, compensation = 0.0, 0.0
