@@ -64,7 +64,7 @@ class Edges:
         return Edges(self.offsets[start : stop + 1], self.sources[first:last], weights)
 
     def ranges(self, *, at_most: int = 64) -> list[tuple[int, int]]:
-        """Cut the targets into ranges ``(start, stop)`` with about equally many edges."""
+        """Cut the targets into ranges ``(start, stop)`` with about equally many edges; no target is split."""
         edges = int(self.offsets[-1] - self.offsets[0])
         count = max(1, min(at_most, edges // RANGE_EDGES))
         cuts = np.searchsorted(self.offsets, self.offsets[0] + np.arange(1, count) * edges // count).tolist()
