@@ -23,8 +23,6 @@ MICROSECONDS = pa.timestamp("us")
 TEXT = pa.dictionary(pa.int32(), pa.string())
 # The type of a column that was read from text, or that has no values.
 TYPES: dict[Kind, pa.DataType] = {"number": pa.float64(), "timestamp": MICROSECONDS, "text": TEXT}
-# Longest time with a fraction that fits microseconds. Cutting off the rest floors nanoseconds.
-_TIMESTAMP_CHARACTERS = 26
 _LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 _DAY_OF_YEAR = r"(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31"
 _TIME_OF_DAY = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:\.\d{1,9})?)?)?"
@@ -113,7 +111,11 @@ def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:
             expected = "a number" if kind == "number" else f"a time {form}"
             raise ValueError(f"{unreadable[0].as_py().strip()!r} is not {expected}")
         return values
-    return _cast_times(column, clock) if kind == "timestamp" else _cast_numbers(column)
+    if kind == "timestamp":
+        return _cast_times(column, clock)
+    if pa.types.is_temporal(column.type):
+        raise ValueError(f"{column.type} is not a number")
+    return column if is_plain(column.type, "number") else column.cast(pa.float64(), safe=False)
 
 
 def is_plain(type_: pa.DataType, kind: Kind) -> bool:
@@ -139,7 +141,8 @@ def _read_text(texts: Column, kind: Kind, clock: Clock) -> tuple[Column, Column]
         values = _cast_times(pa.Array.from_pandas(times), clock)
     else:
         iso = _keep_matches(texts, _TIMESTAMP_TEXT)
-        values = pc.utf8_slice_codeunits(iso, 0, _TIMESTAMP_CHARACTERS).cast(MICROSECONDS)
+        # Cutting off the digits after microseconds floors nanoseconds.
+        values = pc.utf8_slice_codeunits(iso, 0, len("2019-03-01 08:00:00.000000")).cast(MICROSECONDS)
     return values, pc.equal(values.is_valid(), texts.is_valid())
 
 
@@ -160,11 +163,3 @@ def _cast_times(values: Column, clock: Clock) -> Column:
         return values.cast(MICROSECONDS)
     except pa.ArrowInvalid as error:
         raise ValueError("has a time beyond the year 290,000") from error
-
-
-def _cast_numbers(values: Column) -> Column:
-    if is_plain(values.type, "number"):
-        return values
-    if pa.types.is_temporal(values.type):
-        raise ValueError(f"{values.type} is not a number")
-    return values.cast(pa.float64(), safe=False)

@@ -15,7 +15,6 @@ from whitewater.engines import Array
 PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = map(np.uint64, PRIMES)
 _LANES = 4
-_ROTATIONS = (1, 7, 12, 18)
 
 
 def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
@@ -37,7 +36,7 @@ def hash_int64(xp: ModuleType, *columns: Array, seed: int = 0) -> Array:
         accumulators = [start + _PRIME_1 + _PRIME_2, start + _PRIME_2, start, start - _PRIME_1]
         for position, lane in enumerate(lanes[:striped]):
             accumulators[position % _LANES] = _round(accumulators[position % _LANES] + lane * _PRIME_2)
-        state = sum(map(_rotate, accumulators, _ROTATIONS), start=xp.zeros_like(start))
+        state = sum(map(_rotate, accumulators, (1, 7, 12, 18)), start=xp.zeros_like(start))
         for accumulator in accumulators:
             state = (state ^ _round(accumulator * _PRIME_2)) * _PRIME_1 + _PRIME_4
     state += np.uint64(8 * len(lanes))

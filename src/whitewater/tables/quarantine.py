@@ -47,8 +47,7 @@ def split_files(
     for file, counts in read_files(run, inputs, source, split):
         masks = Counter({1 if mask == MALFORMED else mask: rows for mask, rows in counts.items()})
         summary = count_reasons(masks, reasons)
-        rejected = summary["rows_in"] - summary["rows_out"]
-        files.append({"path": file.name, **summary, "quarantined": rejected})
+        files.append({"path": file.name, **summary, "quarantined": summary["rows_in"] - summary["rows_out"]})
     totals = total_rows(files)
     finish_data_sets(kept, quarantine, schema, totals)
     return {"totals": totals, "files": files}
@@ -126,20 +125,14 @@ def write_malformed(lines: pa.Array | pa.ChunkedArray, path: Path, *, schema: pa
 
 
 def count_reasons(masks: Counter[int], reasons: Sequence[str]) -> dict[str, Any]:
-    """Count the rows read and kept, and the rejected ones by reason. A row counts once under each of its reasons.
-
-    ``masks`` counts rows by mask: bit *i* is set for ``reasons[i]``, and 0 is a row that is kept.
-    """
+    """Count the rows read and kept, and the rejected ones under each of their reasons, bit *i* for ``reasons[i]``."""
     counts = {reason: sum(masks[mask] for mask in masks if mask >> bit & 1) for bit, reason in enumerate(reasons)}
     by_reason = {reason: rows for reason, rows in counts.items() if rows}
     return {"rows_in": masks.total(), "rows_out": masks[0], "by_reason": by_reason}
 
 
 def funnel(masks: Counter[int], reasons: Sequence[str], *, rare: Container[str] = ()) -> list[dict[str, Any]]:
-    """Count the rows that remain after each rule in turn; a row leaves at its first reason.
-
-    A ``rare`` reason is listed only if it is the first one of a row.
-    """
+    """Count the rows that remain after each rule in turn; a ``rare`` one is listed only if it rejects a row first."""
     rejected: Counter[int] = Counter()
     for mask, rows in masks.items():
         rejected[(mask & -mask).bit_length() - 1] += rows  # by the lowest bit; kept rows at -1

@@ -27,14 +27,9 @@ Form = Literal["parquet", "text", "gzip", "zip"]
 PARQUET = b"PAR1"
 # Of a zip file, and of an empty one.
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# Lines read to learn how many fields the rows have, in case the header has fewer.
-SAMPLE_LINES = 200
 BYTES_A_ROW = 100
-# Longer than any header.
-HEADER_BYTES = 1 << 16
 SEPARATORS = {b";": "semicolons", b"\t": "tabs", b"|": "vertical bars"}
 LONGEST_QUOTE = 80
-_BUFFER_BYTES = 1 << 20
 # Numbers of rows by a key, such as service and month, and of `MALFORMED` lines, which cannot be parsed.
 Counts = Counter[Any]
 MALFORMED = "malformed_line"
@@ -189,11 +184,7 @@ def write_unit(
     unit: Unit, frames: Frames, folder: Path, *, schema: pa.Schema, write: Callable[[Any, Path, pa.Schema], None],
     count: Callable[[Any], Counts],
 ) -> Counts:  # fmt: skip
-    """Write a unit to a folder; return its counts.
-
-    Frames become ``part-FILE-UNIT-PIECE.parquet``, with the columns of the schema that they have; malformed lines
-    ``malformed-FILE-UNIT-PIECE.parquet``.
-    """
+    """Write each frame as a part with those columns of the schema that it has, and its malformed lines; count both."""
     counts = Counts()
     for piece, (frame, malformed) in enumerate(frames):
         name = f"{unit.stem(piece)}.parquet"
@@ -233,7 +224,7 @@ def _parquet_blocks(unit: Unit, rows: int) -> Iterator[Lines]:
     try:
         # Buffered, without reading ahead: memory grows with the block, not with the row group.
         with pq.ParquetFile(
-            file.path, buffer_size=_BUFFER_BYTES, pre_buffer=False, page_checksum_verification=True
+            file.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
         ) as parquet:
             for batch in parquet.iter_batches(rows, unit.row_groups, list(kinds), use_threads=False):
                 columns = {}
@@ -252,9 +243,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
         footer = pq.read_metadata(path)
         schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
-        ) from error
+        raise InputError(f"{path} is a damaged or truncated Parquet file ({error}). Get or write it again.") from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -279,7 +268,7 @@ def _list_members(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             files = [member.filename for member in archive.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{path} is a damaged or truncated zip file ({error}). Download or write it again.") from error
+        raise InputError(f"{path} is a damaged or truncated zip file ({error}). Get or write it again.") from error
     names = [name for name in files if not name.startswith("__MACOSX/")]
     if not names:
         raise InputError(f"{path} is a zip file without files. Remove it, or pack it again.")
@@ -290,10 +279,10 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     where = f"{path}/{member}" if member else str(path)
     try:
         with open_text(path, member=member) as stream:
-            header = stream.readline(HEADER_BYTES)
+            header = stream.readline(1 << 16)  # longer than any header
             if fault := _check_header(header, source):
                 raise InputError(f"{where} {fault}")
-            sample = [line.rstrip(b"\r\n") for line in islice(stream, SAMPLE_LINES) if line.strip()]
+            sample = [line.rstrip(b"\r\n") for line in islice(stream, 200) if line.strip()]
         names = [name.strip().strip('"') for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is neither Parquet nor readable CSV ({error}). Check the file.") from error
@@ -315,14 +304,13 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
 
 
 def _without_rows(where: str, source: Source) -> InputError:
-    return InputError(f"{where} has columns, but no {source.rows}. Remove it from {source.setting} or download it "
-                      "again.")  # fmt: skip
+    return InputError(f"{where} has columns, but no {source.rows}. Remove it from {source.setting} or get it again.")
 
 
 def _check_header(header: bytes, source: Source) -> str | None:
     """Say why the first line of a file cannot be a header of CSV, or return None."""
     faults = {
-        f"is empty. Remove it from {source.setting} or download it again.": not header.strip(),
+        f"is empty. Remove it from {source.setting} or get it again.": not header.strip(),
         "is text in UTF-16. Save it as UTF-8.": header.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)),
         "is packed once more. Unpack the file that holds it.": header.startswith((PARQUET, *ZIP, GZIP)),
         "is neither Parquet nor text. Check the file.": b"\0" in header,
