@@ -25,8 +25,6 @@ LOOKS = {
     "all": Look("All together", style.BLACK, "D"),
 }
 HOURS = np.arange(24)
-# Share of the cells of the week within the color scale; the others get the color of its ends.
-_WITHIN_SCALE = 0.98
 NO_ZONE = "no zone known"
 _BOROUGHS = {
     look.name: look
@@ -37,7 +35,6 @@ _BOROUGHS = {
 }  # fmt: skip
 _OTHER_BOROUGH = Look("other", style.GRAY, "X")
 _LONGEST_NAME = 30
-_ROW = 0.235
 _REASON_COLORS = (
     style.ORANGE, style.SKY_BLUE, style.GREEN, style.BLUE, style.VERMILION, style.PURPLE, style.YELLOW, style.GRAY,
 )  # fmt: skip
@@ -85,7 +82,10 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
         return style.explained(title, NOTHING)
     if len(services) > 1:
         services["all"] = table[table["service"] == "all"]
-    by_hour = {service: _index_by_hour(rows) for service, rows in services.items()}
+    by_hour = {
+        service: rows.dropna(subset="hour").set_index("hour").reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
+        for service, rows in services.items()
+    }
     few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
     if few.all():
         return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
@@ -105,11 +105,6 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     return figure
 
 
-def _index_by_hour(rows: pd.DataFrame) -> pd.DataFrame:
-    rows = rows[rows["hour"].notna()]
-    return rows.set_index(rows["hour"].astype(int)).reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
-
-
 def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: int) -> None:
     has_trips = hours["trips"] >= minimum_trips
     mean, low, high = (hours[name].where(has_trips).to_numpy(float) for name in ("mean", "mean_low", "mean_high"))
@@ -123,12 +118,11 @@ def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: i
 
 @style.styled
 def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
-    """Draw the difference of the mean tip fraction of each hour of the week from the mean of its service.
+    """Draw how the mean tip fraction of each hour of the week, in `tips_by_weekday_hour`, differs from its service's.
 
     The services differ more than the hours of one service, so a color scale of the fractions would hide the hours.
-
-    ``table`` is `tips_by_weekday_hour`. Cells with fewer than ``minimum_trips`` trips with a recorded tip are hatched;
-    cells whose interval contains the mean have a dot.
+    Cells with fewer than ``minimum_trips`` trips with a recorded tip are hatched. A dot is noise: the interval contains
+    the mean of the service.
     """
     title, services = "Tips by weekday and hour of pickup", _split_by_service(table)
     if not services:
@@ -140,8 +134,8 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     )
     is_noise = (low <= 0) & (high >= 0)
     significant = np.abs(difference[np.isfinite(difference) & ~is_noise])
-    # End of the color scale.
-    limit = (float(np.quantile(significant, _WITHIN_SCALE)) if len(significant) else 0) or 0.01
+    # The color scale covers 98 % of the cells; the others get the color of its ends.
+    limit = (float(np.quantile(significant, 0.98)) if len(significant) else 0) or 0.01
     subtitle = f"{RECORDED} Colors compare each hour with the mean of its own service, in percentage points."
     dot = f"Dot: within noise, as the {_interval_name(table)} holds the mean of the service."
     notes = [dot] if is_noise.any() else []
@@ -216,7 +210,7 @@ def _draw_rankings(
         return style.explained(title, few if _split_by_service(table) else NOTHING)
     rows, legend = max(map(len, rankings.values())), what != "borough"
     subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
-    width, height = max(9.0, 3.7 * len(rankings)), 1.2 + _ROW * max(rows, 4) + 0.35 * legend
+    width, height = max(9.0, 3.7 * len(rankings)), 1.2 + 0.235 * max(rows, 4) + 0.35 * legend
     figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(1, len(rankings), squeeze=False)[0]
     for axes, (service, ranking) in zip(panels, rankings.items(), strict=True):

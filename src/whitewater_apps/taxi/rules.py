@@ -18,8 +18,6 @@ UNREADABLE = tuple(f"unreadable_{name}" for name in ISSUES)
 ISSUES_BIT, RULES_BIT = 1, 1 + len(UNREADABLE)
 # The test by which each kind of bound rejects a value, in the order of the funnel.
 BOUND_TESTS = {"above": operator.le, "at_least": operator.lt, "below": operator.ge, "at_most": operator.gt}
-# See `usual_months`.
-MAIN_SHARE, NEAR_MONTHS = 0.9, 12
 
 
 def rules(settings: Clean, zones: Zones, catalog: Catalog) -> tuple[Rule, ...]:
@@ -66,21 +64,21 @@ def file_month(file: Any, service: Any, month: Any) -> Any:
 def usual_months(entry: Mapping[str, Any], minimum_share: float) -> list[int]:
     """Return the `file_month` of each month that is not stray in a file, an ``entry`` of the catalog.
 
-    Such a month has at least ``minimum_share`` of the file's trips of a service, and is at most `NEAR_MONTHS` from one
-    of the main months: the fewest that together have `MAIN_SHARE` of those trips. In a small file, one trip is a large
-    share, but its distance from the main months still reveals a wrong clock.
+    Such a month has at least ``minimum_share`` of the file's trips of a service, and is at most a year from one of the
+    main months: the fewest that together have nine tenths of those trips. In a small file, one trip is a large share,
+    but its distance from the main months still reveals a wrong clock.
     """
     keys: list[int] = []
     for service, months in entry["months"].items():
         counts = {month_number(*map(int, name.split("-"))): rows for name, rows in months.items()}
         total, main_months, covered = sum(counts.values()), [], 0
         for month in sorted(counts, key=lambda month: -counts[month]):
-            if covered < MAIN_SHARE * total:
+            if covered < 0.9 * total:
                 main_months.append(month)
             covered += counts[month]
         keys += [
             file_month(entry["file"], SERVICES.index(service), month)
             for month, rows in counts.items()
-            if rows >= minimum_share * total and any(abs(month - main) <= NEAR_MONTHS for main in main_months)
+            if rows >= minimum_share * total and any(abs(month - main) <= 12 for main in main_months)
         ]
     return keys

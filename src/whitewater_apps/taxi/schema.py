@@ -177,7 +177,14 @@ class TripFiles(Source):
 
     def recognize(self, raw_names: Sequence[str], *, path: str, numeric: Collection[str] = ()) -> Era:
         """Return the era of a file, see `Source.recognize`; raises InputError, too, if its service is not clear."""
-        _refuse_without_fares({name.strip().lower() for name in raw_names}, path=path)
+        keys = {name.strip().lower() for name in raw_names}
+        if not any(ALIASES.get(key) == "fare_amount" for key in keys):
+            if "hvfhs_license_num" in keys:
+                raise InputError(f"{path}: the fhvhv (high-volume for-hire) trips of this old form have no fares and "
+                                 "no tips. Use the Parquet file that TLC publishes today.")  # fmt: skip
+            if keys & FHV_NAMES:
+                raise InputError(f"{path}: for-hire vehicle (fhv) trips have no fares and no tips. "
+                                 "Use yellow, green or fhvhv (high-volume for-hire) files.")  # fmt: skip
         era = super().recognize(raw_names, path=path, numeric=numeric)
         if "service" in era.columns:
             return era
@@ -211,14 +218,3 @@ def _service(raw_names: Sequence[str], *, path: str) -> Service:
     options = f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}"
     raise InputError(f"{path}: the trips may be {options}: {hints or 'no column tells'}. Name the columns as TLC does, "
                      "or add a column 'color' that names the service of each trip.")  # fmt: skip
-
-
-def _refuse_without_fares(keys: set[str], *, path: str) -> None:
-    if any(ALIASES.get(key) == "fare_amount" for key in keys):
-        return
-    if "hvfhs_license_num" in keys:
-        raise InputError(f"{path}: the fhvhv (high-volume for-hire) trips of this old form have no fares and no tips. "
-                         "Use the Parquet file that TLC publishes today.")  # fmt: skip
-    if keys & FHV_NAMES:
-        raise InputError(f"{path}: for-hire vehicle (fhv) trips have no fares and no tips. "
-                         "Use yellow, green or fhvhv (high-volume for-hire) files.")  # fmt: skip

@@ -2,8 +2,7 @@
 
 A feature is a number, NaN for null; see `whitewater.learn.features`. Categories are hour 0 to 23, weekday 0 (Monday) to
 6, rate code 1 to 6, and the position of a borough. Duration is in minutes, speed in mph. With one-hot hours, the linear
-model contains the baseline, the mean of each hour. Logarithms are used because fares, distances and durations are
-skewed.
+model contains the baseline, the mean of each hour. Fares, distances and durations are skewed, hence the logarithms.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +55,6 @@ _HASH_COLUMNS = {
     "fare_amount": (_NULL, 100),
     "trip_distance": (_NULL, 1000),
 }
-_LARGEST = 2.0**53
 FORMAT = Format("model.json", 2, "tip model", remedy="Run the step model again.")
 PREDICTED = "tip_amount / fare_amount of trips with a recorded tip"
 FRACTIONS = ("observed", "ridge", "forest")
@@ -191,7 +189,7 @@ def trip_hashes(trips: Columns, device: Device) -> Array:
     xp, columns = device.xp, []
     for name, (null, factor) in _HASH_COLUMNS.items():
         integer = xp.rint(trips[name] * factor) if factor > 1 else trips[name]
-        is_valid = xp.abs(integer) < _LARGEST
+        is_valid = xp.abs(integer) < 2.0**53
         columns.append(xp.where(is_valid, xp.where(is_valid, integer, 0.0).astype(xp.int64), null))
     return hash_int64(xp, *columns)
 

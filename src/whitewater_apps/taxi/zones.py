@@ -59,11 +59,9 @@ def read_zones(path: Path) -> Zones:
         fields = dict(zip(names, row, strict=True))
         location, *zone = (fields.get(name.lower(), "").strip() or NOT_AVAILABLE for name in COLUMNS)
         if not (location.isdecimal() and 1 <= int(location) <= LOCATIONS):
-            raise InputError(f"{path}: LocationID {location!r} is not one of 1 to {LOCATIONS}. Correct or remove the "
-                             "row.")  # fmt: skip
+            raise InputError(f"{path}: LocationID {location!r} is not in 1 to {LOCATIONS}. Correct or remove the row.")
         if zones.setdefault(int(location), zone) != zone:
-            raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one row for "
-                             "each.")  # fmt: skip
+            raise InputError(f"{path} gives more than one borough or zone to LocationID {location}. Keep one of them.")
     by_location = (zones.get(number, (None, None, None)) for number in range(LOCATIONS + 1))
     boroughs, zone_names, service_zones = zip(*by_location, strict=True)
     return Zones(boroughs, zone_names, service_zones, duplicates=len(rows) - len(zones))
@@ -72,11 +70,8 @@ def read_zones(path: Path) -> Zones:
 def zones_csv(zones: Zones) -> str:
     """Return the table as CSV in TLC's layout."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for number, zone in enumerate(zip(zones.boroughs, zones.names, zones.service_zones, strict=True)):
-        if zone[0] is not None:
-            writer.writerow((number, *zone))
+    rows = zip(range(LOCATIONS + 1), zones.boroughs, zones.names, zones.service_zones, strict=True)
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, *(row for row in rows if row[1] is not None)])
     return text.getvalue()
 
 

@@ -34,8 +34,6 @@ from whitewater_apps.taxi.tip_model import PREDICTED, PREDICTIONS, RULE, Feature
 from whitewater_apps.taxi.zones import read_zones
 
 logger = logging.getLogger(__name__)
-# Memory of a sampling task for each row of a row group: a dozen columns, and a copy of a block of them.
-_BYTES_A_ROW = 150
 MINIMUM_TRIPS = 200
 MINIMUM_HELD_OUT = 20
 # The training trips, and those held out.
@@ -83,7 +81,8 @@ def forecast(groups: Sequence[RowGroup], feature_set: FeatureSet, run: Run[Model
     rows = [sum(group.rows for group in groups if group.service == service) for service in services(groups)]
     samples = [min(count, settings.max_rows) for count in rows]
     largest = max(samples, default=0)
-    reading = max((group.rows for group in groups), default=0) * _BYTES_A_ROW
+    # A sampling task holds a dozen columns of a row group, and a copy of a block of them: 150 bytes a row.
+    reading = max((group.rows for group in groups), default=0) * 150
     # A ridge task holds its features, its columns, and a few temporary columns.
     fitting = largest * (2 * width + columns + 4) * 8
     row_bytes = (width + 3) * 8

@@ -30,20 +30,16 @@ def standardize(run: Run[Standardize], *, inputs: Path, standardized: Output) ->
     origins = {entry["path"]: entry["origin"] for entry in read_json(inputs)["files"]}
     catalog = []
     for number, (file, counts) in enumerate(files):
-        logger.info("%s: %s, %d columns, %d rows", file.name, _service(file), len(file.era.columns), counts.total())
-        catalog.append(_describe(number, file, counts, origins[str(file.path)]))
+        entry = _describe(number, file, counts, origins[str(file.path)])
+        logger.info("%s: %s, %d columns, %d rows", file.name, entry["service"], len(file.era.columns), counts.total())
+        catalog.append(entry)
     write_json(standardized / "files.json", catalog)
     run.note(rows=sum(counts.total() for _, counts in files), files=len(files))
 
 
-def _service(file: RawFile) -> str:
-    service = file.era.constants.get("service")
-    return "by row" if service is None else SERVICES[service]
-
-
 def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[str, object]:
     months: dict[str, Counter[str]] = defaultdict(Counter)
-    other_dates = 0
+    other_dates, constants = 0, file.era.constants
     for (service, month), rows in ((key, rows) for key, rows in counts.items() if key != MALFORMED):
         if name := month_name(month):
             # An unreadable service counts as the first; its rows will be rejected.
@@ -55,7 +51,7 @@ def _describe(number: int, file: RawFile, counts: Counts, origin: str) -> dict[s
         "path": file.name,
         "origin": f"{origin}/{file.member}" if file.member else origin,
         "form": file.form,
-        "service": _service(file),
+        "service": SERVICES[constants["service"]] if "service" in constants else "by row",
         "columns": {name: column.raw_name for name, column in file.era.columns.items()},
         "columns_not_carried": list(file.era.ignored_columns),
         "rows": counts.total(),

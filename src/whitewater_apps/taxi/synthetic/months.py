@@ -41,10 +41,10 @@ YELLOW_ZONES = (
     "PULocationID,DOLocationID,payment_type,fare_amount,extra,mta_tax,tip_amount,tolls_amount,improvement_surcharge,"
     "total_amount"
 )
-GREEN_ZONES = (
+GREEN = (
     "VendorID,lpep_pickup_datetime,lpep_dropoff_datetime,store_and_fwd_flag,RatecodeID,PULocationID,DOLocationID,"
     "passenger_count,trip_distance,fare_amount,extra,mta_tax,tip_amount,tolls_amount,ehail_fee,improvement_surcharge,"
-    "total_amount,payment_type,trip_type"
+    "total_amount,payment_type,trip_type,congestion_surcharge"
 )
 FHVHV = (
     "hvfhs_license_num,dispatching_base_num,originating_base_num,request_datetime,on_scene_datetime,pickup_datetime,"
@@ -52,11 +52,7 @@ FHVHV = (
     "congestion_surcharge,airport_fee,tips,driver_pay,shared_request_flag,shared_match_flag,access_a_ride_flag,"
     "wav_request_flag,wav_match_flag"
 )
-PARQUET: dict[Service, str] = {
-    "yellow": f"{YELLOW_ZONES},congestion_surcharge",
-    "green": f"{GREEN_ZONES},congestion_surcharge",
-    "fhvhv": FHVHV,
-}
+PARQUET: dict[Service, str] = {"yellow": f"{YELLOW_ZONES},congestion_surcharge", "green": GREEN, "fhvhv": FHVHV}
 # Last month of a form of yellow CSV: its header, the end of that line, and the surplus commas of its rows.
 CSV = {
     "2015-06": (YELLOW_2015, "\r\n", 0),
@@ -108,10 +104,7 @@ def write_zones(path: Path) -> Path:
 
 
 def write_generated(directory: Path, settings: Generated) -> list[Path]:
-    """Write the zone table, `ZONES`, and a file for each service and month; return the paths of these files.
-
-    Files of other months are removed. Only one process may use the directory. Raises as `layout`.
-    """
+    """Write the zone table, and replace the files of months; return their paths. For one process at a time."""
     layouts = [
         layout(service, month, first=month == settings.months[0])
         for service, month in dict.fromkeys(product(settings.services, settings.months))
@@ -147,8 +140,7 @@ def _tables(file: Layout, *, rows: int, seed: int) -> Iterator[pa.Table]:
         pickup = np.sort(hour * 3600 + random.integers(0, 3600, len(hour))) * model.MICROSECONDS
         simulate = model.app_trips if service == "fhvhv" else partial(model.taxi_trips, service)
         trips = simulate(file.month, pickup, random=random)
-        has_dispatched = service != "fhvhv" and file.month >= "2019"
-        trips = model.add_faults(trips, has_dispatched=has_dispatched, random=random)
+        trips = model.add_faults(trips, has_dispatched=service != "fhvhv" and file.month >= "2019", random=random)
         yield pa.table([_column(name, trips, file) for name in file.names], names=file.names)
 
 

@@ -1,16 +1,14 @@
 """A model of trips: a stylized New York, its riders, and the faults of records.
 
 The city has 265 taxi zones. Names ("Manhattan 12") and the borough of a LocationID are invented, except for airports,
-unknown places and places outside the city. Boroughs have as many zones as in TLC's table, and rectangles near their
-place on the map, so that distances are realistic.
+unknown places and places outside the city. Boroughs are rectangles near their place on the map, so that distances are
+realistic, with as many zones as in TLC's table.
 
-Numbers are chosen, not fitted. They imitate the published months: two daily peaks, late nights at weekends, slow
-afternoons, tips by the preset buttons of the payment screen, and mean tips of 0.22 to 0.27 of the fare by card in
-yellow taxis. Fares are about those of 2019 in all months. Holidays are not modeled.
+Numbers imitate the published months, without a fit: two daily peaks, late nights at weekends, slow afternoons, tips by
+preset buttons, mean tips of 0.22 to 0.27 of the fare by card in yellow taxis, and fares of 2019; no holidays.
 
-Some faults have the rounded shares of the published green months 2023-12 and 2024-01: nulls together in 6 to 8 %, rate
-code 99, absurd distances, negative amounts, pickups of other months, locations 264 and 265. The others are widely
-reported for yellow months, and have a realistic size.
+Nulls together in 6 to 8 %, rate code 99, absurd distances, negative amounts, pickups of other months, and locations 264
+and 265 have the rounded shares of the published green months 2023-12 and 2024-01. Other faults are widely reported.
 """
 
 from collections.abc import Mapping
@@ -85,10 +83,6 @@ PRESETS: dict[Service, tuple[float, ...]] = {
 }  # fmt: skip
 BY_CARD: dict[Service, float] = {"yellow": 0.71, "green": 0.57}
 PASSENGERS = (0.705, 0.150, 0.043, 0.020, 0.050, 0.032)  # one to six
-FLAT_FARE = 52.0  # between Manhattan and JFK; elsewhere the meter counts
-INITIAL, UNIT = 2.50, 0.50
-# Fees in US dollars, and their first month.
-CONGESTION, AIRPORT, DISTRICT = ("2019-01", 2.50), ("2021-01", 1.25), ("2025-01", 0.75)
 CHARGES = (
     "fare_amount", "extra", "mta_tax", "improvement_surcharge", "tolls_amount", "congestion_surcharge",
     "airport_fee", "cbd_congestion_fee",
@@ -188,7 +182,7 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
     hour, manhattan = hours % 24, CITY.borough == "Manhattan"
     flat = (manhattan[start] & (end == JFK)) | (manhattan[end] & (start == JFK))
     rush = (_weekday(hours) < 5) & (hour >= 16) & (hour < 20)
-    # The meter counts fifths of a mile, or minutes in slow traffic.
+    # Between Manhattan and JFK, the fare is flat. Elsewhere, the meter counts fifths of a mile, or slow minutes.
     units = np.floor(4.2 * miles + 0.4 * trips["trip_time"] / 60)
     trips |= {
         "vendor_id": 1 + random.integers(2, size=count),
@@ -196,7 +190,7 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
         "rate_code": np.where(flat, 2, 1),
         "store_and_forward": _draw_flags(0.005, count, random=random),
         "trip_type": np.ones(count, np.int64),
-        "fare_amount": np.where(flat, FLAT_FARE, INITIAL + UNIT * units),
+        "fare_amount": np.where(flat, 52.0, 2.50 + 0.50 * units),
         "extra": np.select([rush, (hour >= 20) | (hour < 6)], [1.0, 0.5], 0.0),
         "mta_tax": np.full(count, 0.5),
         "improvement_surcharge": np.full(count, 0.3),
@@ -256,10 +250,11 @@ def _journeys(service: Service, month: str, pickup: Integers, *, random: np.rand
     miles_an_hour = (20 - hourly_demand(pickup // HOUR) / 6) * (1 + 0.35 * np.log1p(miles / 2))
     seconds = np.rint(90 + miles / miles_an_hour * 3600 * random.lognormal(0, 0.25, count)).astype(np.int64)
     yellow, crosses = CITY.service_zone == "Yellow Zone", CITY.borough[start] != CITY.borough[end]
+    # First month, US dollars, and trips that pay it.
     fees = {
-        "congestion_surcharge": (CONGESTION, yellow[start] | yellow[end]),
-        "airport_fee": (AIRPORT, IS_AIRPORT[start]),
-        "cbd_congestion_fee": (DISTRICT, yellow[start] | yellow[end]),
+        "congestion_surcharge": ("2019-01", 2.50, yellow[start] | yellow[end]),
+        "airport_fee": ("2021-01", 1.25, IS_AIRPORT[start]),
+        "cbd_congestion_fee": ("2025-01", 0.75, yellow[start] | yellow[end]),
     }
     return {
         "pickup_datetime": pickup,
@@ -269,7 +264,7 @@ def _journeys(service: Service, month: str, pickup: Integers, *, random: np.rand
         "dropoff_location_id": end,
         "trip_distance": miles,
         "tolls_amount": np.where(crosses & (random.random(count) < 0.03 * miles), 6.12, 0.0),
-        **{name: fee * is_due for name, ((since, fee), is_due) in fees.items() if month >= since},
+        **{name: fee * is_due for name, (since, fee, is_due) in fees.items() if month >= since},
     }
 
 
