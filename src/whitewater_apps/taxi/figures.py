@@ -86,10 +86,10 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
         service: rows.dropna(subset="hour").set_index("hour").reindex(HOURS).fillna({"trips": 0, "plain_trips": 0})
         for service, rows in services.items()
     }
-    few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
-    if few.all():
+    too_few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
+    if too_few.all():
         return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
-    notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if few.any() else []
+    notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if too_few.any() else []
     notes += _note_missing(table, "hour", "time")
     figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
     axes = body.subplots()
@@ -168,8 +168,8 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     """
     borough = table["borough"].fillna(NO_ZONE)
     places = table.assign(borough=borough, label=borough)
-    few = any((rows["trips"] < minimum_trips).any() for rows in _split_by_service(places).values())
-    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if few else []
+    too_few = any((rows["trips"] < minimum_trips).any() for rows in _split_by_service(places).values())
+    notes = [f"Left out: boroughs with fewer than {minimum_trips} such trips."] if too_few else []
     return _draw_rankings(table, places, what="borough", notes=notes, minimum_trips=minimum_trips)
 
 
@@ -206,8 +206,8 @@ def _draw_rankings(
     places = places.sort_values(order, ascending=False, kind="stable")
     rankings = {service: rows.iloc[:most] for service, rows in _split_by_service(places).items()}
     if not rankings:
-        few = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
-        return style.explained(title, few if _split_by_service(table) else NOTHING)
+        reason = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
+        return style.explained(title, reason if _split_by_service(table) else NOTHING)
     rows, legend = max(map(len, rankings.values())), what != "borough"
     subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
     width, height = max(9.0, 3.7 * len(rankings)), 1.2 + 0.235 * max(rows, 4) + 0.35 * legend

@@ -195,12 +195,12 @@ def taxi_trips(service: Service, month: str, pickup: Integers, *, random: np.ran
         "mta_tax": np.full(count, 0.5),
         "improvement_surcharge": np.full(count, 0.3),
     }
-    charged = np.asarray(sum(trips[name] for name in CHARGES if name in trips))
-    card = random.random(count) < BY_CARD[service] + 0.07 * CITY.character[start]
-    odd = random.random(count)
-    trips["payment_type"] = np.select([odd < 0.005, odd < 0.007, card], [NO_CHARGE, DISPUTE, CARD], CASH)
-    trips["tip_amount"] = _tips(service, trips, charged, random=random) * (trips["payment_type"] == CARD)
-    trips["total_amount"] = np.round(charged + trips["tip_amount"], 2)
+    charge = np.asarray(sum(trips[name] for name in CHARGES if name in trips))
+    by_card = random.random(count) < BY_CARD[service] + 0.07 * CITY.character[start]
+    uniform = random.random(count)
+    trips["payment_type"] = np.select([uniform < 0.005, uniform < 0.007, by_card], [NO_CHARGE, DISPUTE, CARD], CASH)
+    trips["tip_amount"] = _tips(service, trips, charge, random=random) * (trips["payment_type"] == CARD)
+    trips["total_amount"] = np.round(charge + trips["tip_amount"], 2)
     for end_point, locations in (("pickup", start), ("dropoff", end)):
         east, north = (axis[locations] + random.normal(0, SPREAD, count) for axis in (CITY.east, CITY.north))
         trips[f"{end_point}_longitude"] = TIMES_SQUARE[0] + east / MILES_A_DEGREE[0]
@@ -213,9 +213,9 @@ def app_trips(month: str, pickup: Integers, *, random: np.random.Generator) -> T
     trips = _journeys("fhvhv", month, pickup, random=random)
     count = len(pickup)
     surge = np.maximum(random.lognormal(0.05, 0.2, count), 0.9)
-    metered = 2.55 + 1.75 * trips["trip_distance"] + 0.35 * trips["trip_time"] / 60
-    fare: Floats = np.maximum(metered * surge, 8).round(2)
-    arrived = pickup - random.integers(10, 120, count) * MICROSECONDS
+    meter = 2.55 + 1.75 * trips["trip_distance"] + 0.35 * trips["trip_time"] / 60
+    fare: Floats = np.maximum(meter * surge, 8).round(2)
+    arrival = pickup - random.integers(10, 120, count) * MICROSECONDS
     flags = {"shared_request": 0.08, "shared_match": 0.05, "access_a_ride": 0.0, "wheelchair_request": 0.0015,
              "wheelchair_match": 0.03}  # fmt: skip
     return trips | {
@@ -225,8 +225,8 @@ def app_trips(month: str, pickup: Integers, *, random: np.random.Generator) -> T
         "black_car_fund": np.round(0.025 * fare, 2),
         "sales_tax": np.round(0.08875 * fare, 2),
         "driver_pay": np.round(0.78 * fare, 2),
-        "request_datetime": arrived - random.integers(60, 600, count) * MICROSECONDS,
-        "on_scene_datetime": arrived,
+        "request_datetime": arrival - random.integers(60, 600, count) * MICROSECONDS,
+        "on_scene_datetime": arrival,
         **{name: _draw_flags(share, count, random=random) for name, share in flags.items()},
     }
 
@@ -242,8 +242,8 @@ def _draw_flags(share: float, count: int, *, random: np.random.Generator) -> Int
 
 def _journeys(service: Service, month: str, pickup: Integers, *, random: np.random.Generator) -> Trips:
     """Return the times, locations, distances, tolls and fees of trips."""
-    count, hailed = len(pickup), (service != "green") | (CITY.service_zone != "Yellow Zone")
-    start = random.choice(SIZE, count, p=_popularity(PICKUPS[service], hailed))
+    count, can_hail = len(pickup), (service != "green") | (CITY.service_zone != "Yellow Zone")
+    start = random.choice(SIZE, count, p=_popularity(PICKUPS[service], can_hail))
     end = draw_dropoffs(service, start, random=random)
     miles = np.round(miles_between(start, end) * random.lognormal(0, 0.25, count), 2)
     # Traffic is slow when demand is high. Long trips are faster, because they use highways.
@@ -268,13 +268,13 @@ def _journeys(service: Service, month: str, pickup: Integers, *, random: np.rand
     }
 
 
-def _tips(service: Service, trips: Trips, charged: Floats, *, random: np.random.Generator) -> Floats:
-    """Draw tips: none, a share of the amount charged by preset button, or whole dollars."""
-    count, start, end = len(charged), trips["pickup_location_id"], trips["dropoff_location_id"]
+def _tips(service: Service, trips: Trips, charge: Floats, *, random: np.random.Generator) -> Floats:
+    """Draw tips: none, a share of the charge by preset button, or whole dollars."""
+    count, start, end = len(charge), trips["pickup_location_id"], trips["dropoff_location_id"]
     generous = BY_HOUR[trips["pickup_datetime"] // HOUR % 24] + CITY.character[start] + 0.5 * CITY.character[end]
     mood = random.logistic(0, 1, count) + 0.47 * generous - 0.1 * np.log1p(trips["trip_distance"])
-    button = charged * np.array(PRESETS[service])[np.searchsorted((0.9, 2.4), mood)]
-    dollars = np.maximum(np.rint(charged * random.normal(0.14, 0.05, count)), 1)
+    button = charge * np.array(PRESETS[service])[np.searchsorted((0.9, 2.4), mood)]
+    dollars = np.maximum(np.rint(charge * random.normal(0.14, 0.05, count)), 1)
     tips = np.where(random.random(count) < 0.7, button, dollars)
     return np.asarray(np.round(tips * (random.logistic(0, 1, count) < WILLING[service] + generous), 2))
 
