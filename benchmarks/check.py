@@ -12,7 +12,7 @@ from benchmarks.process_tree import MeasurementError
 from benchmarks.report import Report, Reports
 from benchmarks.results_file import Results, read
 from whitewater.io.store import write_bytes
-from whitewater.log import logged
+from whitewater.log import log_output
 
 
 def check(reports: Sequence[Report]) -> str:
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--checked", type=Path, required=True, help="file for what was found, text")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
-    with logged(given.log, name="benchmarks check"):
+    with log_output(given.log, name="benchmarks check"):
         reports = [case.report for case in read(given.results, Results).cases]
         reports += read(given.scaling, Reports).reports if given.scaling else ()
         found = check(reports)

@@ -23,7 +23,7 @@ from benchmarks.published.amounts import CERTAIN, interval
 from benchmarks.report import Report
 from benchmarks.results_file import read_reports
 from benchmarks.spread import Spread
-from whitewater.log import logged
+from whitewater.log import log_output
 
 Verdict = Literal["faster", "slower", "no difference", "too few samples", "no verdict"]
 RULE = (
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--variants", nargs="+", help="compare these alone")
     parser.add_argument("--fail-on-slower", action="store_true", help="end with status 1 where a variant is slower")
     given: Any = parser.parse_args(arguments)
-    with logged(None, name="benchmarks compare"):
+    with log_output(None, name="benchmarks compare"):
         before, after = read_reports(given.before), read_reports(given.after)
         compared = [each for each in compare(before, after) if not given.variants or each.variant in given.variants]
         if not compared:

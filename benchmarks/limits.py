@@ -30,7 +30,7 @@ from benchmarks.report import Record, Stored
 from benchmarks.spread import Spread, spread
 from whitewater import engines
 from whitewater.engines import Device
-from whitewater.log import logged
+from whitewater.log import log_output
 
 logger = logging.getLogger("whitewater.benchmarks")
 FILE = Path("data/benchmarks/limits/read.bin")
@@ -351,7 +351,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limits", type=Path, required=True, help="file for the limits, JSON")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
-    with logged(given.log, name="benchmarks limits"):
+    with log_output(given.log, name="benchmarks limits"):
         settings = Settings.from_option(given.settings, option="--settings")
         device = engines.resolve(given.device)
         limits = measure_limits(device, threads=given.threads, rounds=settings.rounds, file=FILE)

@@ -38,11 +38,11 @@ class Placement:
 
     def run(self, application: str, step: str, settings: Settings, *, threads: int) -> Run[Settings]:
         """Return a run of a step there, which writes no record."""
-        from whitewater.engines.config import Cluster, choose
+        from whitewater.engines.config import Cluster, choose_engine
         from whitewater.step import Run
 
         cluster = Cluster.model_validate_json(self.cluster)
-        engine = choose({"engine": "auto", "cluster": cluster.model_dump()}, self.device)
+        engine = choose_engine({"engine": "auto", "cluster": cluster.model_dump()}, self.device)
         return Run(application, step, self.resolve(), settings, threads, cluster, engine=engine)
 
 

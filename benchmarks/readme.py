@@ -24,7 +24,7 @@ from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater.application import in_project
 from whitewater.figures import words
 from whitewater.io.store import write_bytes
-from whitewater.log import logged
+from whitewater.log import log_output
 
 README = Path("benchmarks/README.md")
 RECORDED = Path("benchmarks/results")
@@ -173,7 +173,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.readme", description=__doc__, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="write nothing; status 1 where a table differs")
     given: Any = parser.parse_args(arguments)
-    with logged(None, name="benchmarks readme"):
+    with log_output(None, name="benchmarks readme"):
         found = README.read_text()
         wanted = updated(found, tables())
         if given.check and found != wanted:

@@ -21,7 +21,7 @@ from benchmarks.limits import Limits
 from benchmarks.process_tree import MeasurementError
 from benchmarks.published import row as rows
 from benchmarks.report import Record, Report, Reports, Sample, Stored
-from whitewater.log import logged
+from whitewater.log import log_output
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parquet", type=Path, required=True, help="file for one line a sample")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
-    with logged(given.log, name="benchmarks results"):
+    with log_output(given.log, name="benchmarks results"):
         reports = [report for path in given.rows for report in read(path, Reports).reports]
         results = collect(reports, limits=read(given.limits, Limits))
         results.write(given.json)

@@ -9,9 +9,9 @@ _packages = (
 )
 sys.path[:] = [*_packages, *(folder for folder in sys.path if folder not in _packages)]
 
-from whitewater.application import applications, declared, in_project
+from whitewater.application import applications, find_entry_points, in_project
 from whitewater.config_files import project_files, read_source
-from whitewater.engines.config import Cluster, choose
+from whitewater.engines.config import Cluster, choose_engine
 from whitewater.engines.gpu_check import missing_gpu, require_device
 from whitewater.errors import WhitewaterError
 from whitewater.io.places import files_in
@@ -24,7 +24,7 @@ from whitewater.workflow import (
     shell_prefix,
     state,
     step_digest,
-    watched,
+    watch_files,
 )
 
 try:
@@ -33,7 +33,7 @@ try:
     # Beside a remote Snakefile there are no folders: its applications are those that the configuration names.
     APPLICATIONS = applications(
         in_project(_checkout)
-        or [name for name in declared(Path.cwd()) if name in config]
+        or [name for name in find_entry_points(Path.cwd()) if name in config]
     )
 except WhitewaterError as error:
     sys.exit(error.with_kind())
@@ -70,7 +70,7 @@ pathvars:
 
 def engine(wildcards):
     """Return the engine that a step computes with; rules of steps without it compute on the host."""
-    return choose(config, wildcards.device)
+    return choose_engine(config, wildcards.device)
 
 
 def workers(wildcards, input):

@@ -27,7 +27,7 @@ from benchmarks.results_file import read
 from whitewater.engines.gpu_check import require_device
 from whitewater.errors import ConfigError
 from whitewater.io.store import write_bytes
-from whitewater.log import logged
+from whitewater.log import log_output
 
 # The quickest, and those that tell most, first.
 PIECES = {
@@ -52,7 +52,7 @@ FOUND, NOT_HERE, SECONDS, SAID_LINES = "found.json", 3, 480.0, 30
 def main(arguments: Sequence[str] | None = None) -> int:
     """Show the pieces that are asked for, and write their records; return 1 if a piece failed or was stopped."""
     given = _arguments(arguments)
-    with logged(None, name="benchmarks gpu_proof"):
+    with log_output(None, name="benchmarks gpu_proof"):
         names = _chosen(given.pieces)
         if given.here:
             return _show_here(PIECES[names[0]], given)

@@ -17,7 +17,7 @@ from benchmarks.published.measuring import measure_case, prepare_case
 from benchmarks.report import Plan, Reports, in_short, table
 from whitewater import engines
 from whitewater.engines.config import Cluster
-from whitewater.log import logged
+from whitewater.log import log_output
 
 logger = logging.getLogger("whitewater.benchmarks")
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("whitewater.benchmarks")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure a row, print its table, and write its reports."""
     given = _arguments(arguments)
-    with logged(given.log, name=f"benchmarks {given.row}"):
+    with log_output(given.log, name=f"benchmarks {given.row}"):
         _measure(given)
     return 0
 

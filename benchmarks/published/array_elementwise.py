@@ -65,7 +65,7 @@ def blocked(work: Work) -> Iterator[Timed]:
         def whole(x: Any) -> bool:
             # No part is empty; and none is left out, although one may tell the answer.
             parts = xp.array_split(x.reshape(-1), min(work.threads, x.size))
-            identities = [bool(each) for _, each in workers.completed(all_one, parts, {"device": work.device})]
+            identities = [bool(each) for _, each in workers.as_completed(all_one, parts, {"device": work.device})]
             return all(identities)
 
         yield Timed(partial(whole, x), answer=partial(answer, of=whole, device=work.device))

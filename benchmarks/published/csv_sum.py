@@ -47,7 +47,7 @@ def projected(work: Work) -> Iterator[Timed]:
 
         def total() -> int:
             units = units_of(FILES.paths(work), work, KINDS)
-            return sum(part for _, part in workers.completed(passengers, units, {}))
+            return sum(part for _, part in workers.as_completed(passengers, units, {}))
 
         yield Timed(total)
 

@@ -58,7 +58,7 @@ def fused(work: Work) -> Iterator[Timed]:
 
         def means() -> Any:
             units = units_of(FILES.paths(work), work, KINDS)
-            parts = [part for _, found in workers.completed(groups, units, {}) for part in found]
+            parts = [part for _, found in workers.as_completed(groups, units, {}) for part in found]
             return pa.concat_tables(parts).group_by(KEY).aggregate([("count", "sum"), ("sum", "sum")])
 
         yield Timed(means, answer=answer_of_sums)

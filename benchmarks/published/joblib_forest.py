@@ -104,7 +104,7 @@ def few_tasks(work: Work) -> Iterator[Timed]:
         def call() -> Any:
             shared = {"x": np.asfortranarray(x, dtype=np.float32), "y": y}
             shares = shares_of(TREES, TASKS_OF_THREAD * sum(workers.threads))
-            parts = dict(workers.completed(grow, shares, shared))
+            parts = dict(workers.as_completed(grow, shares, shared))
             return joined([parts[place] for place in range(len(shares))])
 
         yield Timed(call, answer=lambda forest: predicted(forest, *test))

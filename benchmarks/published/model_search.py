@@ -40,18 +40,18 @@ def search(
     """
     rows = len(data[1])
     placed = workers.place(data)
-    copies = workers.hold(_on_device, [(device, placed)] * len(workers.threads))
+    copies = workers.keep_results(_on_device, [(device, placed)] * len(workers.threads))
     trials = [(place, part) for place in range(len(settings)) for part in fold_slices(rows, folds)]
     tasks = [
         (copies[trial % len(copies)], dict(settings[place]), part.start, part.stop)
         for trial, (place, part) in enumerate(trials)
     ]
     scores = np.full(len(trials), np.nan)
-    for trial, score in workers.completed(_score, tasks, {"factory": factory, "scorer": scorer, "device": device}):
+    for trial, score in workers.as_completed(_score, tasks, {"factory": factory, "scorer": scorer, "device": device}):
         scores[trial] = score
     table = scores.reshape(len(settings), folds)
     refit = [(copies[0], dict(settings[best_of(table)]))]
-    ((_, estimator),) = workers.completed(_fit, refit, {"factory": factory})
+    ((_, estimator),) = workers.as_completed(_fit, refit, {"factory": factory})
     return Search(table, estimator)
 
 

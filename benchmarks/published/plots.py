@@ -15,7 +15,7 @@ from benchmarks.published import figures
 from benchmarks.report import Report, Reports
 from benchmarks.results_file import Results, read
 from whitewater.figures import style
-from whitewater.log import logged
+from whitewater.log import log_output
 
 
 def draw(results: Results, scaling: Sequence[Report], plots: Sequence[Path]) -> None:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plots", type=Path, nargs="+", required=True, help="files of pictures, .svg or .png")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
-    with logged(given.log, name="benchmarks plots"):
+    with log_output(given.log, name="benchmarks plots"):
         scaling = read(given.scaling, Reports).reports if given.scaling else ()
         draw(read(given.results, Results), scaling, given.plots)
     return 0

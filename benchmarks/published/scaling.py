@@ -25,7 +25,7 @@ from benchmarks.published.work import as_argument
 from benchmarks.report import Plan, Report, Reports, in_short, table
 from whitewater import engines
 from whitewater.engines.config import Cluster
-from whitewater.log import logged
+from whitewater.log import log_output
 
 logger = logging.getLogger("whitewater.benchmarks")
 VARIANT = "as_published"
@@ -112,7 +112,7 @@ def _variant(name: str, command: tuple[str, ...], environment: dict[str, str] | 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the rows that the settings name, print a table of each, and write the reports."""
     given = _arguments(arguments)
-    with logged(given.log, name="benchmarks scaling"):
+    with log_output(given.log, name="benchmarks scaling"):
         _measure(given)
     return 0
 

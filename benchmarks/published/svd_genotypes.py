@@ -152,15 +152,15 @@ def in_two_bits(work: Work) -> Iterator[Timed]:
     device, columns = work.device, shape(work)[1]
     with device.workers(work.cluster, threads=work.threads) as workers:
         tasks = [(*bounds, columns, device) for bounds in bands(work)]
-        held = workers.hold(packed_band, tasks)
-        judge = Judge(work, sum(total for _, total in workers.completed(sum_of, held, {"device": device})))
+        held = workers.keep_results(packed_band, tasks)
+        judge = Judge(work, sum(total for _, total in workers.as_completed(sum_of, held, {"device": device})))
 
         def decompose() -> Svd:
             sketch, empty = orthonormal_sketch(columns), Genotypes(np.empty((0, columns // 4), np.uint8), columns)
             places = empty.sample_columns(np)
             shared = {"block": sketch[np.argsort(places)].astype(np.float32), "device": device}
             total = np.zeros((SKETCH, columns))
-            for _, product in workers.completed(products, held, shared):
+            for _, product in workers.as_completed(products, held, shared):
                 total += product
             return svd_of_sketch(sketch, np.ascontiguousarray(total.T[places]))
 

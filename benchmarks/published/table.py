@@ -20,7 +20,7 @@ from benchmarks.standing import AS_PUBLISHED, OURS, TUNED
 from whitewater.errors import ConfigError
 from whitewater.figures import words
 from whitewater.io.store import write_bytes
-from whitewater.log import logged
+from whitewater.log import log_output
 
 NAMES = {"cpu": "CPU", "gpu": "GPU"}
 DEFINITION = ("row", "definition", "size", "published")
@@ -219,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--table", type=Path, required=True, help="file for the table, Markdown")
     parser.add_argument("--log", type=Path, help="file for everything printed")
     given: Any = parser.parse_args(arguments)
-    with logged(given.log, name="benchmarks table"):
+    with log_output(given.log, name="benchmarks table"):
         write_bytes(given.table, markdown([read(path, Results) for path in given.results]).encode())
     return 0
 

@@ -13,12 +13,15 @@ imported = time.time()
 
 
 def _log_failed_import(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    from whitewater.log import logged
+    from whitewater.log import log_output
 
     script = vars(sys.modules["__main__"])
     application, _, file = script["__file__"].split("/")[-3:]
     log = script["snakemake"].log
-    with suppress(SystemExit), logged(Path(log[0]) if log else None, name=f"{application} {file.partition('.')[0]}"):
+    with (
+        suppress(SystemExit),
+        log_output(Path(log[0]) if log else None, name=f"{application} {file.partition('.')[0]}"),
+    ):
         raise error
 
 

@@ -61,7 +61,7 @@ def in_project(folder: Path = Path()) -> tuple[str, ...]:
 
 
 @cache
-def declared(folder: Path) -> dict[str, EntryPoint]:
+def find_entry_points(folder: Path) -> dict[str, EntryPoint]:
     """Return the entry points of applications by sorted name, from installed packages and the project in ``folder``."""
     places = list(entry_points(group=GROUP))
     # The pyproject.toml of the checkout, then that of the project, override metadata, which may be out of date.
@@ -79,7 +79,7 @@ def declared(folder: Path) -> dict[str, EntryPoint]:
 
 def applications(names: Sequence[str]) -> dict[str, Application]:
     """Load applications by name, or raise ConfigError if one is not declared or cannot be imported."""
-    places = declared(Path.cwd()) if names else {}
+    places = find_entry_points(Path.cwd()) if names else {}
     loaded: dict[str, Application] = {}
     for name in names:
         if name not in places:

@@ -22,7 +22,7 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 @contextmanager
-def logged(log: Path | None, *, name: str, package: str = "whitewater") -> Iterator[None]:
+def log_output(log: Path | None, *, name: str, package: str = "whitewater") -> Iterator[None]:
     """Send all output of the process to the file ``log``; progress and one final message go to the terminal too.
 
     Progress is what the library and ``package`` log. Any error ends the process with status 1: a `WhitewaterError` with

@@ -17,9 +17,9 @@ from typing import Any, NoReturn, get_args
 from whitewater import engines
 from whitewater.application import load
 from whitewater.config.base import Section
-from whitewater.engines.config import Cluster, choose
+from whitewater.engines.config import Cluster, choose_engine
 from whitewater.errors import ConfigError, did_you_mean
-from whitewater.log import logged
+from whitewater.log import log_output
 from whitewater.process import exit_fast, exit_status, start_fast
 from whitewater.step import Inputs, Output, Outputs, Run, execute
 
@@ -58,14 +58,14 @@ def run_by_hand(module: str, arguments: Sequence[str]) -> int:
 def _run(module: str, log: Path | None, parse: Callable[[Callable[..., None]], argparse.Namespace]) -> int:
     """Run the step of a module; ``parse`` returns the options and lists of paths for the step's function."""
     application, step = _split_module(module)
-    with logged(log, name=f"{application} {step}", package=module.partition(".")[0]):
+    with log_output(log, name=f"{application} {step}", package=module.partition(".")[0]):
         function = load(f"{module}:{step}")
         options = parse(function)
         cluster: Cluster = options.cluster
         run = Run(
             application=application,
             step=step,
-            engine=choose({"engine": options.engine, "cluster": cluster.model_dump()}, options.device),
+            engine=choose_engine({"engine": options.engine, "cluster": cluster.model_dump()}, options.device),
             device=engines.resolve(options.device, attached=cluster.attached),
             settings=options.settings,
             threads=options.threads,

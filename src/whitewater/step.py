@@ -27,7 +27,7 @@ from whitewater.engines.config import Cluster, Engine
 from whitewater.engines.device import versions
 from whitewater.engines.workers import DaskWorkers, Workers, thread_workers
 from whitewater.errors import without_secrets
-from whitewater.io.store import digests, size_of, staged, write_json
+from whitewater.io.store import digests, size_of, stage_outputs, write_json
 
 Output = NewType("Output", Path)
 Inputs = NewType("Inputs", dict[str, Path])
@@ -106,7 +106,7 @@ def execute(
     # Polars reads these when it is first imported.
     os.environ["POLARS_MAX_THREADS"] = str(run.threads)
     os.environ.setdefault(*memory.KEPT_BY_POLARS)
-    with staged(targets, owner=owner) as paths:
+    with stage_outputs(targets, owner=owner) as paths:
         staged_outputs = {
             name: {key: paths[f"{name}/{key}"] for key in path} if isinstance(path, dict) else paths[name]
             for name, path in outputs.items()

@@ -133,7 +133,7 @@ def bytes_read(paths: Any) -> int:
     return total
 
 
-def watched(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
+def watch_files(names: Callable[[], Iterable[str]]) -> Callable[[Wildcards], list[str]]:
     """Return an input function: the local files that match the paths, globs and ``file://`` URLs of ``names()``."""
 
     def files(wildcards: Wildcards) -> list[str]:

@@ -76,9 +76,9 @@ class Watched(Workers):
         self.placed.append(value)
         return value
 
-    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def keep_results(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         self.held.extend(arguments)
-        return super().hold(function, arguments)
+        return super().keep_results(function, arguments)
 
 
 def test_the_data_are_sent_once_and_moved_to_the_device_once_for_each_worker() -> None:

@@ -61,7 +61,7 @@ def test_forests_are_as_good_within_their_intervals(both: Both) -> None:
 def test_this_process_is_the_worker_of_one_gpu_and_says_what_it_allocated(hardware: Device) -> None:
     with hardware.workers(Cluster(), threads=1) as client:
         assert list(client.threads) == [1]
-        assert list(client.completed(partial(_rows_on, device=hardware), [1_000_000], {})) == [(0, 1_000_000)]
+        assert list(client.as_completed(partial(_rows_on, device=hardware), [1_000_000], {})) == [(0, 1_000_000)]
         assert max(peak or 0 for peak in client.call_on_each(hardware.peak_memory)) >= 8_000_000
 
 

@@ -15,6 +15,6 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     entry_points = [EntryPoint(name, place, application.GROUP) for name, place in places.items()]
     with monkeypatch.context() as patched:
         patched.setattr(application, "entry_points", lambda group: entry_points)
-        application.declared.cache_clear()
+        application.find_entry_points.cache_clear()
         yield
-    application.declared.cache_clear()
+    application.find_entry_points.cache_clear()

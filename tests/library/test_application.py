@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.library.tiny_application import TINY
-from whitewater.application import GROUP, applications, declared, in_project
+from whitewater.application import GROUP, applications, find_entry_points, in_project
 from whitewater.cli.main import main
 from whitewater.config.resolve import resolve
 from whitewater.errors import ConfigError
@@ -40,7 +40,7 @@ def test_what_the_project_declares_counts_at_once_and_before_what_is_installed(
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "pyproject.toml").write_text(f'[project.entry-points."{GROUP}"]\nbroken = "{place}"\n')
         monkeypatch.chdir(tmp_path / folder)
-        known = declared(Path.cwd())
+        known = find_entry_points(Path.cwd())
         assert known["broken"].value == place
         assert list(known) == sorted(known)
     assert applications(["broken"]) == {"broken": TINY}
@@ -63,17 +63,17 @@ def test_a_declaration_that_cannot_be_read_is_told_with_its_file(
     file = tmp_path / "pyproject.toml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=re.escape(f"{file} is not TOML, or ") + f".*{reason}"):
-        declared(tmp_path)
+        find_entry_points(tmp_path)
     monkeypatch.chdir(tmp_path)
     assert main(["--help"]) == 0
 
 
 @pytest.mark.parametrize("text", ["", '[project]\nname = "bikes"\n', "[project.entry-points.others]\nbikes = 3\n"])
 def test_a_file_that_declares_no_application_changes_nothing(tmp_path: Path, text: str) -> None:
-    known = declared(tmp_path)
+    known = find_entry_points(tmp_path)
     (tmp_path / "bikes").mkdir()
     (tmp_path / "bikes/pyproject.toml").write_text(text)
-    assert declared(tmp_path / "bikes") == known
+    assert find_entry_points(tmp_path / "bikes") == known
 
 
 def test_its_section_is_completed_and_checked_as_any_other() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from whitewater.application import applications, in_project
 from whitewater.cli.config import ENGINES_PAGE, files
-from whitewater.engines.config import choose
+from whitewater.engines.config import choose_engine
 from whitewater.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -26,8 +26,8 @@ def test_the_operations_of_an_application_are_its_rules_that_have_an_engine(name
 def test_each_engine_runs_on_a_device_or_is_refused_as_the_table_says(engine: str, device: str) -> None:
     config = {"engine": engine, "cluster": {"kind": "auto"}}
     if (engine, device) != ("local", "gpu"):
-        assert choose(config, device) == engine
+        assert choose_engine(config, device) == engine
         return
     with pytest.raises(ConfigError) as error:
-        choose(config, device)
+        choose_engine(config, device)
     assert f"*{error.value}*" in files(KNOWN)[ENGINES_PAGE]

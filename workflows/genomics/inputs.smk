@@ -47,8 +47,8 @@ def ingest_workers(wildcards, input):
     return workflow.cores if of_chunks else workers(wildcards, input)
 
 
-source_files = watched(partial(named_files, of_store))
-second_files = watched(partial(second_set, of_store))
+source_files = watch_files(partial(named_files, of_store))
+second_files = watch_files(partial(second_set, of_store))
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
     named_files,

@@ -3,5 +3,5 @@ def named_files():
     return lookup("minimal/fetch/files", within=config)
 
 
-source_files = watched(named_files)
+source_files = watch_files(named_files)
 source = state(named_files, lookup("minimal/fetch", within=config))

@@ -27,7 +27,7 @@ def judgments(wildcards):
     return str(local_path(own) or own) if own else simulated
 
 
-source_files = watched(named_files)
+source_files = watch_files(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
     named_files,

@@ -30,7 +30,7 @@ def named_tables():
     ]
 
 
-source_files = watched(named_files)
+source_files = watch_files(named_files)
 # Settings of a simulation stand for its files, which are not there when it fails.
 source = state(
     named_files,

@@ -5,5 +5,5 @@ def named_files():
     return [*files["paths"], files["zones"]] if chosen["source"] == "files" else []
 
 
-source_files = watched(named_files)
+source_files = watch_files(named_files)
 source = state(named_files, lookup("taxi/fetch", within=config))

@@ -18,7 +18,7 @@ from benchmarks.published.figures.looks import in_amounts, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from benchmarks.standing import AS_PUBLISHED
 from whitewater.figures import style
-from whitewater.figures.style import fitted
+from whitewater.figures.style import fit_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,12 +46,12 @@ class _Point:
     published: float | None
 
 
-@style.styled
+@style.with_style
 def roofline(results: Results) -> Figure:
     """Draw operations a second over operations a byte, for the cases whose operations are counted."""
     points = [point for case in results.cases if (point := _point(case))]
     if not points:
-        return style.explained(_TITLE, "No case of which operations are counted has figures.")
+        return style.text_figure(_TITLE, "No case of which operations are counted has figures.")
     subtitle = (
         f"Operations a second over operations for each byte of the input; {machine(results)}. Dashed: the measured "
         "limits."
@@ -60,7 +60,7 @@ def roofline(results: Results) -> Figure:
         "The limit of memory is that of copying, of which bytes read and bytes written count. Operations are those of "
         "the definition: a method that needs fewer of them may be above the limit of products of matrices."
     ]
-    figure, body = style.titled(10, max(5.2, 0.27 * len(points)), title=_TITLE, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(10, max(5.2, 0.27 * len(points)), title=_TITLE, subtitle=subtitle, notes=notes)
     # The right part is for the names.
     axes, names = body.subplots(1, 2, width_ratios=(4, 0.95))
     names.set_axis_off()
@@ -141,7 +141,7 @@ def _write_names(axes: Axes, points: Sequence[_Point]) -> None:
     wanted = [(np.log10(point.ours) - bottom) / (top - bottom) for point in ordered]
     for point, place in zip(ordered, _apart(wanted, _LABEL_HEIGHT), strict=True):
         axes.annotate(
-            fitted(point.name, points=_LABEL_POINTS, size=_LETTERS), (point.intensity, point.ours),
+            fit_text(point.name, points=_LABEL_POINTS, size=_LETTERS), (point.intensity, point.ours),
             xytext=(1.03, place), textcoords="axes fraction", va="center", size=_LETTERS, annotation_clip=False,
             arrowprops=_LEADER, zorder=1,
         )  # fmt: skip

@@ -21,7 +21,7 @@ _TITLE = "The published code on more workers"
 _APART = 1.04
 
 
-@style.styled
+@style.with_style
 def scaling(reports: Sequence[Report]) -> Figure:
     """Draw the time of each row over the number of workers, a line for each kind of workers.
 
@@ -32,7 +32,7 @@ def scaling(reports: Sequence[Report]) -> Figure:
     """
     known = [report for report in reports if _lines(report)]
     if not known:
-        return style.explained(_TITLE, "No figures of scaling were measured.")
+        return style.text_figure(_TITLE, "No figures of scaling were measured.")
     machine = known[0].machine
     subtitle = (
         f"Median time of a call with its interval; {machine.processor}, {machine.cores} cores. Dotted: half the time "
@@ -40,7 +40,9 @@ def scaling(reports: Sequence[Report]) -> Figure:
     )
     across = min(2, len(known))
     down = -(-len(known) // across)
-    figure, body = style.titled(4.9 * across + (0 if across > 1 else 2.5), 3.9 * down, title=_TITLE, subtitle=subtitle)
+    figure, body = style.new_figure(
+        4.9 * across + (0 if across > 1 else 2.5), 3.9 * down, title=_TITLE, subtitle=subtitle
+    )
     all_axes = list(body.subplots(down, across, squeeze=False).flat)
     for axes, report in zip(all_axes, known, strict=False):
         _draw_row(axes, report)

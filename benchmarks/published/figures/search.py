@@ -20,16 +20,16 @@ _TITLE = "Searches over data of growing size"
 _UNITS = {"KB": 1e3, "MB": 1e6, "GB": 1e9}
 
 
-@style.styled
+@style.with_style
 def search(results: Results) -> Figure:
     """Draw the time of each variant of each search over the bytes of its data, and what was published."""
     searches = [cases for row in ROWS if (cases := _measured(results, row))]
     if not searches:
-        return style.explained(_TITLE, f"No figures of {' or '.join(ROWS)} were measured.")
+        return style.text_figure(_TITLE, f"No figures of {' or '.join(ROWS)} were measured.")
     subtitle = f"Median time of a search with its interval, over the bytes of the features; {machine(results)}."
     published = any(_published(cases) for cases in searches)
     notes = ["Hollow marks: published times of other machines, at the published sizes."] if published else []
-    figure, body = style.titled(9, 4.4 * len(searches), title=_TITLE, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 4.4 * len(searches), title=_TITLE, subtitle=subtitle, notes=notes)
     for axes, cases in zip(body.subplots(len(searches), 1, squeeze=False).flat, searches, strict=True):
         _draw_row(axes, cases)
     return figure

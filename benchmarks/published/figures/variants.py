@@ -9,7 +9,7 @@ from benchmarks.published.amounts import seconds
 from benchmarks.published.figures.looks import PEER, around, color, in_seconds, machine, spoken
 from benchmarks.results_file import CaseResult, Results
 from whitewater.figures import style, words
-from whitewater.figures.style import fitted
+from whitewater.figures.style import fit_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,16 +25,16 @@ _NAME_POINTS = 130.0
 _ONE_COLUMN = 60
 
 
-@style.styled
+@style.with_style
 def variants(results: Results) -> Figure:
     """Draw the median time of each variant with its interval, one group of bars a case, on a logarithmic axis."""
     if not results.cases:
-        return style.explained(_TITLE, "No case was measured.")
+        return style.text_figure(_TITLE, "No case was measured.")
     columns = _columns(results.cases)
     height = 0.7 + _LINE * max(map(_lines, columns))
     subtitle = f"Median time of a call, or of a process where it says so, with its interval; {machine(results)}."
     notes = ["Bars begin at the left edge of a logarithmic axis: compare where they end. Each case has its own size."]
-    figure, body = style.titled(_WIDTH * len(columns), height, title=_TITLE, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(_WIDTH * len(columns), height, title=_TITLE, subtitle=subtitle, notes=notes)
     shortest, longest = _range(results.cases)
     for axes, cases in zip(body.subplots(1, len(columns), squeeze=False)[0], columns, strict=True):
         axes.set_xscale("log")
@@ -86,7 +86,7 @@ def _draw_column(axes: Axes, cases: Sequence[CaseResult]) -> None:
     for case in cases:
         _write_heading(axes, case, line)
         for number, variant in enumerate(case.report.outcomes, start=line + 1):
-            ticks[number] = fitted(spoken(variant), points=_NAME_POINTS, size=_LETTERS)
+            ticks[number] = fit_text(spoken(variant), points=_NAME_POINTS, size=_LETTERS)
             _draw_bar(axes, case, variant, number)
         line += len(case.report.outcomes) + 2
     axes.set_yticks(list(ticks), list(ticks.values()), size=_LETTERS)
@@ -98,7 +98,7 @@ def _write_heading(axes: Axes, case: CaseResult, line: int) -> None:
     name = " ".join(part for part in (case.id, spoken(case.row), case.case) if part)
     text = f"{name}: {words.count(report.size.rows)} rows{processes}"
     axes.annotate(
-        fitted(text, points=330, size=_LETTERS + 0.5), (0, line), xycoords=("axes fraction", "data"), xytext=(4, 0),
+        fit_text(text, points=330, size=_LETTERS + 0.5), (0, line), xycoords=("axes fraction", "data"), xytext=(4, 0),
         textcoords="offset points", va="center", size=_LETTERS + 0.5, weight="bold", annotation_clip=False,
     )  # fmt: skip
 

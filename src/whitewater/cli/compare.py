@@ -8,7 +8,7 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from whitewater.cli.results import RESULTS, finished, read_headline, results_of, terminal
+from whitewater.cli.results import RESULTS, finished_results, read_headline, results_of, terminal
 from whitewater.errors import InputError
 from whitewater.manifest import flatten, read_manifest
 
@@ -46,9 +46,9 @@ def compare(*runs: str) -> dict[str, dict[str, Sides]]:
 
 
 def _read_metrics(run: str) -> dict[str, dict[str, dict[str, Any]]]:
-    places = finished(run)
+    places = finished_results(run)
     if not places:
-        names = sorted({path.parents[1].name if path.parents[1] != RESULTS else UNNAMED for path in finished()})
+        names = sorted({path.parents[1].name if path.parents[1] != RESULTS else UNNAMED for path in finished_results()})
         raise InputError(
             f"{RESULTS / run}/ has no finished results. Runs with results: {', '.join(map(repr, names)) or 'none'}. "
             f"Name two of them, or make it: make run NAME={run}"

@@ -28,7 +28,7 @@ from rich.text import Text
 from whitewater.application import Application, applications, in_project, load
 from whitewater.config_files import read_configuration, read_source
 from whitewater.engines import memory
-from whitewater.engines.config import Cluster, Engine, choose
+from whitewater.engines.config import Cluster, Engine, choose_engine
 from whitewater.engines.gpu_check import first_version, gpu_names, missing_gpu
 from whitewater.errors import ConfigError, WhitewaterError, shorten_list
 from whitewater.io.download import Downloads
@@ -71,7 +71,7 @@ def run(config: Mapping[str, Any], *, root: Path, profile: Path | None = None) -
         check_gpu(needed=device == "gpu" and not cluster.attached and not runs_elsewhere(options)),
         *(check_profile(profile, options, device=device) if profile else ()),
         *([check_tls(cluster.tls)] if cluster.tls else ()),
-        check_scheduler(cluster, choose(config, device)),
+        check_scheduler(cluster, choose_engine(config, device)),
         *(
             check_sources(application, config[name], downloads=root / "data" / name)
             for name, application in applications([name for name in in_project(root) if name in config]).items()

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from whitewater.application import Application, applications, declared, load
+from whitewater.application import Application, applications, find_entry_points, load
 from whitewater.errors import InputError
 from whitewater.io.store import size_of
 from whitewater.manifest import read_manifest, read_performance_reports
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="whitewater results", description=__doc__)
     parser.add_argument("name", nargs="?", help="show only the run of this name")
     name = parser.parse_args(arguments).name
-    places, ready = _places(name), finished(name)
+    places, ready = _places(name), finished_results(name)
     if not ready:
         # If there are results, do not suggest `make run`: its generated data would replace them.
         again = "run snakemake again, with the same configuration"
@@ -70,7 +70,7 @@ def terminal() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 
 
-def finished(name: str | None = None) -> list[Path]:
+def finished_results(name: str | None = None) -> list[Path]:
     """Return the folders of finished results, of all runs or of one; see `_places`."""
     return [place for place in _places(name) if (place / "manifest.json").exists()]
 
@@ -78,7 +78,7 @@ def finished(name: str | None = None) -> list[Path]:
 def _places(name: str | None) -> list[Path]:
     """Return the folders ``results/[<name>/]<application>/<device>``, those of the unnamed run first."""
     patterns = [f"{name}/*/[cg]pu"] if name else ["*/[cg]pu", "*/*/[cg]pu"]
-    known = declared(Path.cwd())
+    known = find_entry_points(Path.cwd())
     return [path for pattern in patterns for path in sorted(RESULTS.glob(pattern)) if path.parent.name in known]
 
 

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, create_model, field_validator
 
 from whitewater.application import Application, applications
 from whitewater.config.base import Section, describe
-from whitewater.engines.config import Cluster, choose
+from whitewater.engines.config import Cluster, choose_engine
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
 
@@ -88,7 +88,7 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
     if resolved["device"] == "auto":
         resolved["device"] = "cpu" if missing_gpu() else "gpu"
     try:
-        choose(resolved, resolved["device"])
+        choose_engine(resolved, resolved["device"])
     except ConfigError as error:
         key = ("engine",) if str(error).startswith("engine") else ("cluster", "kind")
         raise ConfigError(f"{_origin(key, sources)}: {error}") from None

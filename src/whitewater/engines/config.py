@@ -74,7 +74,7 @@ class Cluster(Section):
         return self
 
 
-def choose(config: Mapping[str, Any], device: str) -> Engine:
+def choose_engine(config: Mapping[str, Any], device: str) -> Engine:
     """Return the engine for a device, from the keys ``engine`` and ``cluster``. Raises ConfigError if they conflict."""
     engine, cluster = config["engine"], Cluster(**config["cluster"])
     if engine == "local" and device == "gpu":

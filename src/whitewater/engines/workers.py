@@ -49,14 +49,14 @@ class Workers:
         """Send a value to every worker once; return a handle to use as a task, or in a tuple that is a task."""
         return value
 
-    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def keep_results(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments, spread over the workers; return handles to use as tasks.
 
         Results stay on the workers, and such a task runs where its result is.
         """
         return list(self.pool.map(lambda each: function(*each), arguments))
 
-    def completed(
+    def as_completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
         """Apply a function to each task; yield position and result of each as it completes. `map` explains ``shared``.
@@ -140,7 +140,7 @@ class Workers:
         error of a task stops the step. A task must not change its arguments, which threads share, and must leave the
         same files when it runs twice, as it does when a worker dies.
         """
-        results = self.completed(function, tasks, shared or {})
+        results = self.as_completed(function, tasks, shared or {})
         start = last_log = time.monotonic()
         for done, (_, result) in enumerate(_in_order(results) if ordered else results, start=1):
             yield result
@@ -204,14 +204,14 @@ class DaskWorkers(Workers):
             return self.client.submit(lambda: value, pure=False)
         return self.client.scatter([value], broadcast=True, hash=False)[0]
 
-    def hold(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def keep_results(self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         options: dict[str, Any] = {"allow_other_workers": True, "pure": False, "resources": self.resources}
         return [
             self.client.submit(function, *each, workers=[worker], **options)
             for each, worker in zip(arguments, cycle(workers_of(self.client)), strict=False)
         ]
 
-    def completed(
+    def as_completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
         from distributed import as_completed

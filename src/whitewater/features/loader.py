@@ -141,7 +141,7 @@ class Batches:
         states = {}
         for file, matrix in product(range(len(self._folder.files)), self._matrices):
             path = self._folder.array_path(file, matrix)
-            with FORMAT.explained(path):
+            with FORMAT.explain_errors(path):
                 status = path.stat()
             states[path] = status.st_size, status.st_mtime_ns
             self._map_array(file, matrix)

@@ -18,7 +18,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from whitewater.engines import Device
-from whitewater.engines.config import Engine, choose
+from whitewater.engines.config import Engine, choose_engine
 from whitewater.errors import ConfigError
 from whitewater.features import artifact, feature_folder
 from whitewater.features.config import Fit
@@ -29,7 +29,7 @@ from whitewater.features.plan import Plan
 from whitewater.features.schema import Schema
 from whitewater.features.transform import tables, write_results
 from whitewater.io.folder import Format
-from whitewater.io.store import check_replaceable, staged
+from whitewater.io.store import check_replaceable, stage_outputs
 from whitewater.process import usable_cores
 from whitewater.step import Run
 
@@ -158,7 +158,7 @@ class Workflow:
 def _replaced(folder: Path, kind: Format) -> Iterator[Path]:
     """Yield a path to write a folder to; it replaces an older one of its kind when it is complete."""
     check_replaceable(folder, sign=kind.name)
-    with staged({"folder": folder}, owner=folder.with_name(f".{folder.name}.owner")) as paths:
+    with stage_outputs({"folder": folder}, owner=folder.with_name(f".{folder.name}.owner")) as paths:
         yield paths["folder"]
 
 
@@ -169,7 +169,7 @@ def _as_dataset(data: Any) -> Dataset:
 def run_on(device: Device | None, step: str, *, threads: int | None = None, engine: Engine | None = None) -> Run[Fit]:
     """Return the run of a workflow; raises ConfigError if ``threads`` is below 1, or the engine is local on a GPU."""
     device = device or Device()
-    engine = choose({"engine": engine or "auto", "cluster": {}}, device.name)
+    engine = choose_engine({"engine": engine or "auto", "cluster": {}}, device.name)
     if threads is not None and threads < 1:
         raise ConfigError(f"threads is {threads}; give 1 or more, or None for all cores.")
     return Run("features", step, device, Fit(), threads or usable_cores(), engine=engine)

@@ -72,7 +72,7 @@ _LOOK: dict[str, Any] = {
 _METADATA: dict[str, dict[str, Any]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
-def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
+def with_style(draw: Callable[P, Figure]) -> Callable[P, Figure]:
     """Draw with this style, regardless of the machine's `matplotlibrc`."""
 
     @wraps(draw)
@@ -96,7 +96,7 @@ def _disable_formulas(figure: Figure) -> None:
     for text in figure.findobj(Text):
         if text not in numbers:
             text.set_parse_math(False)
-            text.set_text(drawable(text.get_text()))
+            text.set_text(replace_missing_letters(text.get_text()))
 
 
 def _lay_out(figure: Figure) -> None:
@@ -109,7 +109,7 @@ def _lay_out(figure: Figure) -> None:
         axes.set_position(Bbox(axes.get_position(original=True).get_points().round(9)))
 
 
-def titled(
+def new_figure(
     width: float, height: float, *, title: str, subtitle: str = "", notes: Sequence[str] = ()
 ) -> tuple[Figure, SubFigure]:
     """Return a figure with a title, subtitle and notes, and its empty part, whose size in inches is given."""
@@ -131,24 +131,24 @@ def titled(
     return figure, figure.add_subfigure(figure.add_gridspec()[0])
 
 
-@styled
-def explained(title: str, *reasons: str) -> Figure:
+@with_style
+def text_figure(title: str, *reasons: str) -> Figure:
     """Return a picture that explains why there is nothing to draw."""
-    figure, body = titled(9, 3, title=title)
-    explain(body.subplots(), *reasons)
+    figure, body = new_figure(9, 3, title=title)
+    write_text(body.subplots(), *reasons)
     return figure
 
 
-def explain(axes: Axes, *reasons: str) -> None:
+def write_text(axes: Axes, *reasons: str) -> None:
     """Explain in empty axes why there is nothing to draw."""
     text = "\n".join(textwrap.fill(reason, 80) for reason in reasons)
     axes.set_axis_off()
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", size=11, color=TEXT_GRAY)
 
 
-def fitted(text: str, *, points: float = 120, size: float = 9) -> str:
+def fit_text(text: str, *, points: float = 120, size: float = 9) -> str:
     """Shorten text in the middle to one line of at most ``points`` width; `NO_LETTER` replaces unknown letters."""
-    name = drawable(" ".join(text[: 2 * _MOST_LETTERS].split()))
+    name = replace_missing_letters(" ".join(text[: 2 * _MOST_LETTERS].split()))
     shorter, length = name, min(len(name), _MOST_LETTERS)
     while length > 2 and (len(shorter) > _MOST_LETTERS or text_width(shorter, size) > points):
         length -= max(1, length // 20)
@@ -158,12 +158,12 @@ def fitted(text: str, *, points: float = 120, size: float = 9) -> str:
     return shorter
 
 
-def drawable(text: str) -> str:
+def replace_missing_letters(text: str) -> str:
     """Return text, of one or several lines, with `NO_LETTER` for each letter that the font lacks."""
     return "".join(letter if letter == "\n" or _has_glyph(letter) else NO_LETTER for letter in text)
 
 
-def spelled(name: str) -> str:
+def escape_missing_letters(name: str) -> str:
     r"""Return a short name as one line, with code points such as ``\u6c49`` for letters that the font lacks."""
     return "".join(letter if _has_glyph(letter) else f"\\u{ord(letter):04x}" for letter in " ".join(name.split()))
 

@@ -16,7 +16,7 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
-def counted(number: int, what: str) -> str:
+def pluralize(number: int, what: str) -> str:
     """Format a count with its noun: ``1 group``, ``1,234 communities``."""
     plural = what.removesuffix("y") + "ies" if what.endswith("y") else f"{what}s"
     return f"{count(number)} {what if number == 1 else plural}"

@@ -120,7 +120,7 @@ class GenotypeFolder:
 
     def read_into(self, codes: npt.NDArray[Any], start: int) -> None:
         """Fill ``codes``, in C order, with the variants from ``start`` on; see `read`."""
-        with FORMAT.explained(self._calls_path), self._calls_path.open("rb") as file:
+        with FORMAT.explain_errors(self._calls_path), self._calls_path.open("rb") as file:
             file.seek(self._offset + start * self.row_bytes)
             size = file.readinto(codes.data.cast("B")) if codes.size else 0
         if size != codes.nbytes:

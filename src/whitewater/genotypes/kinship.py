@@ -75,7 +75,7 @@ def kinship_of_pairs(
     blocks = workers.map(folder.read_rows, [task for task in tasks if len(task)], label="read", ordered=True)
     genotypes = workers.place(Genotypes(np.concatenate([block.codes for block in blocks]), folder.samples))
     # Each worker has all codes on its device, once.
-    copies = workers.hold(Genotypes.to_device, [(genotypes, run.device)] * len(workers.threads))
+    copies = workers.keep_results(Genotypes.to_device, [(genotypes, run.device)] * len(workers.threads))
     tiles = split_into_tiles(folder.samples)
     # A tile takes less time with itself than with another, so these pairs are last: all workers end together.
     pairs = [*combinations(tiles, 2), *((tile, tile) for tile in tiles)]

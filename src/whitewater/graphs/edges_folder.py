@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import Ids
-from whitewater.io.folder import Format, RowGroup, RowGroupWriter, numbered, numbered_files
+from whitewater.io.folder import Format, RowGroup, RowGroupWriter, numbered_files, numbered_path
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 
 FORMAT = Format("edges.json", 1, "edges")
@@ -90,7 +90,7 @@ def edge_blocks(group: RowGroup, *, weighted: bool, rows: int) -> Iterator[Batch
     """
     schema = edge_schema(weighted=weighted)
     # Nothing is read ahead, so that memory is bounded by `rows`, not by the row group.
-    with FORMAT.explained(group.path), pq.ParquetFile(
+    with FORMAT.explain_errors(group.path), pq.ParquetFile(
         group.path, buffer_size=1 << 20, pre_buffer=False, page_checksum_verification=True
     ) as file:  # fmt: skip
         check_types(file.schema_arrow, schema)
@@ -117,7 +117,7 @@ class EdgesWriter(RowGroupWriter):
 
     def __init__(self, folder: Path, part: int, *, weighted: bool, group_rows: int = GROUP_ROWS) -> None:
         # Ids repeat too rarely for a dictionary.
-        super().__init__(numbered(folder, "edges", part), edge_schema(weighted=weighted), group_rows=group_rows,
+        super().__init__(numbered_path(folder, "edges", part), edge_schema(weighted=weighted), group_rows=group_rows,
                          compression="snappy", use_dictionary=False)  # fmt: skip
 
     def add(self, source: Ids, target: Ids, weight: npt.NDArray[np.float64] | None = None) -> None:

@@ -37,7 +37,7 @@ def vertex_ids(names: Sequence[str]) -> Ids:
     return np.fromiter((vertex_id(name) for name in names), np.int64, len(names))
 
 
-def places_of(ids: Ids, known: Ids) -> Ids:
+def find_positions(ids: Ids, known: Ids) -> Ids:
     """Return the position of each id in ``known``, int64 (ids,), -1 if missing; ``known`` is ascending and unique."""
     if not len(known):
         return np.full(len(ids), -1)
@@ -49,7 +49,7 @@ def places_of(ids: Ids, known: Ids) -> Ids:
     return np.where(known[places] == ids, places, -1)
 
 
-def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Ids], pa.Table | None]:
+def compute_ids(columns: Sequence[pa.Array]) -> tuple[list[Ids], pa.Table | None]:
     """Return the ids of columns of integers or names: int64 (rows,) per column; and the table of the unique names."""
     if pa.types.is_integer(columns[0].type):
         return [to_numpy(column) for column in columns], None
@@ -60,15 +60,15 @@ def ids_of(columns: Sequence[pa.Array]) -> tuple[list[Ids], pa.Table | None]:
     return np.split(ids[to_numpy(words.indices)], bounds), names
 
 
-def vertices_of(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
+def vertex_table(vertices: pa.Array, names: pa.Array | None) -> pa.Table:
     """Return the table of vertices that are given as ids, as ids with names, or as names."""
     if names is not None:
         return _merge_tables([pa.table({"vertex": vertices, "name": names}).cast(SCHEMA)])
-    [ids], table = ids_of([vertices])
+    [ids], table = compute_ids([vertices])
     return pa.table({"vertex": to_arrow(ids)}) if table is None else _merge_tables([table])
 
 
-def merged(tables: Iterable[pa.Table]) -> pa.Table | None:
+def merge_vertices(tables: Iterable[pa.Table]) -> pa.Table | None:
     """Merge tables of vertices, with or without names, into one with unique, ascending ids; None without tables.
 
     Raises IntegrityError if an id has two names.

@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 
 from whitewater.errors import InputError, IntegrityError, ResourceError, WhitewaterError, redact
 from whitewater.io.remote import RemoteFile, TransferError, open_remote
-from whitewater.io.store import exclusive, put_in_place, read_json, sha256, write_bytes, write_json
+from whitewater.io.store import hold_lock, put_in_place, read_json, sha256, write_bytes, write_json
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class Downloads:
         first_uses = 0
         stop = threading.Event()
         pin_file = self.directory / "registry.json"
-        with exclusive(self.directory / ".fetch.lock"), ThreadPoolExecutor(CONNECTIONS) as pool:
+        with hold_lock(self.directory / ".fetch.lock"), ThreadPoolExecutor(CONNECTIONS) as pool:
             pins: dict[str, Any] = read_json(pin_file) if pin_file.exists() else {}
             expected = {name: Expected(pin_file, pin["sha256"], pin["size"]) for name, pin in pins.items()}
             downloads = [_Download(url, self, expected.get(local_name(url)), stop) for url in dict.fromkeys(urls)]

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.io.store import check_format, json_bytes, read_json, write_json, write_whole
+from whitewater.io.store import check_format, json_bytes, read_json, write_atomically, write_json
 
 Folder = TypeVar("Folder")
 
@@ -36,7 +36,7 @@ class Files:
     remedy: str = field(default="Run the step that writes it again.", kw_only=True)
 
     @contextmanager
-    def explained(self, path: Path) -> Iterator[None]:
+    def explain_errors(self, path: Path) -> Iterator[None]:
         """Raise an InputError for errors of reading a file."""
         try:
             yield
@@ -50,7 +50,7 @@ class Files:
 
     def table(self, path: Path, columns: Sequence[str] | None = None, *, rows: int | None = None) -> pa.Table:
         """Read a Parquet file. Raises InputError if that fails, and IntegrityError unless it has ``rows`` rows."""
-        with self.explained(path):
+        with self.explain_errors(path):
             table = pq.read_table(path, columns=columns)
         if rows is not None:
             self.check_rows(path, table.num_rows, rows)
@@ -58,7 +58,7 @@ class Files:
 
     def array(self, path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.memmap[Any, Any]:
         """Map a ``.npy`` file. Raises InputError if it is unreadable, IntegrityError if shape, type or order differ."""
-        with self.explained(path):
+        with self.explain_errors(path):
             array = np.lib.format.open_memmap(path, mode="r")
         if array.shape != shape or array.dtype != dtype or not array.flags.c_contiguous:
             order = "" if array.flags.c_contiguous else ", column by column"
@@ -69,7 +69,7 @@ class Files:
 
     def footer(self, path: Path) -> pq.FileMetaData:
         """Return the footer of a Parquet file."""
-        with self.explained(path):
+        with self.explain_errors(path):
             return pq.read_metadata(path)
 
     def row_groups(self, *files: Path, folder: Path | None = None, rows: int | None = None) -> list[RowGroup]:
@@ -88,7 +88,7 @@ class Files:
 
     def read_group(self, group: RowGroup, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a row group. Raises InputError if it cannot be read or lacks a column."""
-        with self.explained(group.path), pq.ParquetFile(group.path) as file:
+        with self.explain_errors(group.path), pq.ParquetFile(group.path) as file:
             if missing := sorted(set(columns or ()) - set(file.schema_arrow.names)):
                 raise ValueError(f"it has no column {', '.join(missing)}")
             table = file.read_row_group(group.number, columns=columns)
@@ -197,7 +197,7 @@ class PartsFormat(Format):
 
     def write_part(self, path: Path, number: int, table: pa.Table) -> None:
         """Write file ``number`` of a folder; a repeated write is harmless."""
-        file = numbered(path, self.what, number)
+        file = numbered_path(path, self.what, number)
         write_table(table.cast(self.schema), file, group_rows=self.group_rows, **self.options)
 
     def move_part(self, file: Path, path: Path, number: int, kept: npt.NDArray[np.bool_]) -> None:
@@ -206,7 +206,7 @@ class PartsFormat(Format):
             if kept.any():
                 self.write_part(path, number, self.table(file).filter(pa.array(kept)))
         elif len(kept) and file.exists():
-            file.replace(numbered(path, self.what, number))
+            file.replace(numbered_path(path, self.what, number))
 
     def finish(self, path: Path, rows: int, **description: Any) -> None:
         """Write the file that describes the folder, and check that the folder has ``rows`` rows."""
@@ -261,7 +261,7 @@ def open_parquet(path: Path) -> pq.ParquetFile:
         raise InputError(f"{path} is not a whole Parquet file: {error}. Get it again, or leave it out.") from error
 
 
-def numbered(path: Path, stem: str, number: int) -> Path:
+def numbered_path(path: Path, stem: str, number: int) -> Path:
     """Return the path of a numbered file of a folder, such as ``documents-00000.parquet``."""
     return path / f"{stem}-{number:05d}.parquet"
 
@@ -273,7 +273,7 @@ def numbered_files(path: Path, stem: str) -> list[Path]:
 
 def write_table(table: pa.Table, path: Path, *, group_rows: int, **options: Any) -> None:
     """Write a Parquet file atomically."""
-    write_whole(path, partial(pq.write_table, table, row_group_size=group_rows, compression="zstd", **options))
+    write_atomically(path, partial(pq.write_table, table, row_group_size=group_rows, compression="zstd", **options))
 
 
 def write_file(path: Path, data: bytes | memoryview) -> str:

@@ -14,7 +14,7 @@ from whitewater.io.download import Downloads, Input, local_name
 from whitewater.io.remote import TransferError, client_faults, filesystem_and_path, local_path, open_remote
 from whitewater.io.store import digests
 
-MOST_REMOTE_FILES = 5  # that `try_files` opens
+MOST_REMOTE_FILES = 5  # that `check_readable` opens
 SECONDS = 10.0  # until it gives one of them up
 
 
@@ -66,7 +66,7 @@ def find(names: Iterable[str], *, downloads: Downloads, threads: int, key: str, 
     return {place: files[place] for place in dict.fromkeys(ordered) if place in files}
 
 
-def try_files(names: Iterable[str], *, downloads: Downloads, key: str, example: str = "*") -> list[str]:
+def check_readable(names: Iterable[str], *, downloads: Downloads, key: str, example: str = "*") -> list[str]:
     """Return the local paths and URLs that paths, globs and URLs stand for, sorted, after reading a byte of each.
 
     Of the remote files that are not yet downloaded, only the first `MOST_REMOTE_FILES` are read. Raises InputError as

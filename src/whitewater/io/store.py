@@ -32,7 +32,7 @@ _FULL = {
 
 
 @contextmanager
-def staged(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
+def stage_outputs(outputs: Mapping[str, Path], *, owner: Path) -> Iterator[dict[str, Path]]:
     """Yield a path to write for each output; on success check, synchronize and rename all, else remove them.
 
     ``outputs`` are the final paths of files and directories; their parents are created. They are renamed in this order,
@@ -106,7 +106,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         _remove(staging)
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file atomically, so that a task that runs twice cannot leave a partial one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     staging = path.with_name(f".{path.name}.{os.getpid()}")
@@ -115,7 +115,7 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def remove_unfinished(data_set: Path) -> None:
-    """Remove the hidden files that `write_whole` leaves when a worker is killed."""
+    """Remove the hidden files that `write_atomically` leaves when a worker is killed."""
     for path in data_set.rglob(".*"):
         path.unlink()
 
@@ -154,7 +154,7 @@ def check_replaceable(directory: Path, *, sign: str) -> None:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which is created if missing; wait while another process holds it."""
     with path.open("a+b") as file:
         try:

@@ -107,13 +107,13 @@ def _read_ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
             yield piece
 
 
-def parse_sound(
+def parse_valid_lines(
     data: bytes, names: Sequence[str], types: Mapping[str, pa.DataType], *, delimiter: str, quoted: bool
 ) -> tuple[pa.Table, dict[int, str]]:
     """Return a table of the valid lines, and what is wrong with each invalid line, by its number.
 
     ``names`` are all fields of a line, ``types`` the fields to return and their types. Fields may be in double quotes
-    if ``quoted``; an empty field is null. `filled_lines` numbers the lines. Invalid lines have too many or too few
+    if ``quoted``; an empty field is null. `nonempty_lines` numbers the lines. Invalid lines have too many or too few
     fields, an unpaired quote, a carriage return inside, or bytes that are not UTF-8. Raises ValueError if a field
     cannot be converted to its type.
     """
@@ -127,7 +127,7 @@ def parse_sound(
     if misread:
         # To Arrow, an unpaired quote continues in the following lines, and a carriage return ends a line.
         too_wide = delimiter.encode() * len(names)
-        lines = (too_wide if number in misread else line for number, line in enumerate(filled_lines(data)))
+        lines = (too_wide if number in misread else line for number, line in enumerate(nonempty_lines(data)))
         data = b"\n".join([*lines, b""])
     table = pa.csv.read_csv(
         pa.BufferReader(data or b"\n"),  # Arrow refuses empty text
@@ -142,7 +142,7 @@ def parse_sound(
     return table, {**faults, **misread}
 
 
-def filled_lines(data: bytes) -> list[bytes]:
+def nonempty_lines(data: bytes) -> list[bytes]:
     """Return the lines that are not empty, without their ends."""
     return list(filter(None, data.replace(b"\r\n", b"\n").split(b"\n")))
 
@@ -153,7 +153,7 @@ def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
     has_returns = b"\r" in data and data.count(b"\r") > data.count(b"\r\n")
     if not has_quotes and not has_returns and _is_utf8(data):
         return {}
-    lines = filled_lines(data)
+    lines = nonempty_lines(data)
     # A field is quoted from end to end, or does not begin with a quote.
     field = rf'(?:"(?:[^"\r]|"")*"|[^"\r{delimiter}][^\r{delimiter}]*|)'
     valid = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"

@@ -52,7 +52,7 @@ def draw(read: Callable[[np.uint64], Iterable[Sample]], *, rows: int, limit: int
     """
     share = _MARGIN * limit / max(1, rows)
     while True:
-        kept = together(read(np.uint64(min(2**64 - 1, int(share * 2.0**64)))), features, limit=limit)
+        kept = merge_samples(read(np.uint64(min(2**64 - 1, int(share * 2.0**64)))), features, limit=limit)
         if len(kept) >= min(limit, kept.eligible):
             return kept.smallest(limit)
         share = max(2 * share, (limit + 6 * math.sqrt(limit)) / kept.eligible)
@@ -66,7 +66,7 @@ def split_by_time(sample: Sample, test_fraction: float) -> tuple[Sample, Sample]
     return sample.take(~is_late), sample.take(is_late)
 
 
-def together(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:
+def merge_samples(samples: Iterable[Sample], features: int, *, limit: int) -> Sample:
     """Concatenate samples; of more than twice ``limit`` rows, keep the ``limit`` rows with the smallest hash."""
     buffer = [Sample(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0), np.empty((0, features)), eligible=0)]
     for sample in samples:

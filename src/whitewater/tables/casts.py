@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater import lazy_pandas as pd
-from whitewater.io.text_files import filled_lines, parse_sound
+from whitewater.io.text_files import nonempty_lines, parse_valid_lines
 
 Kind = Literal["number", "timestamp", "text"]
 Column: TypeAlias = pa.ChunkedArray | pa.Array
@@ -66,7 +66,7 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
             readable &= is_readable.to_numpy()
     line_numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
     malformed = sorted([*faults, *line_numbers[~readable]])
-    lines = filled_lines(text) if malformed else []
+    lines = nonempty_lines(text) if malformed else []
     rows = pa.table(columns) if readable.all() else pa.table(columns).filter(pa.array(readable))
     return Lines(rows, tuple(lines[number].decode() for number in malformed))
 
@@ -78,13 +78,13 @@ def _parse(
     types = {name: TYPES[kind] for name, kind in kinds.items()}
     if not clock.form:
         with suppress(ValueError):
-            table, faults = parse_sound(text, names, types, delimiter=",", quoted=True)
+            table, faults = parse_valid_lines(text, names, types, delimiter=",", quoted=True)
             sums = [pc.sum(table[name], min_count=0).as_py() for name, kind in kinds.items() if kind == "number"]
             # If not, there is a "nan" or "inf", or a number or a sum overflows.
             if all(map(math.isfinite, sums)):
                 return table, faults
     as_text = {name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()}
-    return parse_sound(text, names, as_text, delimiter=",", quoted=True)
+    return parse_valid_lines(text, names, as_text, delimiter=",", quoted=True)
 
 
 def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:

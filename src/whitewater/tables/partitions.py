@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from whitewater.engines import Array
-from whitewater.io.store import write_whole
+from whitewater.io.store import write_atomically
 
 # Snappy compresses 1M trips of 20 columns to 15 MB, Zstandard at level 1 to 12.5 MB. Writing takes the same time;
 # reading Zstandard takes a third longer.
@@ -88,4 +88,4 @@ def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) 
         # Readers skip files by these. Other columns are not sorted, so their statistics would not help.
         write_statistics=times,
     )
-    write_whole(path, write)
+    write_atomically(path, write)

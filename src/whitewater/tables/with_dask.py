@@ -17,7 +17,7 @@ from dask.delayed import Delayed, delayed
 
 from whitewater.engines import Array, Device
 from whitewater.errors import InputError
-from whitewater.io.store import write_whole
+from whitewater.io.store import write_atomically
 from whitewater.step import Run
 from whitewater.tables.config import RawFiles
 from whitewater.tables.eras import Codes, Era, Rule
@@ -175,7 +175,7 @@ def write_frame(frame: Frame, path: Path, schema: pa.Schema) -> None:
         rows.to_parquet, index=False, compression=COMPRESSION, force_nullable_schema=True,
         row_group_size_rows=_UNLIMITED, row_group_size_bytes=_UNLIMITED,
     )  # fmt: skip
-    write_whole(path, write)
+    write_atomically(path, write)
 
 
 def read_parquet(

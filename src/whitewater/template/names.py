@@ -11,7 +11,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from whitewater.application import Application, declared
+from whitewater.application import Application, find_entry_points
 from whitewater.config.resolve import Common
 from whitewater.errors import ConfigError
 
@@ -39,7 +39,7 @@ def check_name(name: str, *, commands: Collection[str], what: str = "name") -> N
 
 def check_free(name: str, package: str) -> None:
     """Raise ConfigError if the name of the application or the package is taken."""
-    if place := declared(Path.cwd()).get(name):
+    if place := find_entry_points(Path.cwd()).get(name):
         where = f"the package {place.dist.name}" if place.dist else "pyproject.toml"
         raise ConfigError(
             f"an application {name!r} is declared already by {where} ({place.value}). Choose another name."

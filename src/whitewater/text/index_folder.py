@@ -163,7 +163,7 @@ class _Table:
 
     def __init__(self, path: Path, rows: int) -> None:
         self._path = path
-        with FORMAT.explained(path):
+        with FORMAT.explain_errors(path):
             self._file = pq.ParquetFile(path)
         metadata = self._file.metadata
         FORMAT.check_rows(path, metadata.num_rows, rows)
@@ -174,7 +174,7 @@ class _Table:
         return self.groups(range(len(self._starts) - 1), [name])[name]
 
     def groups(self, groups: Sequence[int], columns: list[str]) -> pa.Table:
-        with FORMAT.explained(self._path):
+        with FORMAT.explain_errors(self._path):
             return self._file.read_row_groups(groups, columns)
 
     def rows(self, start: int, stop: int, columns: list[str]) -> pa.Table:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import xxhash
 
 from whitewater.errors import IntegrityError
-from whitewater.graphs.vertex_ids import places_of, vertex_id
+from whitewater.graphs.vertex_ids import find_positions, vertex_id
 from whitewater.text import documents
 
 MAXIMUM_REDIRECTS = 20  # as in browsers
@@ -88,7 +88,7 @@ def resolve(
     chosen = _choose_one_per_url(records, load_addresses)
     unique, own = records[chosen], np.arange(len(chosen))
     is_redirect = unique["redirect"]
-    target = places_of(unique["target"], unique["vertex"])
+    target = find_positions(unique["target"], unique["vertex"])
     canonical = _resolve_canonical(is_redirect, target)
     representative = own
     if merge:
@@ -172,7 +172,7 @@ def _number_contents(records: Records, canonical: Indices, load_links: Callable[
 
 def _digest_external_links(number: int, links: Indices, vertex: Indices, sets: Indices) -> bytes:
     """Return a digest of a set and the links that leave it; ``vertex`` ascends."""
-    index = places_of(links, vertex)
+    index = find_positions(links, vertex)
     external = links[(index < 0) | (sets[index] != number)]
     return xxhash.xxh3_128_digest(np.concatenate([[number], np.unique(external)]).tobytes())
 

@@ -78,7 +78,7 @@ class PagesFolder:
 
     def read(self, group: RowGroup) -> list[Page]:
         """Return the pages of a row group. Raises InputError if they cannot be read."""
-        with FORMAT.explained(group.path):
+        with FORMAT.explain_errors(group.path):
             return [Page(**row) for row in FORMAT.read_group(group, SCHEMA.names).to_pylist()]
 
 

@@ -20,7 +20,7 @@ import xxhash
 
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_ids
-from whitewater.io.folder import RowGroup, numbered
+from whitewater.io.folder import RowGroup, numbered_path
 from whitewater.io.terminal_text import shorten
 from whitewater.step import Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
@@ -173,7 +173,7 @@ def finish_part(task: tuple[int, Mask, Indices], *, folder: Path, documents_to: 
     """
     number, kept, links = task
     for parts, mask, place in ((DOCUMENTS, kept, documents_to), (LINKS, np.repeat(kept, links), links_to)):
-        parts.move_part(numbered(folder, parts.what, number), place, number, mask)
+        parts.move_part(numbered_path(folder, parts.what, number), place, number, mask)
 
 
 def _resolve(records: Records, parts: Sequence[Part], starts: Indices, settings: Parse, folder: Path) -> Resolution:
@@ -183,7 +183,7 @@ def _resolve(records: Records, parts: Sequence[Part], starts: Indices, settings:
         return [Address(url, normalize(url, drop_parameters=settings.drop_parameters) or url) for url in requested]
 
     def read_links(number: int, rows: Indices) -> list[Indices]:
-        ids = LINKS.table(numbered(folder, "links", number), ["target"])["target"].to_numpy()
+        ids = LINKS.table(numbered_path(folder, "links", number), ["target"])["target"].to_numpy()
         links = parts[number].records["links"]
         stops = np.cumsum(links)[rows]
         return [ids[stop - count : stop] for stop, count in zip(stops, links[rows], strict=True)]

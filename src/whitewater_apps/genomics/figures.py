@@ -48,7 +48,7 @@ _DEGREE_LOOKS = {
 }
 
 
-@style.styled
+@style.with_style
 def component_pair(
     pcs: pd.DataFrame, projected: pd.DataFrame, *, eigenvalues: Mapping[str, Any], pair: tuple[int, int]
 ) -> Figure:
@@ -56,7 +56,7 @@ def component_pair(
     x, y = (f"PC{number}" for number in pair)
     title = f"Samples on {x} and {y}"
     if max(pair) > (computed := len(eigenvalues["eigenvalues"])):
-        return style.explained(title, f"There are {computed} components only: the data have no {y}.")
+        return style.text_figure(title, f"There are {computed} components only: the data have no {y}.")
     placed = projected.dropna(subset=[x, y])
     subtitle = f"{words.count(len(pcs))} samples, {words.count(eigenvalues['variants'])} variants."
     if len(placed):
@@ -64,7 +64,7 @@ def component_pair(
     lost = len(projected) - len(placed)
     why = "samples without scores: column `reason` of projected.parquet tells why"
     notes = [f"Not shown: {words.count(lost)} {why}."] if lost else []
-    figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 5.4, title=title, subtitle=subtitle, notes=notes)
     axes = _draw_samples(body, pcs, projected, x=x, y=y)
     axes.axhline(0, color=style.GRAY, linewidth=0.6, zorder=1)
     axes.axvline(0, color=style.GRAY, linewidth=0.6, zorder=1)
@@ -73,7 +73,7 @@ def component_pair(
     return figure
 
 
-@style.styled
+@style.with_style
 def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[str, Any]) -> Figure:
     """Draw the map of the samples, colored by label, with its trustworthiness.
 
@@ -83,13 +83,13 @@ def umap(embedding: pd.DataFrame, projected: pd.DataFrame, *, quality: Mapping[s
     title = "Samples on a map of their components"
     if quality["trustworthiness"] is None:
         reason = f"{words.count(len(embedding))} samples are not more than {quality['neighbors']} neighbors"
-        return style.explained(title, f"No map was made: {reason} (genomics.umap.neighbors).")
+        return style.text_figure(title, f"No map was made: {reason} (genomics.umap.neighbors).")
     subtitle = (
         f"{words.count(len(embedding))} samples. Trustworthiness {quality['trustworthiness']:.3f}: 1 where neighbors "
         "on the map are neighbors in the components."
     )
     notes = ["Distances between groups, and their sizes, mean nothing."]
-    figure, body = style.titled(9, 5.4, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 5.4, title=title, subtitle=subtitle, notes=notes)
     axes = _draw_samples(body, embedding, projected, x="UMAP1", y="UMAP2")
     axes.set(xlabel="UMAP 1", ylabel="UMAP 2", xticks=[], yticks=[])
     return figure
@@ -137,7 +137,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
             )  # fmt: skip
     entries = []
     for name in filter(counts.get, by_label):
-        text = style.spelled(name)
+        text = style.escape_missing_letters(name)
         text = text if len(text) <= _LONGEST_LABEL else f"{text[: _LONGEST_LABEL - 1]}…"
         entries.append(by_label[name].entry(markersize=6, label=f"{text} ({words.count(counts[name])})"))
     if len(hollow):
@@ -149,7 +149,7 @@ def _draw_samples(body: SubFigure, samples: pd.DataFrame, projected: pd.DataFram
     return axes
 
 
-@style.styled
+@style.with_style
 def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     """Draw the eigenvalues with their thresholds of significance, and the p-values of the Tracy-Widom test."""
     values = np.asarray(eigenvalues["eigenvalues"], dtype=float)
@@ -161,7 +161,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     smaller = any(test["p_value"] < _LEAST_P for test in tests)
     notes = [f"Smaller p-values are drawn at {_LEAST_P:g}."] if smaller else []
     title = "Which components are more than noise"
-    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 3.9, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2)
     components, p_values = np.arange(1, len(values) + 1), np.maximum([test["p_value"] for test in tests], _LEAST_P)
     left.plot(components, values, color=style.GRAY, linewidth=1)
@@ -195,7 +195,7 @@ def scree(eigenvalues: Mapping[str, Any]) -> Figure:
     return figure
 
 
-@style.styled
+@style.with_style
 def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components: int) -> Figure:
     """Draw the squared loadings of the first components along the genome, relative to their mean.
 
@@ -209,7 +209,7 @@ def loadings_by_position(loadings: Array, variants: pd.DataFrame, *, components:
         "that are inherited together, as in inversions or regions of long-range LD."
     )
     title = "Where on the genome the components come from"
-    figure, body = style.titled(9, 0.6 + 1.5 * components, title=title, subtitle=subtitle)
+    figure, body = style.new_figure(9, 0.6 + 1.5 * components, title=title, subtitle=subtitle)
     panels = body.subplots(components, sharex=True, squeeze=False)[:, 0]
     odd = (variants["contig"].factorize()[0] % 2).astype(bool)
     for number, axes in enumerate(panels):
@@ -248,7 +248,7 @@ def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
     occupied: list[tuple[float, float]] = []
     # Rounding lets the first of equally long contigs come first.
     for contig, (start, stop) in sorted(spans.items(), key=lambda span: round(span[1][0] - span[1][1], 9)):
-        name = style.fitted(contig, points=_LONGEST_NAME, size=_SIZE)
+        name = style.fit_text(contig, points=_LONGEST_NAME, size=_SIZE)
         half, middle = (style.text_width(name, _SIZE) + _ROOM) / 2 / _WIDTH * (right - left), (start + stop) / 2
         first, last = middle - half, middle + half
         if left <= first and last <= right and all(last <= begin or end <= first for begin, end in occupied):
@@ -258,11 +258,11 @@ def _name_contigs(axes: Axes, spans: Mapping[str, tuple[float, float]]) -> None:
     axes.set_xticks(sorted(ticks), [ticks[middle] for middle in sorted(ticks)])
 
 
-@style.styled
+@style.with_style
 def missingness(samples: pd.DataFrame, variants: pd.DataFrame) -> Figure:
     """Draw histograms of the call rates in `samples.parquet` and `variants.parquet`, in two colors at the threshold."""
     subtitle = "Share of genotypes that are called. Logarithmic counts, so that few can be seen beside many."
-    figure, body = style.titled(9, 3.5, title="Call rates of samples and variants", subtitle=subtitle)
+    figure, body = style.new_figure(9, 3.5, title="Call rates of samples and variants", subtitle=subtitle)
     left, right = body.subplots(1, 2)
     for axes, table, reasons, what in ((left, samples, "reason", "samples"), (right, variants, "reasons", "variants")):
         # A row has one or several reasons.
@@ -296,19 +296,19 @@ def _draw_histograms(
     shapes.in_percent(axes.xaxis)
 
 
-@style.styled
+@style.with_style
 def variant_quality(variants: pd.DataFrame) -> Figure:
     """Draw the rejected variants of `variants.parquet` by reason, and allele frequencies before and after."""
     title, kept = "Which variants are kept", variants["kept"].to_numpy(bool)
     if not len(kept):
-        return style.explained(title, "The source has no variant.")
+        return style.text_figure(title, "The source has no variant.")
     reasons = {str(name): int(number) for name, number in variants["reasons"].explode().value_counts().items()}
     bars = {"kept": int(kept.sum()), **shapes.most_frequent(reasons, 10)}
     subtitle = (
         f"{words.count(len(kept))} variants = {words.count(bars['kept'])} kept + "
         f"{words.count(int((~kept).sum()))} rejected. A variant with several reasons is in the bar of each."
     )
-    figure, body = style.titled(9, max(3.2, 1.1 + 0.3 * len(bars)), title=title, subtitle=subtitle)
+    figure, body = style.new_figure(9, max(3.2, 1.1 + 0.3 * len(bars)), title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     colors = [_KEPT, *[_REJECTED] * (len(bars) - 1)]
     shapes.draw_bars(left, bars, total=len(kept), colors=colors, xlabel="Share of variants", rows=4, room=1.7)
@@ -322,13 +322,13 @@ def variant_quality(variants: pd.DataFrame) -> Figure:
     return figure
 
 
-@style.styled
+@style.with_style
 def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     """Draw the relatives by kinship and the share of variants without a common allele, and the kinship of all pairs."""
     title, histogram = "Kinship of pairs of samples", relatedness["histogram"]
     total = sum(histogram["counts"]) + relatedness["undefined"]
     if not total:
-        return style.explained(title, "No pairs were compared: genomics.relatedness.method is none.")
+        return style.text_figure(title, "No pairs were compared: genomics.relatedness.method is none.")
     degrees = [(name, least, _DEGREE_LOOKS[name]) for name, least in DEGREES.items()]
     numbers, error = relatedness["degrees"], relatedness["standard_error"]
     counts = "; ".join(
@@ -338,7 +338,7 @@ def kinship(pairs: pd.DataFrame, *, relatedness: Mapping[str, Any]) -> Figure:
     notes = ["Dotted: the kinship above which one of a pair is set aside."]
     notes += [f"Not shown: {words.count(below)} pairs of a kinship below {_LEAST_KINSHIP:g}."] if below else []
     subtitle = f"{words.count(total)} pairs. {counts.capitalize()}."
-    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, sharey=True, width_ratios=(1.5, 1))
     above = np.inf
     for _, least, look in degrees:

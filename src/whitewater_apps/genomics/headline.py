@@ -6,7 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from whitewater import lazy_pandas as pd
-from whitewater.figures.words import counted
+from whitewater.figures.words import pluralize
 from whitewater.io.store import read_json
 from whitewater_apps.genomics.decisions import FALSE_PAIRS
 
@@ -37,7 +37,7 @@ def _describe_data(variants: Path, samples: Path) -> list[str]:
     # Pruned variants have passed quality control, so they have no other reason.
     pruned = pc.sum(pc.match_substring_regex(pc.list_flatten(table["reasons"]), PRUNED)).as_py() or 0
     count = pq.read_metadata(samples).num_rows
-    before = f"{counted(count, 'sample')}; {kept + pruned:,} of {len(table):,} variants kept"
+    before = f"{pluralize(count, 'sample')}; {kept + pruned:,} of {len(table):,} variants kept"
     return [f"{before}, {kept:,} after pruning linkage disequilibrium." if pruned else f"{before}."]
 
 

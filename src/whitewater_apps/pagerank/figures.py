@@ -37,7 +37,7 @@ _LINKS = {16: 3, 24: 2}
 _INNER, _FILLED = 0.6, 0.9
 
 
-@style.styled
+@style.with_style
 def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     """Draw the ranks by position on logarithmic axes, and the cumulative share of all rank.
 
@@ -45,7 +45,7 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
     """
     title = "PageRank by position"
     if len(values) == 1:
-        return style.explained(title, "The graph has one vertex, which has all rank.")
+        return style.text_figure(title, "The graph has one vertex, which has all rank.")
     ordered = np.sort(values)[::-1]
     total = float(ordered.sum())
     lowest = int((ordered <= ordered[-1] * (1 + _EQUAL)).sum())
@@ -60,7 +60,7 @@ def ranks(values: Floats, *, convergence: Mapping[str, Any]) -> Figure:
         f"The ranks add up to {total:.4g}: by this definition the rank of vertices without out-edges is lost. "
         "Shares are those of the sum."
     )
-    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[lost] if total < 1 - 1e-6 else [])
+    figure, body = style.new_figure(9, 3.9, title=title, subtitle=subtitle, notes=[lost] if total < 1 - 1e-6 else [])
     left, right = body.subplots(1, 2)
     positions = shapes.log_spaced(len(ordered), 600)  # more points would not be visible
     curve, mean = ordered[positions - 1], float(ordered.mean())
@@ -91,7 +91,7 @@ def _draw_shares(axes: Axes, positions: Integers, cumulated: Floats) -> None:
     shapes.in_percent(axes.yaxis)
 
 
-@style.styled
+@style.with_style
 def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, Any]) -> Figure:
     """Draw the distributions of the degrees: in logarithmic bins, and cumulative from the highest degree.
 
@@ -100,14 +100,14 @@ def degrees(in_degree: Integers, out_degree: Integers, *, counts: Mapping[str, A
     """
     title, vertices, edges = "In- and out-degrees", len(in_degree), int(in_degree.sum())
     if not edges:
-        return style.explained(title, f"None of the {words.count(vertices)} vertices has an edge.")
+        return style.text_figure(title, f"None of the {words.count(vertices)} vertices has an edge.")
     subtitle = (
         f"{words.count(vertices)} vertices, {words.count(edges)} edges: {edges / vertices:.3g} a vertex. Left: a point "
         "for each bin, which are of equal width on the axis; right: all degrees."
     )
     texts = {"duplicates": "edges were merged with others of the same ends", "self_loops": "edges are self-loops"}
     note = "; ".join(f"{words.count(counts[name])} {text}" for name, text in texts.items() if counts[name])
-    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle, notes=[f"{note}."] if note else [])
+    figure, body = style.new_figure(9, 3.9, title=title, subtitle=subtitle, notes=[f"{note}."] if note else [])
     left, right = body.subplots(1, 2)
     for values, look in ((in_degree, Look("in", style.BLUE, "o")), (out_degree, Look("out", style.ORANGE, "s"))):
         share = float((values == 0).mean())
@@ -147,14 +147,14 @@ def at_least(values: Integers) -> tuple[Integers, Floats]:
     return distinct, np.cumsum(counts[::-1])[::-1][distinct - 1] / len(values)
 
 
-@style.styled
+@style.with_style
 def convergence(summary: Mapping[str, Any]) -> Figure:
     """Draw the change of the ranks per iteration, and their error bound, from `convergence.json`."""
     title, log = "How the ranks converged", summary["log"]
     if not log:
-        return style.explained(title, "There was no iteration: none was asked for.")
+        return style.text_figure(title, "There was no iteration: none was asked for.")
     change, bound = (np.array([step[name] for step in log], dtype=float) for name in ("l1_change", "error_bound"))
-    fixed_count, count = summary["definition"] == "graphalytics", words.counted(len(log), "iteration")
+    fixed_count, count = summary["definition"] == "graphalytics", words.pluralize(len(log), "iteration")
     outcome = (
         f"The definition asks for exactly {count}, converged or not."
         if fixed_count
@@ -164,11 +164,11 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
         f"Definition {summary['definition']}, damping {summary['damping']:g}; {words.count(summary['vertices'])} "
         f"vertices, {words.count(summary['edges'])} edges. {outcome}"
     )
-    zeros = words.counted(int((change == 0).sum()), "iteration")
+    zeros = words.pluralize(int((change == 0).sum()), "iteration")
     notes = [] if change.all() else [
         f"Not shown, for want of a place on a logarithmic axis: {zeros} without any change."
     ]  # fmt: skip
-    figure, body = style.titled(9, 3.7, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 3.7, title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     numbers = np.array([step["iteration"] for step in log])
     for values, look in (
@@ -187,7 +187,7 @@ def convergence(summary: Mapping[str, Any]) -> Figure:
     return figure
 
 
-@style.styled
+@style.with_style
 def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
     """Draw the sizes of components and communities from `communities.json`: bars, or points if there are many."""
     title, components, groups = "Components and communities", summary["components"], summary["communities"]
@@ -197,18 +197,18 @@ def communities(summary: Mapping[str, Any], *, vertices: int) -> Figure:
     )
     if groups["method"] != "none":
         subtitle += f" Communities by {groups['method'].capitalize()}, modularity {groups['modularity']:.3f}."
-    figure, body = style.titled(9, 3.7, title=title, subtitle=subtitle)
+    figure, body = style.new_figure(9, 3.7, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     _draw_sizes(left, components, vertices=vertices, what="component", color=style.SKY_BLUE)
     if groups["method"] != "none":
         _draw_sizes(right, groups, vertices=vertices, what="community", color=style.GREEN)
     else:
-        style.explain(right, "No communities were sought:", "pagerank.communities.method is none.")
+        style.write_text(right, "No communities were sought:", "pagerank.communities.method is none.")
     return figure
 
 
 def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: str, color: str) -> None:
-    axes.set_title(words.counted(groups["count"], what))
+    axes.set_title(words.pluralize(groups["count"], what))
     if groups["count"] <= 24:  # with more, the distribution of sizes
         sizes = groups["sizes"]
         tick_step, rotation = (1, 0) if len(sizes) <= 12 else (3, 90)
@@ -222,7 +222,7 @@ def _draw_sizes(axes: Axes, groups: Mapping[str, Any], *, vertices: int, what: s
         return
     sizes, counts = np.array(sorted(map(tuple, groups["size_counts"])), dtype=float).reshape(-1, 2).T
     axes.plot(sizes, counts, "o", color=color, markeredgecolor="white", markeredgewidth=0.4, markersize=6)
-    plural = words.counted(2, what).removeprefix("2 ").capitalize()
+    plural = words.pluralize(2, what).removeprefix("2 ").capitalize()
     axes.set(xscale="log", yscale="log", xlim=(0.7, vertices * 1.4), ylim=(0.7, counts.max() * 1.6))
     axes.set(xlabel=f"Vertices of a {what}", ylabel=f"{plural} of that size")
 
@@ -299,7 +299,7 @@ def place_vertices(subgraph: Neighborhood, *, width: float, height: float) -> tu
     return places, _FILLED * distance * min(width, height) / 2
 
 
-@style.styled
+@style.with_style
 def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats, community: Integers) -> Figure:
     """Draw the neighborhood: sizes by rank, colors by community, top vertices numbered and listed by name.
 
@@ -308,7 +308,7 @@ def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats,
     """
     title, top, total = "The top of the ranking and links to it", subgraph.top, float(ranks.sum())
     ranks, community = ranks[subgraph.vertices], community[subgraph.vertices]
-    labels = [style.fitted(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
+    labels = [style.fit_text(name, points=72 * (_LIST - _NAME - 0.1), size=_NAME_SIZE) for name in without_hosts(names)]
     # The communities of the first vertices have their own colors.
     numbers = list(dict.fromkeys(community.tolist()))
     palette = dict(zip(numbers, _COLORS, strict=False))
@@ -320,7 +320,7 @@ def neighborhood(subgraph: Neighborhood, *, names: Sequence[str], ranks: Floats,
     lacks_letters = any(style.NO_LETTER in name for name in labels)
     notes = [f"{style.NO_LETTER}: a letter that the font of the pictures lacks."] if lacks_letters else []
     subtitle = _describe(subgraph, words.percent(float(ranks[:top].sum()) / total))
-    figure, body = style.titled(_MAP + _LIST, height, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(_MAP + _LIST, height, title=title, subtitle=subtitle, notes=notes)
     left, right = body.subplots(1, 2, width_ratios=(_MAP, _LIST))
     width, depth = 72 * (_MAP - 0.4), 72 * (min(height, _TALLEST_MAP) - 0.4)
     left.set(xlim=(-width / 2, width / 2), ylim=(-depth / 2, depth / 2), aspect="equal", anchor="N")
@@ -342,8 +342,8 @@ def _describe(subgraph: Neighborhood, share: str) -> str:
     if not links:
         return top + "No other vertex links to them."
     among_top = int((subgraph.source < subgraph.top).sum())
-    parts = [f"{among_top} of the {words.counted(subgraph.among, 'link')} among them"] if among_top else []
-    parts += [f"{words.counted(links - among_top, 'link')} from others"] if others else []
+    parts = [f"{among_top} of the {words.pluralize(subgraph.among, 'link')} among them"] if among_top else []
+    parts += [f"{words.pluralize(links - among_top, 'link')} from others"] if others else []
     return (
         f"{top}An arrow is a link. To each of them at most {subgraph.links} are drawn, from the highest vertices that "
         f"link to it: {' and '.join(parts)}. The larger, the higher the rank."

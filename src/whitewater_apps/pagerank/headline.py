@@ -7,7 +7,7 @@ from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from whitewater.figures.words import count, counted, percent
+from whitewater.figures.words import count, percent, pluralize
 from whitewater.io.store import read_json
 from whitewater.io.terminal_text import shorten
 from whitewater.manifest import is_of_last_run
@@ -42,7 +42,7 @@ def _ranks(vertices: Path, convergence: Path) -> list[str]:
     singular, plural, edge = ("page", "pages", "link") if is_web else ("vertex", "vertices", "edge")
     label = f"vertex {name}" if name.lstrip("-").isdigit() else shorten(name, columns=100)
     number = f"{count(len(ranks))} {singular if len(ranks) == 1 else plural}"
-    sentences = [f"Of {number} with {counted(summary['edges'], edge)}, {_describe_first(ranks, label, plural)}."]
+    sentences = [f"Of {number} with {pluralize(summary['edges'], edge)}, {_describe_first(ranks, label, plural)}."]
     if dangling := summary["dangling_vertices"]:
         sentences.append(f"{percent(dangling / len(ranks))} are dangling: they have no {edge}s that count.")
     return sentences
@@ -64,7 +64,7 @@ def _convergence(path: Path) -> list[str]:
     summary = read_json(path)
     if not summary["log"]:
         return []
-    iterations = counted(summary["iterations"], "iteration")
+    iterations = pluralize(summary["iterations"], "iteration")
     if summary["definition"] == "graphalytics":
         return [f"The ranks are those after {iterations}, as the definition graphalytics requires."]
     return [f"After {iterations} the ranks are within {summary['error_bound']:.2g} (L1) of the exact ones "
@@ -80,7 +80,7 @@ def _groups(communities: Path, convergence: Path) -> list[str]:
         sentence = f"{count(components['count'])} weakly connected components; the largest has {share} of all vertices"
     if groups["method"] != "none":
         method = f"{groups['method'].capitalize()}, modularity {groups['modularity']:.2f}"
-        sentence += f"; {counted(groups['count'], 'community')} ({method})"
+        sentence += f"; {pluralize(groups['count'], 'community')} ({method})"
     return [f"{sentence}."]
 
 
@@ -93,7 +93,7 @@ def _search(path: Path) -> list[str]:
     p_value = sign_test(right - without + lost, lost)
     test = f"p = {p_value:.2g}, sign test" + (", so the difference is within noise" if p_value > 0.05 else "")
     return [
-        f"The right page is first for {right:,} of {counted(scores['judged'], 'query')}, for {without:,} without "
+        f"The right page is first for {right:,} of {pluralize(scores['judged'], 'query')}, for {without:,} without "
         f"PageRank ({test}); mean reciprocal rank {scores['mrr']:.3f} with it, "
         f"{scores['mrr_without_prior']:.3f} without."
     ]

@@ -12,7 +12,7 @@ from whitewater.features.artifact import load
 from whitewater.features.dataset import Dataset, arrow_schema
 from whitewater.features.transform import tables
 from whitewater.features.workflow import run_on
-from whitewater.io.store import staged
+from whitewater.io.store import stage_outputs
 from whitewater.process import usable_cores
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     schema = arrow_schema({field.name: field.type for field in fitted.fields(dataset.schema)})
     rows = 0
     owner = output.with_name(f".{output.name}.owner")
-    with staged({"features": output}, owner=owner) as paths, run.workers() as workers:
+    with stage_outputs({"features": output}, owner=owner) as paths, run.workers() as workers:
         with pq.ParquetWriter(paths["features"], schema, compression="zstd", compression_level=1) as writer:
             for table in tables(fitted, dataset, run=run, workers=workers, training=False):
                 writer.write_table(table)

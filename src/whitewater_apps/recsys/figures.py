@@ -43,14 +43,14 @@ _BINS = 60
 # ---- models
 
 
-@style.styled
+@style.with_style
 def auc(metrics: Values) -> Figure:
     """Draw the area under the ROC curve of each model with each set of features, with 95% confidence intervals."""
     title = "What the features are worth"
     models = {name: sets for name in LOOKS if (sets := measured_sets(metrics, name))}
     if not models:
         reason = "There is no area under the ROC curve: the test rows are all of one label, or no model was trained."
-        return style.explained(title, reason)
+        return style.text_figure(title, reason)
     keys = _sort_sets(models)
     sets_drawn = keys[:_MOST_ROWS]
     subtitle = (
@@ -58,7 +58,7 @@ def auc(metrics: Values) -> Figure:
         "(DeLong); dashed: with all features."
     )
     notes = _notes_of_sets(metrics, models, keys)
-    figure, body = style.titled(9, 1.15 + 0.42 * len(sets_drawn), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 1.15 + 0.42 * len(sets_drawn), title=title, subtitle=subtitle, notes=notes)
     axes = body.subplots()
     for number, (name, sets) in enumerate(models.items()):
         look, qualities = LOOKS[name], [sets[key] for key in sets_drawn if key in sets]
@@ -102,7 +102,7 @@ def _name_of_set(key: str, groups: Mapping[str, Sequence[str]]) -> str:
     if key == ALL:
         return "all features"
     group = key.removeprefix(WITHOUT)
-    name = "plain numbers only" if key == PLAIN else f"without {style.fitted(group.replace('_', ' '))}"
+    name = "plain numbers only" if key == PLAIN else f"without {style.fit_text(group.replace('_', ' '))}"
     return f"{name} ({len(groups[group])})"
 
 
@@ -111,33 +111,33 @@ def _notes_of_sets(metrics: Values, models: Mapping[str, Mapping[str, Values]], 
     if not any(is_measured(sets[ALL], metrics["parts"]["test"]) for sets in models.values() if ALL in sets):
         notes.append("Too few test rows of a label: no value here is meaningful.")
     if len(keys) == 1:
-        groups = words.counted(len(metrics["groups"]), "group")
+        groups = words.pluralize(len(metrics["groups"]), "group")
         return [*notes, f"The features of {groups}; none was left out to compare with."]
     notes.append("In parentheses: how many features a group has. Groups are left out one at a time.")
     if any(key not in sets for sets in models.values() for key in keys):
         notes.append("No mark: the model uses none of these features; ids of categories are for trees only.")
     if len(keys) > _MOST_ROWS:
-        notes.append(f"Not shown: {words.counted(len(keys) - _MOST_ROWS, 'group')} without which less is lost.")
+        notes.append(f"Not shown: {words.pluralize(len(keys) - _MOST_ROWS, 'group')} without which less is lost.")
     return notes
 
 
-@style.styled
+@style.with_style
 def calibration(metrics: Values) -> Figure:
     """Draw the share of positive labels against the mean prediction in groups of rows, with one panel per model."""
     title = "Predicted and observed"
     models = {name: sets[ALL] for name in LOOKS if ALL in (sets := metrics["models"].get(name, {}))}
     if not models:
-        return style.explained(title, "No model was trained.")
+        return style.text_figure(title, "No model was trained.")
     bins = {name: _with_wilson(pd.DataFrame(quality["calibration"])) for name, quality in models.items()}
     every = pd.concat(bins.values())
     fewest, most = every["rows"].agg(["min", "max"]).tolist()
-    rows = f"{words.count(fewest)} to " * (fewest < most) + words.counted(most, "row")
+    rows = f"{words.count(fewest)} to " * (fewest < most) + words.pluralize(most, "row")
     subtitle = (
         f"{_test_rows(metrics)}; models with all features. A point stands for {rows} of about equal prediction; "
         "lines: intervals of 95 % (Wilson); dashed: where predictions mean what they say."
     )
     notes = [f"No {LOOKS[name].name}: none was fit." for name in LOOKS if name not in models]
-    figure, body = style.titled(9, 4.2, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 4.2, title=title, subtitle=subtitle, notes=notes)
     limit = min(1.0, every[["predicted", "high"]].to_numpy().max() * 1.05)
     bounds = (-0.03 * limit, limit)
     panels = body.subplots(1, len(models), sharex=True, sharey=True, squeeze=False)[0]
@@ -168,15 +168,15 @@ def _with_wilson(bins: pd.DataFrame) -> pd.DataFrame:
 # ---- drift
 
 
-@style.styled
+@style.with_style
 def drift(report: Values) -> Figure:
     """Draw a heat map of the population stability index of each column and day, or period, and mark what drifts."""
     period, days, columns = report["period"], report["days"], report["columns"]
     title = f"Drift from the first {period}"
     if not columns:
-        return style.explained(title, "The log has no column of numbers or categories.")
+        return style.text_figure(title, "The log has no column of numbers or categories.")
     if len(days) < 2:
-        return style.explained(title, f"All rows are of one {period}: there is no later one to compare with it.")
+        return style.text_figure(title, f"All rows are of one {period}: there is no later one to compare with it.")
     ranked = sorted(columns, key=lambda each: (VERDICTS.index(each["verdict"]), -greatest_psi(each), each["name"]))
     columns_drawn = ranked[:_MOST_ROWS]
     psi = np.array([[day["psi"] for day in column["days"]] for column in columns_drawn], float)
@@ -199,7 +199,7 @@ def drift(report: Values) -> Figure:
     if omitted := len(columns) - len(columns_drawn):
         notes.append(f"Not shown: {words.count(omitted)} columns that drift less.")
     height = 0.215 * max(len(columns_drawn), 3)
-    figure, body = style.titled(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 1.9 + height, title=title, subtitle=subtitle, notes=notes)
     axes, below = body.subplots(2, 1, height_ratios=[height, 0.14])
     threshold = report["thresholds"]["psi"]
     cells = _draw_cells(axes, psi, threshold=threshold)
@@ -210,7 +210,7 @@ def drift(report: Values) -> Figure:
     below.set_xlim(left=0)
     below.axvline(threshold, color="black", linewidth=1.5)
     _mark_cells(axes, columns_drawn)
-    names = [style.fitted(column["name"], size=8.5) for column in columns_drawn]
+    names = [style.fit_text(column["name"], size=8.5) for column in columns_drawn]
     axes.set_yticks(range(len(names)), names, size=8.5)
     step = -(-(len(days) - 1) // 12)
     axes.set_xticks(range(0, len(days) - 1, step), [str(day["day"]) for day in days[1::step]])
@@ -256,16 +256,16 @@ def _mark_cells(axes: Axes, columns: Sequence[Values]) -> None:
 # ---- categories
 
 
-@style.styled
+@style.with_style
 def categories(workflow: Path, *, rows: int) -> Figure:
     """Draw how often categories occur, by rank, and the share of the training rows whose category has its own id."""
     title, vocabularies = "Categories and their ids", learned_vocabularies(workflow)
     if not vocabularies:
-        return style.explained(title, "The workflow learns no vocabulary: it has no operator Categorify.")
+        return style.text_figure(title, "The workflow learns no vocabulary: it has no operator Categorify.")
     most_lost = sorted(vocabularies, key=lambda each: (-each["lost"], -each["all_values"], each["name"]))[:_MOST_ROWS]
     scope = "of some columns" if len(vocabularies) > 3 else "by column"
     subtitle = (
-        f"{words.counted(len(vocabularies), 'vocabulary')} of {words.count(rows)} training rows. Left: how often the "
+        f"{words.pluralize(len(vocabularies), 'vocabulary')} of {words.count(rows)} training rows. Left: how often the "
         f"values with an id of their own occur, {scope}; right: how many rows have them."
     )
     notes = []
@@ -273,7 +273,9 @@ def categories(workflow: Path, *, rows: int) -> Figure:
         notes.append("Of lists the elements count, and of columns that share a vocabulary the rows of all.")
     if omitted := len(vocabularies) - len(most_lost):
         notes.append(f"Not shown: {words.count(omitted)} columns that have fewer rows out of vocabulary.")
-    figure, body = style.titled(9, max(4.6, 1.7 + 0.19 * len(most_lost)), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(
+        9, max(4.6, 1.7 + 0.19 * len(most_lost)), title=title, subtitle=subtitle, notes=notes
+    )
     left, right = body.subplots(1, 2)
     _draw_frequencies(left, vocabularies)
     _draw_shares(right, most_lost)
@@ -320,7 +322,7 @@ def _draw_frequencies(axes: Axes, vocabularies: Sequence[Values]) -> None:
         each = ordered[place]
         counts, is_given = frequencies(each["table"]), each["out_of_vocabulary_values"] is None
         of = "values given" if is_given else f"of {words.count(each['all_values'])} values"
-        label = f"{role}, {style.fitted(each['name'], points=70, size=8.5)}: {words.count(each['values'])} {of}"
+        label = f"{role}, {style.fit_text(each['name'], points=70, size=8.5)}: {words.count(each['values'])} {of}"
         highest = max([highest, *counts[:1].tolist()])
         ranks = shapes.log_spaced(len(counts), 200) if len(counts) else np.arange(0)  # more points would overlap
         axes.plot(ranks, counts[ranks - 1], color=color, marker=mark, markersize=3, linewidth=1, label=label)
@@ -341,7 +343,7 @@ def _draw_shares(axes: Axes, vocabularies: Sequence[Values]) -> None:
         shares = counts / np.maximum(rows, 1)
         axes.barh(places, shares, 0.78, left=start, color=color, label=label)
         start += shares
-    axes.set_yticks(places, [style.fitted(each["name"], points=80, size=8) for each in vocabularies], size=8)
+    axes.set_yticks(places, [style.fit_text(each["name"], points=80, size=8) for each in vocabularies], size=8)
     axes.set(xlim=(0, 1), ylim=(max(len(vocabularies), 6) - 0.4, -0.6), xlabel="Share of the training rows")
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
@@ -351,21 +353,21 @@ def _draw_shares(axes: Axes, vocabularies: Sequence[Values]) -> None:
 # ---- numbers
 
 
-@style.styled
+@style.with_style
 def numbers(statistics: Values, *, events: Log, features: FeatureFolder) -> Figure:
     """Draw the distribution of the first column of numbers that is a feature of the same name, before and after."""
     title = "A number before and after"
     loaded = {name for matrix in features.matrices if matrix.name == CONTINUOUS for name in matrix.columns}
     name = next((name for name, role in events.columns.items() if role == "continuous" and name in loaded), None)
     if name is None:
-        return style.explained(title, "No column of numbers of the log is a feature of numbers under the same name.")
-    subtitle = f"Column {style.fitted(name, points=200, size=10.5)} of {words.count(features.rows)} test rows."
+        return style.text_figure(title, "No column of numbers of the log is a feature of numbers under the same name.")
+    subtitle = f"Column {style.fit_text(name, points=200, size=10.5)} of {words.count(features.rows)} test rows."
     groups = statistics["groups"]
     owners = [group for group in groups if any(column["name"] == name for column in groups[group]["columns"])]
     for owner in owners[-1:]:
         operators = ", ".join(dict.fromkeys(stage["operator"] for stage in groups[owner]["operators"])) or "none"
-        subtitle += f" Operators of its group, {style.fitted(owner)}: {operators}."
-    figure, body = style.titled(9, 3.9, title=title, subtitle=subtitle)
+        subtitle += f" Operators of its group, {style.fit_text(owner)}: {operators}."
+    figure, body = style.new_figure(9, 3.9, title=title, subtitle=subtitle)
     left, right = body.subplots(1, 2)
     before, after = (read_column([rows.path / file.name for file in rows.files], name) for rows in (events, features))
     _draw_numbers(left, before, style.BLUE, subject="As it came", label="Value in the log")
@@ -378,7 +380,7 @@ def _draw_numbers(axes: Axes, values: Floats, color: str, *, subject: str, label
     share = f"{words.percent(nulls / len(values))} null" if nulls else "no null"
     title = f"{subject}: {share}" + (f", {words.count(infinite)} infinite" if infinite else "")
     if len(values) == nulls + infinite:
-        style.explain(axes, title, "There is no finite value to draw.")
+        style.write_text(axes, title, "There is no finite value to draw.")
         return
     counts, edges, long_tail = histogram(values[np.isfinite(values)])
     shapes.draw_histogram(axes, counts, edges, color=color, baseline=0.5)

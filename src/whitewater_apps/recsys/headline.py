@@ -58,7 +58,7 @@ def _summarize_drift(report: Mapping[str, Any]) -> list[str]:
     if len(report["days"]) < 2:
         return [f"All rows are of one {period}, so there is no drift to report."]
     drifting = [each for each in columns if each["verdict"] == "drift"]
-    number = words.counted(len(columns), "column")
+    number = words.pluralize(len(columns), "column")
     if not drifting:
         return [f"None of {number} drifts from the first {period}."]
     most = max(drifting, key=greatest_psi)

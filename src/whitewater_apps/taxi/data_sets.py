@@ -123,7 +123,7 @@ def _services(path: Path, names: frozenset[str]) -> tuple[list[Service], frozens
     if directories:
         labels, names = {directories[-1].removeprefix("service=")}, names - {"service"}
     elif "service" in names:
-        with TRIPS.explained(path), pq.ParquetFile(path, read_dictionary=["service"]) as file:
+        with TRIPS.explain_errors(path), pq.ParquetFile(path, read_dictionary=["service"]) as file:
             batches = file.iter_batches(columns=["service"])  # not all at once
             labels = {name for batch in batches for name in batch.column(0).unique().cast(pa.string()).to_pylist()}
     else:

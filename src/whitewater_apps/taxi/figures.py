@@ -71,7 +71,7 @@ def _note_missing(table: pd.DataFrame, column: str, what: str) -> list[str]:
     return [f"Not shown: {words.count(missing)} trips without a {what} of pickup."] if missing else []
 
 
-@style.styled
+@style.with_style
 def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """Draw the mean tip fraction of each service by hour with its interval, and by the plain definition.
 
@@ -79,7 +79,7 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """
     title, services = "Tips by hour of pickup", _split_by_service(table)
     if not services:
-        return style.explained(title, NOTHING)
+        return style.text_figure(title, NOTHING)
     if len(services) > 1:
         services["all"] = table[table["service"] == "all"]
     by_hour = {
@@ -88,10 +88,10 @@ def tip_fraction_by_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     }
     too_few = np.array([hours["trips"] < minimum_trips for hours in by_hour.values()])
     if too_few.all():
-        return style.explained(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
+        return style.text_figure(title, f"No hour of the day has {minimum_trips} trips with a recorded tip.")
     notes = [f"Left out: hours with fewer than {minimum_trips} such trips."] if too_few.any() else []
     notes += _note_missing(table, "hour", "time")
-    figure, body = style.titled(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
+    figure, body = style.new_figure(9, 4.6, title=title, subtitle=RECORDED, notes=notes)
     axes = body.subplots()
     for service, hours in by_hour.items():
         _draw_hours(axes, LOOKS[service], hours, minimum_trips=minimum_trips)
@@ -116,7 +116,7 @@ def _draw_hours(axes: Axes, look: Look, hours: pd.DataFrame, *, minimum_trips: i
     axes.plot(HOURS, plain, "--", color=look.color, linewidth=1)
 
 
-@style.styled
+@style.with_style
 def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """Draw how the mean tip fraction of each hour of the week, in `tips_by_weekday_hour`, differs from its service's.
 
@@ -126,7 +126,7 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     """
     title, services = "Tips by weekday and hour of pickup", _split_by_service(table)
     if not services:
-        return style.explained(title, NOTHING)
+        return style.text_figure(title, NOTHING)
     means = {service: _overall_mean(rows) for service, rows in services.items()}
     low, difference, high = (
         np.stack([_by_weekday_hour(rows, bound, minimum_trips) - means[service] for service, rows in services.items()])
@@ -140,7 +140,7 @@ def tip_fraction_by_weekday_hour(table: pd.DataFrame, *, minimum_trips: int) -> 
     dot = f"Dot: within noise, as the {_interval_name(table)} holds the mean of the service."
     notes = [dot] if is_noise.any() else []
     notes += [f"Hatched: fewer than {minimum_trips} such trips."] if np.isnan(difference).any() else []
-    figure, body = style.titled(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(9, 0.5 + 1.95 * len(services), title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(len(services), sharex=True, squeeze=False)[:, 0]
     for axes, (service, rows), values, has_dot in zip(panels, services.items(), difference, is_noise, strict=True):
         mesh = shapes.draw_week(axes, 100 * values, limit=100 * limit)
@@ -159,7 +159,7 @@ def _by_weekday_hour(rows: pd.DataFrame, column: str, minimum_trips: int) -> Arr
     return week.reindex(index=range(7), columns=HOURS).to_numpy(float)
 
 
-@style.styled
+@style.with_style
 def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figure:
     """Rank the boroughs of pickup by mean tip fraction, with intervals and numbers of trips.
 
@@ -173,7 +173,7 @@ def tip_fraction_by_borough(table: pd.DataFrame, *, minimum_trips: int) -> Figur
     return _draw_rankings(table, places, what="borough", notes=notes, minimum_trips=minimum_trips)
 
 
-@style.styled
+@style.with_style
 def tip_fraction_by_zone(table: pd.DataFrame, *, zones: int, minimum_trips: int) -> Figure:
     """Rank the taxi zones of pickup by the lower end of the interval of the mean tip fraction, colored by borough.
 
@@ -207,11 +207,11 @@ def _draw_rankings(
     rankings = {service: rows.iloc[:most] for service, rows in _split_by_service(places).items()}
     if not rankings:
         reason = f"No place of pickup is known of {minimum_trips} or more trips with a recorded tip."
-        return style.explained(title, reason if _split_by_service(table) else NOTHING)
+        return style.text_figure(title, reason if _split_by_service(table) else NOTHING)
     rows, legend = max(map(len, rankings.values())), what != "borough"
     subtitle = f"{RECORDED} Bars: {_interval_name(table)}. Dashed: the service's mean."
     width, height = max(9.0, 3.7 * len(rankings)), 1.2 + 0.235 * max(rows, 4) + 0.35 * legend
-    figure, body = style.titled(width, height, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(width, height, title=title, subtitle=subtitle, notes=notes)
     panels = body.subplots(1, len(rankings), squeeze=False)[0]
     for axes, (service, ranking) in zip(panels, rankings.items(), strict=True):
         mean = _overall_mean(services[service])
@@ -239,14 +239,14 @@ def _draw_ranking(axes: Axes, places: pd.DataFrame, *, rows: int) -> None:
     for row, trips in enumerate(places["trips"].tolist()):
         shapes.write_at_right(axes, words.count(int(trips)), row)
     shapes.write_beside(axes, "trips", (1, 1), (4, 2), coords="axes fraction")
-    axes.set_yticks(position, list(map(style.drawable, places["label"])))
+    axes.set_yticks(position, list(map(style.replace_missing_letters, places["label"])))
     axes.set(ylim=(rows - 0.4, -0.6), xlabel=MEASURE)
     axes.grid(visible=False, axis="y")
     shapes.in_percent(axes.xaxis)
     shapes.limit_ticks(axes.xaxis, 4, steps=[1, 2, 5, 10])
 
 
-@style.styled
+@style.with_style
 def data_quality(quality: Mapping[str, Any]) -> Figure:
     """Draw the share of rejected trips by month and reason, a panel per service, and the totals by reason.
 
@@ -254,7 +254,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     """
     title, totals = "Rejected rows by month of pickup and reason", quality["totals"]
     if not totals["rows_in"]:
-        return style.explained(title, "No row was read.")
+        return style.text_figure(title, "No row was read.")
     entries = [{**entry, **entry["by_reason"]} for entry in quality["by_month"]]
     rows = pd.DataFrame(entries).drop(columns="by_reason").groupby(["service", "month"], dropna=False).sum()
     by_reason = rows.drop(columns=["rows_in", "rows_out"])
@@ -275,7 +275,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     without_bar = int(rows["rows_in"][~has_bar].sum())
     why = "rows whose month is unknown or not of their file; the totals have them"
     notes = [f"Without a bar: {words.count(without_bar)} {why}."] if without_bar else []
-    figure, body = style.titled(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(12, 1.0 + 1.75 * max(len(services), 2), title=title, subtitle=subtitle, notes=notes)
     grid = body.add_gridspec(max(len(services), 1), 2, width_ratios=(1.7, 1))
     for row, service in enumerate(services):
         axes = body.add_subplot(grid[row, 0], sharey=body.axes[0] if row else None)
@@ -286,7 +286,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     if services:
         body.axes[0].set_ylim(0, 1.2 * max(axes.dataLim.y1 for axes in body.axes) or 1)
     else:
-        style.explain(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
+        style.write_text(body.add_subplot(grid[0, 0]), "No row has a month of its file.")
     bars = {_format_reason(reason): number for reason, number in reasons.items()}
     axes = body.add_subplot(grid[:, 1])
     axes.set_title("All rows by reason")
@@ -295,7 +295,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
         xlabel, total = "Share of all rows read", totals["rows_in"]
         shapes.draw_bars(axes, bars, total=total, colors=colors, xlabel=xlabel, rows=5, room=1.5)
     else:
-        style.explain(axes, "No row was rejected.")
+        style.write_text(axes, "No row was rejected.")
     return figure
 
 
@@ -335,7 +335,7 @@ def _draw_months(axes: Axes, shares: pd.DataFrame) -> None:
     shapes.in_percent(axes.yaxis)
 
 
-@style.styled
+@style.with_style
 def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[str, Any]) -> Figure:
     """Draw the held-out trips of each service and model, and the mean observed in each tenth of the predictions.
 
@@ -349,13 +349,13 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
         if result["status"] == "skipped"
     ]
     if not services:
-        return style.explained(title, *(notes or ["No model was fitted."]))
+        return style.text_figure(title, *(notes or ["No model was fitted."]))
     subtitle = (
         "Points: mean observed in each tenth of the predictions, with 95 % interval; dashed: right on average. "
         "Grey: trips, the darker the more (logarithmic). MAE: mean absolute error."
     )
     rows, columns = (1, len(MODELS)) if len(services) == 1 else (len(MODELS), len(services))
-    figure, body = style.titled(4.8 * columns, 4.3 * rows, title=title, subtitle=subtitle, notes=notes)
+    figure, body = style.new_figure(4.8 * columns, 4.3 * rows, title=title, subtitle=subtitle, notes=notes)
     panels = iter(body.subplots(rows, columns, squeeze=False).flat)
     for model, name in MODELS.items():
         for service in services:

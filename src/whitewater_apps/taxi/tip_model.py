@@ -165,7 +165,7 @@ def _sample_row_group(group: RowGroup, *, feature_set: FeatureSet, largest: np.u
     names = (*_HASH_COLUMNS, *columns_read(feature_set.features), "payment_type", *columns_of(TARGET))
     slices = read_trips(group, names, rows=run.device.slice_rows, run=run)
     samples = (_sample(trips, group.service, feature_set, largest, run.device) for trips in slices)
-    return sample.together(samples, len(feature_set.features), limit=run.settings.max_rows)
+    return sample.merge_samples(samples, len(feature_set.features), limit=run.settings.max_rows)
 
 
 def _sample(trips: Columns, service: Service, feature_set: FeatureSet, largest: np.uint64, device: Device) -> Sample:

@@ -118,7 +118,7 @@ def with_tips(trips: Frame) -> Frame:
 
 def read(group: RowGroup, names: Sequence[str], *, rows: int, device: Device) -> Iterator[dict[str, Array]]:
     """Yield columns of a row group's trips; see `whitewater_apps.taxi.tip_model.read_trips`."""
-    with TRIPS.explained(group.path):
+    with TRIPS.explain_errors(group.path):
         columns = [name for name in (*names, "service") if name in group.names]
         trips = tables.read_parquet(group.path, columns, row_groups=[group.index], backend=device.frames)
     if "service" in columns:

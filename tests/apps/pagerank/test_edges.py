@@ -24,7 +24,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import text
 from whitewater.graphs.edges_folder import EdgesFolder, open_edges
-from whitewater.graphs.vertex_ids import places_of, vertex_id
+from whitewater.graphs.vertex_ids import find_positions, vertex_id
 from whitewater.io.store import sha256, write_json
 from whitewater.step import Inputs, Output, Run
 from whitewater.text.documents import ALIASES, DOCUMENTS, write_aliases
@@ -46,7 +46,7 @@ def test_ids_are_found_at_their_places(known: list[int], wanted: list[int]) -> N
     ascending = sorted(known)
     places = {each: place for place, each in enumerate(ascending)}
     asked = [*wanted, *known]
-    found = places_of(np.array(asked, np.int64), np.array(ascending, np.int64))
+    found = find_positions(np.array(asked, np.int64), np.array(ascending, np.int64))
     assert found.tolist() == [places.get(each, -1) for each in asked]
 
 

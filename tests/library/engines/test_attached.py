@@ -122,7 +122,7 @@ def mortal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
 def test_an_address_alone_attaches_twice_and_tasks_take_what_workers_advertise(served: Served) -> None:
     for _ in range(2):
         with cpu_workers(Cluster(address=served.address), engine="dask", threads=1, large=False) as workers:
-            assert sorted(workers.completed(served.tasks.slow, [7, 8], {"shared": {"a": 1}})) == [(0, 7), (1, 8)]
+            assert sorted(workers.as_completed(served.tasks.slow, [7, 8], {"shared": {"a": 1}})) == [(0, 7), (1, 8)]
             assert list(workers.threads) == [2, 2]
     with attach(Cluster(address=served.address)) as client:
         assert list(DaskWorkers(client, resources={"GPU": 1}).threads) == [1, 1]
@@ -145,7 +145,7 @@ def test_the_memory_of_workers_of_one_machine_is_refused_together(
 def test_workers_that_imported_what_changed_since_are_refused(mortal: Served) -> None:
     settings = Cluster(address=mortal.address)
     with attach(settings) as client:
-        assert list(DaskWorkers(client).completed(mortal.tasks.slow, [1], {})) == [(0, 1)]
+        assert list(DaskWorkers(client).as_completed(mortal.tasks.slow, [1], {})) == [(0, 1)]
     later = time.time() + 5
     os.utime(mortal.folder / "packages" / "tasks_of_a_test.py", (later, later))
     with (
@@ -205,7 +205,7 @@ def test_workers_with_other_packages_are_refused(served: Served, monkeypatch: py
 def run_until_first(cluster: Served, then: Callable[[], object]) -> None:
     """Run tasks on a cluster, and do something when the first is done."""
     with cpu_workers(Cluster(address=cluster.address), engine="dask", threads=1, large=False) as workers:
-        for done, _ in enumerate(workers.completed(cluster.tasks.slow, range(100), {})):
+        for done, _ in enumerate(workers.as_completed(cluster.tasks.slow, range(100), {})):
             if not done:
                 then()
 
@@ -224,7 +224,7 @@ def test_workers_that_are_all_gone_are_one_error(mortal: Served, monkeypatch: py
 
 def run_all(settings: Cluster, function: Callable[[int], int | None]) -> list[tuple[int, int | None]]:
     with attach(settings) as client:
-        return list(DaskWorkers(client).completed(function, [1], {}))
+        return list(DaskWorkers(client).as_completed(function, [1], {}))
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ from whitewater.engines.config import Cluster
 from whitewater.engines.workers import DaskWorkers
 with attach(Cluster(address=sys.argv[1])) as client:
     print("begun", flush=True)
-    list(DaskWorkers(client).completed(note, [Path(f"{number:03}") for number in range(200)], {"other": [1]}))
+    list(DaskWorkers(client).as_completed(note, [Path(f"{number:03}") for number in range(200)], {"other": [1]}))
 """
 
 
@@ -258,7 +258,7 @@ def test_a_step_that_is_killed_leaves_the_cluster_without_tasks(served: Served) 
     step.send_signal(signal.SIGKILL)
     step.wait()
     with attach(Cluster(address=served.address)) as client:
-        assert list(DaskWorkers(client).completed(served.tasks.slow, [1], {})) == [(0, 1)]
+        assert list(DaskWorkers(client).as_completed(served.tasks.slow, [1], {})) == [(0, 1)]
         left = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks))
         assert not [task for task in left if task.startswith("note")]
     assert len(list(Path.cwd().glob("*"))) < 200

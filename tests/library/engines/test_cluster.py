@@ -50,7 +50,7 @@ def listening_addresses() -> set[str]:
 
 
 def test_results_come_with_the_places_of_their_tasks(workers: Workers) -> None:
-    assert sorted(workers.completed(divmod_of, [7, 9, 8], {"divisor": 4})) == [(0, (1, 3)), (1, (2, 1)), (2, (2, 0))]
+    assert sorted(workers.as_completed(divmod_of, [7, 9, 8], {"divisor": 4})) == [(0, (1, 3)), (1, (2, 1)), (2, (2, 0))]
 
 
 def divmod_of(number: int, *, divisor: int) -> tuple[int, int]:
@@ -60,13 +60,13 @@ def divmod_of(number: int, *, divisor: int) -> tuple[int, int]:
 @pytest.mark.parametrize("value", [[1, 2], {"a": 1}, "text", None, 5])
 def test_a_placed_value_is_itself_in_a_task_in_a_tuple_and_among_those_shared(workers: Workers, value: Any) -> None:
     placed = workers.place(value)
-    assert list(workers.completed(told, [placed], {"other": value})) == [(0, repr((value, value)))]
-    assert list(workers.completed(told, [(0, placed)], {"other": None})) == [(0, repr(((0, value), None)))]
+    assert list(workers.as_completed(told, [placed], {"other": value})) == [(0, repr((value, value)))]
+    assert list(workers.as_completed(told, [(0, placed)], {"other": None})) == [(0, repr(((0, value), None)))]
 
 
 def test_placed_mappings_with_the_same_key_are_not_mixed_up(workers: Workers) -> None:
     placed = workers.place({"a": 1}), workers.place({"a": 2})
-    assert list(workers.completed(told, [placed], {"other": None})) == [(0, repr((({"a": 1}, {"a": 2}), None)))]
+    assert list(workers.as_completed(told, [placed], {"other": None})) == [(0, repr((({"a": 1}, {"a": 2}), None)))]
 
 
 def told(value: Any, *, other: Any) -> str:
@@ -74,10 +74,10 @@ def told(value: Any, *, other: Any) -> str:
 
 
 def test_what_workers_hold_is_made_once_and_used_where_it_is(workers: Workers) -> None:
-    held = workers.hold(Held, [(number,) for number in range(len(workers.threads))])
-    first = dict(workers.completed(Held.identity, held, {}))
+    held = workers.keep_results(Held, [(number,) for number in range(len(workers.threads))])
+    first = dict(workers.as_completed(Held.identity, held, {}))
     assert [number for number, _, _ in map(first.__getitem__, range(len(held)))] == list(range(len(held)))
-    assert dict(workers.completed(Held.identity, held, {})) == first
+    assert dict(workers.as_completed(Held.identity, held, {})) == first
 
 
 class Held:
@@ -93,8 +93,8 @@ def test_the_error_of_the_first_task_that_fails_is_raised_and_no_other_task_begi
 ) -> None:
     tasks = [tmp_path / f"{number:02}" for number in range(20)]
     with pytest.raises(InputError, match="01 is wrong"):
-        list(workers.completed(begin, tasks, {}))
-    list(workers.completed(divmod_of, [1], {"divisor": 1}))  # begins when those before it are done with or cancelled
+        list(workers.as_completed(begin, tasks, {}))
+    list(workers.as_completed(divmod_of, [1], {"divisor": 1}))  # begins when those before it are done with or cancelled
     assert {"00", "01"} <= {path.name for path in tmp_path.iterdir()}
     assert len(list(tmp_path.iterdir())) < len(tasks)
 
@@ -109,7 +109,7 @@ def begin(path: Path) -> None:
 def test_workers_close_only_when_tasks_that_run_have_ended(tmp_path: Path) -> None:
     both_run = threading.Barrier(2, timeout=60)
     with pytest.raises(ZeroDivisionError), opened("threads", threads=2) as workers:
-        list(workers.completed(partial(fail_or_write, path=tmp_path / "written", both_run=both_run), range(2), {}))
+        list(workers.as_completed(partial(fail_or_write, path=tmp_path / "written", both_run=both_run), range(2), {}))
     assert (tmp_path / "written").exists()
 
 
@@ -139,7 +139,7 @@ def test_an_interrupt_waits_for_no_task() -> None:
 def be_interrupted(task: Callable[[int], None], begun: threading.Event) -> None:
     """Raise what Ctrl-C does when the first of two tasks has ended and the second has begun."""
     with opened("threads", threads=1) as workers:
-        results = workers.completed(task, [0, 1], {})
+        results = workers.as_completed(task, [0, 1], {})
         next(results)
         begun.wait()
         raise KeyboardInterrupt
@@ -150,7 +150,7 @@ def test_as_many_tasks_run_at_once_as_there_are_threads(kind: str) -> None:
     with opened(kind, threads=3) as workers:
         assert list(workers.threads) == [3]
         together = threading.Barrier(3, timeout=60)  # broken by fewer than three threads
-        names = {name for _, name in workers.completed(Meeting(together), range(3), {})}
+        names = {name for _, name in workers.as_completed(Meeting(together), range(3), {})}
         assert len(names) == 3
 
 
@@ -170,7 +170,7 @@ class Meeting:
 def test_threads_forget_the_results_that_were_taken() -> None:
     alive: weakref.WeakSet[Large] = weakref.WeakSet()
     with opened("threads", threads=1) as workers:
-        for place, result in workers.completed(Large, range(50), {}):
+        for place, result in workers.as_completed(Large, range(50), {}):
             alive.add(result)
             assert len(alive) <= 2, place
 
@@ -184,7 +184,7 @@ class Large:
 def test_workers_listen_on_loopback_only(kind: str) -> None:
     before = listening_addresses()
     with opened(kind) as workers:
-        assert list(workers.completed(divmod_of, [3], {"divisor": 2})) == [(0, (1, 1))]
+        assert list(workers.as_completed(divmod_of, [3], {"divisor": 2})) == [(0, (1, 1))]
         assert listening_addresses() - before <= {"127.0.0.1"}
 
 

@@ -12,12 +12,12 @@ from PIL import Image
 
 from whitewater.errors import InputError
 from whitewater.figures import style, words
-from whitewater.figures.style import NO_LETTER, fitted
+from whitewater.figures.style import NO_LETTER, fit_text
 
 
-@style.styled
+@style.with_style
 def figure_of(*names: str) -> Figure:
-    figure, body = style.titled(9, 3, title="A title", subtitle="A subtitle.", notes=["A note."])
+    figure, body = style.new_figure(9, 3, title="A title", subtitle="A subtitle.", notes=["A note."])
     axes = body.subplots()
     for place, name in enumerate(names):
         axes.text(0.5, place / 3, name)
@@ -42,7 +42,7 @@ def test_equal_data_give_equal_bytes_whatever_the_machine_prefers(tmp_path: Path
 
 def test_a_format_that_is_not_offered_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.png or \.svg"):
-        style.save(style.explained("title", "reason"), tmp_path / "picture.pdf")
+        style.save(style.text_figure("title", "reason"), tmp_path / "picture.pdf")
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_shares_have_three_digits(fraction: float, text: str) -> None:
     ("name", "drawn"), [("東京 $x$\n\x07", f"{NO_LETTER * 2} $x$ {NO_LETTER}"), ("Αθήνα Москва", "Αθήνα Москва")]
 )
 def test_letters_that_the_font_lacks_are_marked_and_others_kept(name: str, drawn: str) -> None:
-    assert fitted(name, points=300, size=8) == drawn
+    assert fit_text(name, points=300, size=8) == drawn
 
 
 @pytest.mark.parametrize("name", ["W" * 200, "i" * 20_000, "A" * 100 + "z", ""])
 def test_names_are_cut_in_the_middle_to_the_room_there_is(name: str) -> None:
-    short = fitted(name, points=200, size=8)
+    short = fit_text(name, points=200, size=8)
     text = Figure().text(0, 0, short, size=8, family="DejaVu Sans")
     assert text.get_window_extent().width * 72 / 100 <= 202
     assert short == name or "…" in short

@@ -25,7 +25,7 @@ from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edge_files import text
 from whitewater.graphs.edge_files.reading import PARQUET, edges_of_group, vertices_of_group
 from whitewater.graphs.edges_folder import Batch
-from whitewater.graphs.vertex_ids import merged, vertex_id, vertices_of
+from whitewater.graphs.vertex_ids import merge_vertices, vertex_id, vertex_table
 from whitewater.io import text_files
 
 FROM_A_FIXTURE = [HealthCheck.function_scoped_fixture]
@@ -342,17 +342,17 @@ def test_many_names_are_kept_once_and_tables_of_them_merge() -> None:
     ids = np.array([zlib.crc32(name.encode()) - 2**31 for name in names])
     expected = pd.DataFrame({"vertex": ids, "name": names}).drop_duplicates().sort_values("vertex")
     cuts = [slice(start, start + 3_000) for start in range(0, len(names), 3_000)]
-    parts = merged(vertices_of(pa.array(ids[part]), pa.array(names[part])) for part in cuts)
-    for table in (vertices_of(pa.array(ids), pa.array(names)), parts):
+    parts = merge_vertices(vertex_table(pa.array(ids[part]), pa.array(names[part])) for part in cuts)
+    for table in (vertex_table(pa.array(ids), pa.array(names)), parts):
         assert table is not None
         assert table.to_pydict() == expected.to_dict("list")
 
 
 def test_an_id_of_two_names_is_refused_within_a_table_and_between_tables() -> None:
     with pytest.raises(IntegrityError, match="vertex 7 has two names"):
-        vertices_of(pa.array([7, 7]), pa.array(["a", "b"]))
+        vertex_table(pa.array([7, 7]), pa.array(["a", "b"]))
     with pytest.raises(IntegrityError, match="vertex 7 has two names"):
-        merged([vertices_of(pa.array([7]), pa.array([name])) for name in "ab"])
+        merge_vertices([vertex_table(pa.array([7]), pa.array([name])) for name in "ab"])
 
 
 @needs_real_data

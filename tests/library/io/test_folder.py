@@ -19,7 +19,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.features import feature_folder, log_folder
 from whitewater.genotypes import genotypes as genotype_folder
 from whitewater.graphs import edges_folder, graph_folder
-from whitewater.io.folder import Format, RowGroupWriter, numbered, numbered_files, write_file
+from whitewater.io.folder import Format, RowGroupWriter, numbered_files, numbered_path, write_file
 from whitewater.text import documents, index_folder
 from whitewater.web import pages
 
@@ -74,7 +74,7 @@ def test_row_groups_do_not_depend_on_how_the_rows_came(tmp_path: Path, sizes: li
 
 def test_numbered_files_come_in_the_order_of_their_numbers_beyond_five_digits(tmp_path: Path) -> None:
     for number in (100_000, 99_999, 0):
-        numbered(tmp_path, "part", number).touch()
+        numbered_path(tmp_path, "part", number).touch()
     assert [file.stem for file in numbered_files(tmp_path, "part")] == ["part-00000", "part-99999", "part-100000"]
 
 

@@ -14,14 +14,23 @@ from pathlib import Path
 import pytest
 
 from whitewater.errors import InputError, IntegrityError, ResourceError
-from whitewater.io.store import digests, exclusive, put_in_place, read_json, sha256, staged, write_bytes, write_json
+from whitewater.io.store import (
+    digests,
+    hold_lock,
+    put_in_place,
+    read_json,
+    sha256,
+    stage_outputs,
+    write_bytes,
+    write_json,
+)
 
 HANGING_RUN = """
 import sys, time
 from pathlib import Path
-from whitewater.io.store import staged
+from whitewater.io.store import stage_outputs
 folder = Path(sys.argv[1])
-with staged({"table": folder / "table.csv", "parts": folder / "parts"}, owner=folder / ".step.owner") as paths:
+with stage_outputs({"table": folder / "table.csv", "parts": folder / "parts"}, owner=folder / ".step.owner") as paths:
     paths["table"].write_text("half")
     paths["parts"].mkdir()
     (paths["parts"] / "0.csv").write_text("half")
@@ -36,14 +45,14 @@ def outputs(folder: Path) -> dict[str, Path]:
 
 
 def run(folder: Path, text: str) -> None:
-    with staged(outputs(folder), owner=folder / ".step.owner") as paths:
+    with stage_outputs(outputs(folder), owner=folder / ".step.owner") as paths:
         paths["table"].write_text(text)
         paths["parts"].mkdir()
         (paths["parts"] / "0.csv").write_text(text)
 
 
 def write_table(folder: Path, write: Callable[[Path], object]) -> None:
-    with staged({"table": folder / "table.csv"}, owner=folder / ".step.owner") as paths:
+    with stage_outputs({"table": folder / "table.csv"}, owner=folder / ".step.owner") as paths:
         write(paths["table"])
 
 
@@ -88,7 +97,7 @@ def test_a_run_that_fails_leaves_the_earlier_outputs(tmp_path: Path, fault: type
 
 def test_outputs_may_lie_in_several_directories(tmp_path: Path) -> None:
     finals = {"a": tmp_path / "a" / "a.json", "b": tmp_path / "b" / "deep" / "b.json"}
-    with staged(finals, owner=tmp_path / "a" / ".step.owner") as paths:
+    with stage_outputs(finals, owner=tmp_path / "a" / ".step.owner") as paths:
         for path in paths.values():
             path.write_text("{}")
     assert found(tmp_path) == ["a/.step.owner", "a/a.json", "b/deep/b.json"]
@@ -126,7 +135,7 @@ def test_what_a_late_task_of_a_killed_run_wrote_is_removed_at_the_end(
     late = tmp_path / f".parts.{life.name.rpartition('.')[2]}.part"
     hanging_run.kill()
     hanging_run.wait()
-    with staged(outputs(tmp_path), owner=tmp_path / ".step.owner") as paths:
+    with stage_outputs(outputs(tmp_path), owner=tmp_path / ".step.owner") as paths:
         assert not late.exists()
         assert not life.exists()
         if not was_removed:
@@ -199,11 +208,11 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     order: list[str] = []
 
     def wait_for_it() -> None:
-        with exclusive(tmp_path / ".lock"):
+        with hold_lock(tmp_path / ".lock"):
             order.append("second")
 
     second = threading.Thread(target=wait_for_it)
-    with exclusive(tmp_path / ".lock"):
+    with hold_lock(tmp_path / ".lock"):
         second.start()
         second.join(0.05)
         order.append("first")

@@ -29,7 +29,7 @@ from whitewater.engines.device import Array, Device
 from whitewater.errors import ConfigError, InputError
 from whitewater.features.columns.column import Numbers, as_floats
 from whitewater.features.operator import Fitted
-from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, type_holding, widen
+from whitewater.features.operators.by_column import ByNumber, OnFloats, plain_number, widen, widen_type
 from whitewater.features.schema import Field
 
 Compute = Callable[[Array, ModuleType], Array]
@@ -68,7 +68,7 @@ class Clip(ByNumber):
         return [bound for bound in (self.min_value, self.max_value) if bound is not None]
 
     def field(self, field: Field) -> Field:
-        return replace(field, type=type_holding(field.type, *self._bounds))
+        return replace(field, type=widen_type(field.type, *self._bounds))
 
     def column(self, name: str, column: Numbers, fitted: Fitted | None, device: Device) -> Numbers:
         values = widen(column.values, *self._bounds)

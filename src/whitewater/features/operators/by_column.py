@@ -95,10 +95,10 @@ def number_fields(operator: Operator, inputs: Inputs, fields: Mapping[str, Field
     return input_fields
 
 
-def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
+def widen_type(type_: pa.DataType, *constants: float) -> pa.DataType:
     """Return a column's own type if it holds these constants exactly, else float64."""
     if pa.types.is_boolean(type_):
-        return type_holding(pa.int8(), *constants)
+        return widen_type(pa.int8(), *constants)
     dtype = np.dtype(type_.to_pandas_dtype())
     limits = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
     fits = all(limits.min <= value <= limits.max and float(dtype.type(value)) == value for value in constants)
@@ -106,8 +106,8 @@ def type_holding(type_: pa.DataType, *constants: float) -> pa.DataType:
 
 
 def widen(values: Array, *constants: float) -> Array:
-    """Return the values of a column in the type that `type_holding` returns."""
-    type_ = type_holding(pa.from_numpy_dtype(values.dtype), *constants)
+    """Return the values of a column in the type that `widen_type` returns."""
+    type_ = widen_type(pa.from_numpy_dtype(values.dtype), *constants)
     return values.astype(type_.to_pandas_dtype(), copy=False)
 
 
@@ -238,7 +238,7 @@ class ListSlice(ByColumn):
             raise ConfigError(f"ListSlice {fault}, but the column {field.name!r} is of type {field.type}. {remedy}")
         if not self.pad:
             return field
-        type_ = pa.list_(type_holding(field.type.value_type, self.pad_value))
+        type_ = pa.list_(widen_type(field.type.value_type, self.pad_value))
         return replace(field, type=type_, properties={**field.properties, "length": self._length})
 
     def column(self, name: str, column: Lists, fitted: Fitted | None, device: Device) -> Lists:

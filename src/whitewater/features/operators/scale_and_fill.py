@@ -32,7 +32,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.features.columns.byte_strings import read_only
 from whitewater.features.columns.column import Block, Numbers, as_floats
 from whitewater.features.operator import Fitted, Inputs, Mode, Operator, Row, RowFunction, Statistic, columns_in
-from whitewater.features.operators.by_column import OnFloats, number_fields, plain_number, type_holding
+from whitewater.features.operators.by_column import OnFloats, number_fields, plain_number, widen_type
 from whitewater.features.schema import Field
 
 # An artifact must hold finite numbers.
@@ -124,7 +124,7 @@ class FillMissing(_Fill):
     fill_val: float = Parameter(0.0, description="Value that replaces nulls.")
 
     def filled_type(self, type_: pa.DataType) -> pa.DataType:
-        return type_holding(type_, self.fill_val)
+        return widen_type(type_, self.fill_val)
 
     def fill_value(self, fitted: Fitted | None) -> float:
         return self.fill_val

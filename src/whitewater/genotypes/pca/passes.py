@@ -94,7 +94,7 @@ class RawGenotypes:
                         "more", size / 1e9, room / 1e9, other_bytes / 1e9)  # fmt: skip
             return
         partitions = self.partitions(maximum=KEPT_PARTITIONS)
-        self._kept = self.workers.hold(Partition.load_codes, [(partition,) for partition in partitions])
+        self._kept = self.workers.keep_results(Partition.load_codes, [(partition,) for partition in partitions])
 
     def counts(self, used: npt.NDArray[np.bool_]) -> Counts:
         """Count dosages 0 to ploidy, then missing calls, of each variant among the samples used, bool (samples,)."""
@@ -111,7 +111,7 @@ class RawGenotypes:
         if table is None:
             return partitions
         rows = [table[start:stop] for start, stop in ranges]
-        return self.workers.hold(Partition.add_table, list(zip(partitions, rows, strict=True)))
+        return self.workers.keep_results(Partition.add_table, list(zip(partitions, rows, strict=True)))
 
     def map(self, function: Callable[..., Array], tasks: list[Any], *, label: str, **shared: Any) -> Iterator[Array]:
         """Yield the result of a function for each partition, in order: on the device if `in_process`, else the host."""

@@ -67,7 +67,7 @@ def read_group(group: RowGroup, *, weighted: bool, both: bool, backend: str) -> 
     Raises InputError as `edge_blocks` does.
     """
     schema = edge_schema(weighted=weighted)
-    with FORMAT.explained(group.path):
+    with FORMAT.explain_errors(group.path):
         check_types(pq.read_schema(group.path), schema)
         try:
             edges = read_parquet(group.path, schema.names, row_groups=[group.number], backend=backend)

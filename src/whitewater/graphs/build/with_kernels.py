@@ -25,7 +25,7 @@ from whitewater.errors import IntegrityError, ResourceError
 from whitewater.graphs.build.kernels import KeyedEdges, Numbers, encode_block, merge_equal, sort_digit, sort_keys
 from whitewater.graphs.edges_folder import FORMAT, Batch, EdgesFolder, edge_blocks
 from whitewater.graphs.graph_folder import MergedEdges, NumberedEdges, Rule, index_type
-from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.graphs.vertex_ids import Ids, find_positions
 from whitewater.io.folder import RowGroup
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import empty
@@ -94,7 +94,7 @@ class IdCodes:
         if self.ids is None:
             return ids
         numbers, distinct = pd.factorize(ids)
-        return places_of(distinct, self.ids)[numbers]
+        return find_positions(distinct, self.ids)[numbers]
 
     def number(self, marks: Array, known: Ids) -> tuple[Ids, Numbers]:
         """Return the marked and known ids, int64, ascending, and the `Numbers` of the kernels."""
@@ -323,6 +323,6 @@ def _empty_edges(edges: int, *, weighted: bool) -> KeyedEdges:
 
 
 def _map_array(path: Path) -> Array:
-    with FORMAT.explained(path):
+    with FORMAT.explain_errors(path):
         # Slicing a plain array is ten times as fast as slicing a `numpy.memmap`.
         return np.asarray(np.load(path, mmap_mode="r"))

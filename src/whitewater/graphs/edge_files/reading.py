@@ -25,7 +25,7 @@ from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files import text
 from whitewater.graphs.edge_files.text import TextFile, Unit
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch, EdgesFolder, EdgesWriter, finish_edges
-from whitewater.graphs.vertex_ids import Ids, ids_of, merged, places_of, vertices_of
+from whitewater.graphs.vertex_ids import Ids, compute_ids, find_positions, merge_vertices, vertex_table
 from whitewater.io.folder import Files, RowGroup
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow
@@ -92,7 +92,7 @@ def _read_edges(
                 names = vertices["vertex"].cast(pa.large_string())
                 yield vertices.append_column("name", names) if needs_names else vertices
 
-    all_vertices = merged(vertex_tables())
+    all_vertices = merge_vertices(vertex_tables())
     list(_raise_errors(_check_counts(files, counts, settings)))
     return sum(counts.values(), Counter[str]()), all_vertices
 
@@ -109,7 +109,7 @@ def _read_table(files: OpenFiles, settings: EdgeFiles, workers: Workers) -> tupl
         tables += part_tables
     if len({table.schema for table in tables}) > 1:
         raise InputError("some files of vertices give names and others do not. Give all vertices a name, or none.")
-    vertices = merged(tables)
+    vertices = merge_vertices(tables)
     if vertices is None:
         raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
                          "pagerank.fetch.edges.vertices.")  # fmt: skip
@@ -222,8 +222,8 @@ def write_part(
                 vertices.append(_vertex_table(batch, [batch.source[is_loop & ~is_kept]]))
             elif rules.broken == "keep":
                 table = _vertex_table(batch, [batch.source, batch.target])
-                vertices.append(table.filter(pa.array(places_of(table["vertex"].to_numpy(), known) < 0)))
-    return counts, merged(vertices)
+                vertices.append(table.filter(pa.array(find_positions(table["vertex"].to_numpy(), known) < 0)))
+    return counts, merge_vertices(vertices)
 
 
 def _apply_rules(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) -> tuple[Mask, Mask, Counter[str]]:
@@ -233,7 +233,7 @@ def _apply_rules(source: Ids, target: Ids, known: Ids | None, rules: EdgeRules) 
     """
     broken = np.zeros(len(source), bool)
     if known is not None:
-        broken = (places_of(source, known) < 0) | (places_of(target, known) < 0)
+        broken = (find_positions(source, known) < 0) | (find_positions(target, known) < 0)
     drop_broken, drop_loops = rules.broken == "drop", rules.self_loops == "drop"
     loops = (source == target) & ~(broken & drop_broken)
     kept = ~((broken & drop_broken) | (loops & drop_loops))
@@ -251,11 +251,11 @@ def _vertex_table(batch: Batch, ends: list[Ids]) -> pa.Table:
 
 def edges_of_group(group: RowGroup, settings: EdgeFiles) -> Iterator[Batch]:
     """Yield the edges of a row group."""
-    with PARQUET.explained(group.path), pq.ParquetFile(group.path) as file:
+    with PARQUET.explain_errors(group.path), pq.ParquetFile(group.path) as file:
         names = settings.columns_of(group.path, file.schema_arrow.names)
         for batch in file.iter_batches(BLOCK_ROWS, [group.number], names, use_threads=False):
             columns = [_check_ids(batch[name], _locate(group, name), settings) for name in names[:2]]
-            (source, target), names_table = ids_of(columns)
+            (source, target), names_table = compute_ids(columns)
             weights = [_check_weights(batch[name], _locate(group, name)) for name in names[2:]]
             yield Batch(source, target, weights[0] if weights else None, names=names_table)
 
@@ -265,13 +265,13 @@ def vertices_of_group(group: RowGroup, settings: EdgeFiles) -> tuple[Counter[str
 
     The ids are the first column, whatever its name; the names the second, if it is text and the ids are integers.
     """
-    with PARQUET.explained(group.path), pq.ParquetFile(group.path) as file:
+    with PARQUET.explain_errors(group.path), pq.ParquetFile(group.path) as file:
         schema = file.schema_arrow
         is_named = settings.ids == "integer" and len(schema) > 1 and _is_text(schema.types[1])
         table = file.read_row_group(group.number, schema.names[: 1 + is_named], use_threads=False)
     columns = [column.combine_chunks() for column in table.columns]
     ids = _check_ids(columns[0], _locate(group, schema.names[0]), settings)
-    vertices = vertices_of(ids, _check_names(columns[1], _locate(group, schema.names[1])) if is_named else None)
+    vertices = vertex_table(ids, _check_names(columns[1], _locate(group, schema.names[1])) if is_named else None)
     return Counter(rows=table.num_rows), [vertices] if table.num_rows else []
 
 

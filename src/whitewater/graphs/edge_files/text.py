@@ -23,7 +23,7 @@ from whitewater.engines.device import Array
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.config import EdgeFiles
 from whitewater.graphs.edges_folder import LARGEST_WEIGHT, Batch
-from whitewater.graphs.vertex_ids import ids_of, vertices_of
+from whitewater.graphs.vertex_ids import compute_ids, vertex_table
 from whitewater.io.text_files import BYTE_ORDER_MARK, LONGEST_LINE, line_blocks, open_text, ranges
 from whitewater.tables.arrow_arrays import to_numpy
 
@@ -177,13 +177,13 @@ def read_edges(unit: Unit, settings: EdgeFiles) -> Iterator[Batch]:
         if settings.layout == "adjacency":
             fields, rows = block.rows.values, to_numpy(pc.list_parent_indices(block.rows))
             block.refuse(to_numpy(pc.binary_length(fields)) == 0, _MISSING, rows)
-            [ids], names_table = ids_of([block.ids(fields, rows)])
+            [ids], names_table = compute_ids([block.ids(fields, rows)])
             starts = to_numpy(block.rows.offsets)[:-1]
             source, target = np.repeat(ids[starts], block.sizes - 1), np.delete(ids, starts)
             yield Batch(source, target, None, ids[starts], names_table, block.counts())
         else:
             block.check_sizes(max(columns))
-            (source, target), names_table = ids_of([block.ids(block.fields(column)) for column in columns[:2]])
+            (source, target), names_table = compute_ids([block.ids(block.fields(column)) for column in columns[:2]])
             if file.size:
                 is_beyond = (source > file.size[0]) | (target > file.size[1])
                 block.refuse(is_beyond | (source < 1) | (target < 1), _OUTSIDE)
@@ -205,7 +205,7 @@ def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[p
                              "Give all a name, or none.")  # fmt: skip
         counts += block.counts(2) + Counter(rows=len(vertices))
         if len(vertices):
-            tables.append(vertices_of(vertices, block.fields(1) if is_named.any() else None))
+            tables.append(vertex_table(vertices, block.fields(1) if is_named.any() else None))
     return counts, tables
 
 

@@ -10,7 +10,7 @@ from pyarrow import csv
 
 from whitewater.errors import InputError, shorten_list
 from whitewater.graphs.graph_folder import GraphFolder
-from whitewater.graphs.vertex_ids import places_of, vertex_ids
+from whitewater.graphs.vertex_ids import find_positions, vertex_ids
 
 
 def read_personalization(path: Path, graph: GraphFolder) -> npt.NDArray[np.float64]:
@@ -69,7 +69,7 @@ def _find_vertices(table: pa.Table, path: Path, graph: GraphFolder) -> npt.NDArr
     if column.null_count:
         raise InputError(f"{path}: {column.null_count} rows have no {key}. Remove them.")
     ids = vertex_ids(column.to_pylist()) if key == "name" else column.to_numpy()
-    numbers = places_of(ids, graph.ids)
+    numbers = find_positions(ids, graph.ids)
     unknown_rows = np.flatnonzero(numbers < 0)
     if len(unknown_rows):
         unknown = shorten_list(column.take(unknown_rows).cast(pa.string()).to_pylist())

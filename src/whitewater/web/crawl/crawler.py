@@ -30,7 +30,7 @@ from collections import Counter
 from pathlib import Path
 
 from whitewater.errors import ConfigError, InputError
-from whitewater.io.store import exclusive
+from whitewater.io.store import hold_lock
 from whitewater.web import urls
 from whitewater.web.config import Crawl
 from whitewater.web.crawl.client import WITH_BODY, PoliteClient, RequestError, host_of, open_session
@@ -62,7 +62,7 @@ def crawl(settings: Crawl, *, frontier: Path, writer: PagesWriter) -> dict[str, 
     start_urls = sorted({_normalize_start_url(url) for url in settings.start_urls})
     hosts = _hosts(settings, start_urls)
     frontier.mkdir(parents=True, exist_ok=True)
-    with exclusive(frontier / "lock"), open_frontier(frontier, settings) as state:
+    with hold_lock(frontier / "lock"), open_frontier(frontier, settings) as state:
         state.add([Visit(url, depth=0, redirects=0) for url in start_urls])
         asyncio.run(_Crawler(settings, hosts, state).run())
         counts = state.counts(deepest=settings.maximum_depth)

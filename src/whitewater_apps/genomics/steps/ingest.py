@@ -18,7 +18,7 @@ from whitewater.genotypes.genotypes import Encoding, GenotypeFolder, create_geno
 from whitewater.genotypes.sources.opening import list_paths, open_source, simulated_file
 from whitewater.genotypes.sources.source import Source, Tally, drop_unseen_alleles
 from whitewater.io.download import Downloads
-from whitewater.io.places import refuse_changes, try_files
+from whitewater.io.places import check_readable, refuse_changes
 from whitewater.io.remote import local_path
 from whitewater.io.store import digests, size_of, write_json
 from whitewater.script import main
@@ -226,13 +226,13 @@ def check(settings: Any, downloads: Downloads) -> str:
     ingest, second, parts = settings.ingest, settings.project.second, []
     for prefix, key, section in (("", "genomics.ingest", ingest), ("second: ", "genomics.project.second", second)):
         if section.source == "vcf":
-            files = try_files(section.vcf.paths, downloads=downloads, key=f"{key}.vcf")
+            files = check_readable(section.vcf.paths, downloads=downloads, key=f"{key}.vcf")
             parts.append(f"{prefix}files of VCF: {len(files)}")
         elif section.source not in ("generated", "none"):
             source = open_source(section, {}, scratch=Path())
             parts.append(f"{prefix}{source.variants:,} variants of {len(source.samples):,} samples")
     if ingest.labels.table:
-        try_files([ingest.labels.table], downloads=downloads, key="genomics.ingest.labels.table")
+        check_readable([ingest.labels.table], downloads=downloads, key="genomics.ingest.labels.table")
         parts.append("a table of labels")
     return "; ".join(parts)
 

@@ -12,7 +12,7 @@ from whitewater.errors import InputError, IntegrityError
 from whitewater.graphs.config import EdgeFiles, EdgeRules
 from whitewater.graphs.edge_files.reading import COUNTS, edges_of_files, write_part
 from whitewater.graphs.edges_folder import Batch, EdgesFolder, finish_edges
-from whitewater.graphs.vertex_ids import SCHEMA, Ids, merged, places_of
+from whitewater.graphs.vertex_ids import SCHEMA, Ids, find_positions, merge_vertices
 from whitewater.io.folder import RowGroup
 from whitewater.io.places import check_fetched
 from whitewater.io.store import read_json
@@ -66,7 +66,7 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
                              "differ, leave one of them out; else run the step parse again.")  # fmt: skip
     table = read_aliases(documents)
     alias, target = table["alias"].to_numpy(), table["vertex"].to_numpy()
-    is_document = places_of(target, ids) >= 0
+    is_document = find_positions(target, ids) >= 0
     aliases = alias[is_document], target[is_document]
     shared = {"documents": ids, "aliases": aliases, "rules": run.settings, "folder": folder}
     groups = LINKS.parts(links)
@@ -81,7 +81,7 @@ def edges_of_pages(run: Run[EdgeRules], documents: Path, links: Path, folder: Pa
                 if targets is not None:
                     yield targets
 
-        all_vertices = merged(vertex_tables())
+        all_vertices = merge_vertices(vertex_tables())
     return finish_edges(folder, weighted=False, directed=True, vertices=all_vertices,
                         counts={**dict.fromkeys((*COUNTS, "redirected"), 0), **counts})  # fmt: skip
 
@@ -95,7 +95,7 @@ def read_links(
     """
 
     def resolve(ids: Ids) -> Ids:
-        places = places_of(ids, aliases[0])
+        places = find_positions(ids, aliases[0])
         resolved = ids.copy()
         resolved[places >= 0] = aliases[1][places[places >= 0]]
         return resolved
@@ -105,7 +105,7 @@ def read_links(
             table = LINKS.read_group(group, ["source", "target", "target_url"][: 2 + (rules.broken == "keep")])
             original = np.array(table["target"])
             source, target = resolve(np.array(table["source"])), resolve(original)
-            unknown = source[places_of(source, documents) < 0]
+            unknown = source[find_positions(source, documents) < 0]
             if len(unknown):
                 raise IntegrityError(f"a link comes from page {unknown[0]}, which is not a document. {_REMEDY}")
             names = None

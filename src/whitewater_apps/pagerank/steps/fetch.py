@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 from whitewater.errors import InputError, redact, without_secrets
 from whitewater.io.download import Downloads, Input
-from whitewater.io.places import find, refuse_changes, try_files
+from whitewater.io.places import check_readable, find, refuse_changes
 from whitewater.io.store import write_json
 from whitewater.io.text_files import open_text
 from whitewater.script import main
@@ -76,7 +76,7 @@ def check(settings: Any, downloads: Downloads) -> str:
             section = fetch.warc if fetch.source == "warc" else fetch.edges
             names = (*section.files, *getattr(section, "vertices", ()))
             downloads = replace(downloads, anonymous=section.anonymous)
-            places = try_files(names, downloads=downloads, key=f"pagerank.fetch.{fetch.source}")
+            places = check_readable(names, downloads=downloads, key=f"pagerank.fetch.{fetch.source}")
             return f"files of the source {fetch.source}: {len(places)}"
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from whitewater.engines import memory
 from whitewater.errors import InputError, IntegrityError
-from whitewater.graphs.vertex_ids import places_of
+from whitewater.graphs.vertex_ids import find_positions
 from whitewater.io.folder import Files, RowGroup
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -52,7 +52,7 @@ def _read_ranks(documents: Path, vertices: Path) -> tuple[list[RowGroup], npt.ND
         raise InputError(f"{documents} holds no documents. See parse.json for what became of the pages.")
     ids = np.concatenate([DOCUMENTS.read_group(group, ["vertex"])["vertex"].to_numpy() for group in groups])
     table = VERTICES.table(vertices, ["vertex", "rank"])
-    places = places_of(ids, table["vertex"].to_numpy())
+    places = find_positions(ids, table["vertex"].to_numpy())
     unranked = ids[places < 0]
     if len(unranked):
         raise IntegrityError(f"{vertices}: {len(unranked)} documents have no rank, the first is vertex {unranked[0]}. "

@@ -15,7 +15,7 @@ from whitewater.engines import memory
 from whitewater.errors import ConfigError, InputError
 from whitewater.graphs.edges_folder import open_edges
 from whitewater.graphs.graph_folder import MergedEdges, write_graph
-from whitewater.graphs.vertex_ids import Ids, places_of
+from whitewater.graphs.vertex_ids import Ids, find_positions
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -98,7 +98,7 @@ def _names(table: pa.Table | None, ids: Ids) -> pa.Array | pa.ChunkedArray | Non
     """Return the name of each id, null where the table has none."""
     if table is None or table.num_rows == len(ids):
         return table and table["name"]
-    rows = places_of(ids, table["vertex"].to_numpy())
+    rows = find_positions(ids, table["vertex"].to_numpy())
     return table["name"].take(pa.array(rows, mask=rows < 0))
 
 

@@ -28,7 +28,7 @@ from whitewater.errors import ConfigError, InputError
 from whitewater.features.log_folder import DAY, FIRST, LABEL, ROW_ID, TIME, Log, LogFile, LogTime, file_name
 from whitewater.io.download import Input
 from whitewater.io.folder import open_parquet
-from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_sound, ranges
+from whitewater.io.text_files import BYTE_ORDER_MARK, line_blocks, open_text, parse_valid_lines, ranges
 from whitewater.step import Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
 from whitewater.tables.partitions import ranges_of
@@ -111,7 +111,7 @@ class Span:
             return
         texts, delimiter = dict.fromkeys(names, pa.string()), self.text.delimiter.replace("::", "\t")
         for data in self._line_blocks(self.text):
-            raw, unsound = parse_sound(data, self.text.names, texts, delimiter=delimiter, quoted=self.text.quoted)
+            raw, unsound = parse_valid_lines(data, self.text.names, texts, delimiter=delimiter, quoted=self.text.quoted)
             lines = data.split(b"\n")
             filled = np.array([number for number, line in enumerate(lines) if line not in (b"", b"\r")], np.int64)
             faults = {int(filled[number]): reason for number, reason in unsound.items()}

@@ -131,7 +131,7 @@ def _read(log: Log, name: str, files: Sequence[LogFile]) -> Iterator[pa.ChunkedA
     """Yield a column of files, by row group; text has a dictionary."""
     texts = [name] if pa.types.is_string(log.types[name]) else None
     for path, rows in ((log.path / file.name, file.rows) for file in files):
-        with FORMAT.explained(path), pq.ParquetFile(path, read_dictionary=texts) as file:
+        with FORMAT.explain_errors(path), pq.ParquetFile(path, read_dictionary=texts) as file:
             FORMAT.check_rows(path, file.metadata.num_rows, rows)
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number, [name], use_threads=False).column(0).unify_dictionaries()

@@ -7,7 +7,7 @@ from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.places import find, refuse_changes, try_files
+from whitewater.io.places import check_readable, find, refuse_changes
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Inputs, Output, Run
@@ -60,7 +60,7 @@ def check(settings: Any, downloads: Downloads) -> str:
     if fetch.source == "generated":
         return ""
     names, key, example = named_files(fetch, {})
-    places = try_files(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
+    places = check_readable(names, downloads=replace(downloads, anonymous=fetch.anonymous), key=key, example=example)
     local_files = [Input(place, place, 0, "") for place in places if "://" not in place]
     if fetch.source == "files" and local_files:
         open_files(local_files, fetch)

@@ -8,7 +8,7 @@ from typing import Any
 
 from whitewater.errors import InputError
 from whitewater.io.download import Downloads, Input
-from whitewater.io.places import find, refuse_changes, try_files
+from whitewater.io.places import check_readable, find, refuse_changes
 from whitewater.io.store import write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
@@ -83,8 +83,8 @@ def check(settings: Any, downloads: Downloads) -> str:
     if fetch.source == "generated":
         return ""
     if fetch.source == "tlc":
-        return f"files of TLC: {len(try_files(tlc_urls(fetch.tlc), downloads=downloads, key='taxi.fetch.tlc'))}"
-    find_files = partial(try_files, downloads=replace(downloads, anonymous=fetch.files.anonymous), key=KEY)
+        return f"files of TLC: {len(check_readable(tlc_urls(fetch.tlc), downloads=downloads, key='taxi.fetch.tlc'))}"
+    find_files = partial(check_readable, downloads=replace(downloads, anonymous=fetch.files.anonymous), key=KEY)
     trips = find_files(fetch.files.paths, example="*.parquet")
     open_all([Path(place) for place in trips if "://" not in place], SOURCE)
     for place in find_files(filter(None, [fetch.files.zones])):

@@ -13,7 +13,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from whitewater.errors import ConfigError
-from whitewater.io.store import remove_unfinished, write_bytes, write_whole
+from whitewater.io.store import remove_unfinished, write_atomically, write_bytes
 from whitewater_apps.taxi.config import Generated, Service
 from whitewater_apps.taxi.schema import ALIASES, FLAG, SERVICES, TRIP_COLUMNS
 from whitewater_apps.taxi.synthetic import trips as model
@@ -118,7 +118,7 @@ def write_generated(directory: Path, settings: Generated) -> list[Path]:
         rows = max(1, round(ROWS[file.service] * settings.scale))
         tables = _tables(file, rows=rows, seed=settings.seed)
         write = partial(_write_csv, file) if file.form == "csv" else _write_parquet
-        write_whole(path, partial(write, tables))
+        write_atomically(path, partial(write, tables))
         logger.info("simulated %s: %d trips", path, rows)
         paths.append(path)
     write_zones(directory / ZONES)
