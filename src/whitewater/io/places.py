@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,12 @@ def files_of(names: Iterable[str]) -> list[str]:
     return sorted(files)
 
 
+def files_in(folder: str) -> list[str]:
+    """Return all files of a local folder; none if it is missing or remote."""
+    path = local_path(folder) if folder else None
+    return [f"{directory}/{name}" for directory, _, names in os.walk(path or "") for name in names]
+
+
 def matches(path: Path) -> list[Path]:
     """Return the files that a glob matches, sorted, or the path itself if it exists or is not a glob.
 
@@ -172,5 +179,4 @@ def _file_states(files: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 def _all_files(places: Sequence[str]) -> set[str]:
     """Return local files, and all files in local folders."""
-    walks = (os.walk(folder) for folder in map(local_path, filter(None, places)) if folder)
-    return {*files_of(places), *(f"{folder}/{name}" for walk in walks for folder, _, names in walk for name in names)}
+    return {*files_of(places), *chain.from_iterable(map(files_in, places))}
