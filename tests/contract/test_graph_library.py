@@ -119,8 +119,8 @@ def test_the_librarys_ranks_are_in_the_order_of_the_vertices(
     restart = np.where(np.arange(VERTICES) % 9 == 4, 1 / 7, 0.0) if personalized else None
     found = cugraph_ranks(edges_of(graph, index), restart, SETTINGS)
     np.testing.assert_allclose(on_host(found, "float64"), exact_ranks(graph, restart), atol=1e-9)
-    problem = solving.Problem(graph.write(tmp_path / "graph"), SETTINGS, restart, Device(), 1)
-    together = ranks_beyond_one_gpu(problem, LITTLE)
+    folder = graph.write(tmp_path / "graph")
+    together = ranks_beyond_one_gpu(folder, LITTLE, Device(), restart, settings=SETTINGS, weighted=weighted)
     assert together is not None
     # It does not know of vertices without edges: those begin with what any has, or with their share.
     assert together.sum() == pytest.approx(1)
@@ -183,9 +183,10 @@ def test_several_gpus_are_asked_where_the_graph_does_not_fit_into_one(tmp_path: 
     folder = random_graph(VERTICES, 0.05).write(tmp_path / "graph")
     problem = solving.Problem(folder, SETTINGS, None, Device(), 1)
     wanted: dict[str, Any] = {"method": "leiden", "resolution": 1, "seed": 0}
-    assert ranks_beyond_one_gpu(problem, MUCH) is None
+    settings: dict[str, Any] = {"settings": SETTINGS, "weighted": False}
+    assert ranks_beyond_one_gpu(folder, MUCH, Device(), None, **settings) is None
     assert groups_beyond_one_gpu(folder, MUCH, Device(), **wanted) is None
-    ranks = ranks_beyond_one_gpu(problem, LITTLE)
+    ranks = ranks_beyond_one_gpu(folder, LITTLE, Device(), None, **settings)
     assert ranks is not None
     solution = solving.solve_on_one_worker(problem, ranks)
     assert solution.from_cugraph

@@ -23,7 +23,6 @@ from whitewater.engines.workers import Workers
 from whitewater.graphs.communities import Groups, Labels, Method, number_by_size
 from whitewater.graphs.config import Pagerank
 from whitewater.graphs.graph_folder import Edges, GraphFolder
-from whitewater.graphs.pagerank.solving import Problem
 from whitewater.tables.with_dask import backend_module
 
 if TYPE_CHECKING:
@@ -134,10 +133,12 @@ def _graph(rows: csr_matrix, *, symmetric: bool) -> Any:
     )
 
 
-def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.float64] | None:
+def ranks_beyond_one_gpu(
+    folder: GraphFolder, workers: Workers, device: Device, restart: npt.NDArray[np.float64] | None,
+    *, settings: Pagerank, weighted: bool,
+) -> npt.NDArray[np.float64] | None:  # fmt: skip
     """Compute cuGraph's PageRank on all GPUs: float64 (vertices,), sum 1. Return None if the graph fits on one GPU."""
-    folder, restart, settings, device = problem.folder, problem.personalization, problem.settings, problem.device
-    if fits_cugraph(problem.edges, workers.room_for_a_task(device, tasks=1)):
+    if fits_cugraph(folder.in_edges(weighted=weighted), workers.room_for_a_task(device, tasks=1)):
         return None
     import cugraph.dask
 
@@ -145,7 +146,7 @@ def ranks_beyond_one_gpu(problem: Problem, workers: Workers) -> npt.NDArray[np.f
     if restart is not None:
         vertices = np.flatnonzero(restart)
         personalization = backend_module(device.frames).DataFrame({"vertex": vertices, "values": restart[vertices]})
-    with _distributed_graph(folder, device, weighted=problem.weighted, directed=True) as graph:
+    with _distributed_graph(folder, device, weighted=weighted, directed=True) as graph:
         frame, _ = cugraph.dask.pagerank(
             graph,
             alpha=settings.damping,

@@ -65,7 +65,11 @@ def categories_of(block: Block, each: Input) -> Categories:
 
 
 def combine_one(values: Sequence[str | int | None]) -> bytes | None:
-    """Return the combination of values, or None if all of them are None."""
+    r"""Return the combination of values, or None if all of them are None.
+
+    >>> combine_one(["a", None])
+    b'\x01\x01\x00\x00\x00a\x00'
+    """
     if all(value is None for value in values):
         return None
     return b"".join(map(_part, values))

@@ -110,7 +110,9 @@ def solve(run: Run[Pagerank], folder: GraphFolder, personalization: npt.NDArray[
         if problem.starts_from_cugraph and len(workers.threads) > 1:
             from whitewater.graphs.library_gpu import ranks_beyond_one_gpu
 
-            start = ranks_beyond_one_gpu(problem, workers)
+            start = ranks_beyond_one_gpu(
+                folder, workers, run.device, personalization, settings=run.settings, weighted=problem.weighted
+            )
         return next(workers.map(solve_on_one_worker, [problem], label="power iteration", shared={"start": start}))
 
 
