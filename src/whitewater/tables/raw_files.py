@@ -243,7 +243,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
         footer = pq.read_metadata(path)
         schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is a damaged or truncated Parquet file ({error}). Get or write it again.") from error
+        raise InputError(f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again.") from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -268,7 +268,7 @@ def _list_members(path: Path) -> list[str]:
         with zipfile.ZipFile(path) as archive:
             files = [member.filename for member in archive.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, OSError) as error:
-        raise InputError(f"{path} is a damaged or truncated zip file ({error}). Get or write it again.") from error
+        raise InputError(f"{path} is a damaged or truncated zip file ({error}). Download or write it again.") from error
     names = [name for name in files if not name.startswith("__MACOSX/")]
     if not names:
         raise InputError(f"{path} is a zip file without files. Remove it, or pack it again.")
