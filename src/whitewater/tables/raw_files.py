@@ -243,7 +243,9 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
         footer = pq.read_metadata(path)
         schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again.") from error
+        raise InputError(
+            f"{path} is a damaged or truncated Parquet file ({error}). Download or write it again."
+        ) from error
     numeric = [field.name for field in schema if pa.types.is_integer(field.type) or pa.types.is_floating(field.type)]
     era = source.recognize(schema.names, path=str(path), numeric=numeric)
     index = (schema.pandas_metadata or {}).get("index_columns", [])
