@@ -79,14 +79,14 @@ def test_strangers_of_three_populations_are_no_relatives(fresh: Clone) -> None:
 def test_variants_too_few_to_tell_relatives_are_refused_unless_that_is_asked_for(fresh: Clone) -> None:
     dosages = strangers(40, of_each=50)
     ended = run(fresh, dosages, "relatedness.json")
-    assert ended.message.startswith("InputError: The kinship of two strangers at ")
+    assert ended.message.startswith("InputError: The kinship of unrelated samples at ")
     for word in ("each of 150 samples would have", "genomics.ld_prune", "genomics.relatedness.method to none"):
         assert word in ended.message
     ended = run(fresh, dosages, "relatedness.json", relatedness={"maximum_chance_relatives": 150})
     assert ended.status == 0, ended.terminal
     found = fresh.json(f"{RESULTS}/relatedness.json")
     assert found["chance_pairs"] > 150
-    assert f"strangers that come out as relatives by chance: up to {found['chance_pairs']:.0f}" in ended.terminal
+    assert f"Unrelated pairs that look like relatives by chance: up to {found['chance_pairs']:.0f}" in ended.terminal
 
 
 @needs_real_data

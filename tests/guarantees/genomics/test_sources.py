@@ -145,12 +145,12 @@ def test_one_call_of_three_alleles_does_not_make_all_others_missing_in_silence(f
     records = vcf_records(80) + vcf_record(2000, calls=["0/0", "0/1/1", "1/1"])
     (fresh / "cohort.vcf").write_text(vcf_header() + records)
     message = refused(fresh, "vcf", vcf={"paths": ["cohort.vcf"]})
-    assert "cohort.vcf: 242 of 243 calls have not 3 alleles" in message
+    assert "cohort.vcf: 242 of 243 calls do not have 3 alleles" in message
     assert "sample b at 1:2000 (rs2000)" in message
     assert "genomics.ingest.vcf.ploidy" in message
     ended = ingest(fresh, "vcf", vcf={"paths": ["cohort.vcf"], "ploidy": 2})
     assert ended.status == 0, ended.terminal
-    assert "1 of 243 calls have not 2 alleles and count as missing, the first at 1:2000 (rs2000)" in ended.terminal
+    assert "1 of 243 calls do not have 2 alleles and count as missing, the first at 1:2000 (rs2000)" in ended.terminal
     assert read_dosages(fresh / GENOTYPES).tolist() == [[0, 1, 2]] * 80 + [[0, -1, 2]]
 
 
@@ -196,7 +196,7 @@ def plink(suffix: str, change: Callable[[str], str]) -> Callable[[Path], dict[st
     ("write", "said"),
     [
         (write_undeclared_contig, ["cohort.vcf", "does not declare the contig 1", "##contig=<ID=1>"]),
-        (write_stale_index, ["cohort.vcf.gz", "an index counts other records", "bcftools index --force"]),
+        (write_stale_index, ["cohort.vcf.gz", "holds 50 records, but its index counts 60", "bcftools index --force"]),
         (write_twins, ["cohort.vcf names 2 samples more than once: anna, bob", "make the names unique"]),
         (
             plink(".fam", lambda text: text[text.index("\n") + 1 :]),
@@ -210,7 +210,7 @@ def plink(suffix: str, change: Callable[[str], str]) -> Callable[[Path], dict[st
             plink(".bim", lambda text: text.replace("\t5\tA", "\t-5\tA")),
             [
                 "cohort.bim: line 5 has the position '-5'",
-                "`plink --make-bed` leaves out variants of negative positions",
+                "`plink --make-bed` drops variants of negative positions",
             ],
         ),
     ],

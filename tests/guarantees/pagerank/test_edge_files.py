@@ -86,7 +86,7 @@ def test_a_comment_that_could_be_an_edge_is_pointed_out(fresh: Clone) -> None:
     ended = read(fresh, {"e.tsv": "%41\tJava\nC\tJava\n"}, ids="text", delimiter="tab")
     assert ended.status == 0, ended.terminal
     assert counts(fresh) == [2, 1, 0, 0]
-    assert "e.tsv: the line at its head" in ended.terminal
+    assert "e.tsv: the first line with # or % is read as a comment, but could be an edge" in ended.terminal
     assert "pagerank.fetch.edges.comment" in ended.terminal
 
 

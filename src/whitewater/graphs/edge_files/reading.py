@@ -182,7 +182,7 @@ def _check_counts(
         logger.warning("%s: a third field, or a column %r, is not read. If it is a weight, set pagerank.fetch.edges."
                        "weighted to true", _join_paths(unread), settings.weight_column)  # fmt: skip
     if doubtful:
-        logger.warning("%s: the first line begins with # or %% and is read as a comment, but could be an edge. If it "
+        logger.warning("%s: the first line with # or %% is read as a comment, but could be an edge. If it "
                        "is one, set pagerank.fetch.edges.comment to 'none'", _join_paths(doubtful))  # fmt: skip
 
 
