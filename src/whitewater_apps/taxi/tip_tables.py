@@ -25,7 +25,7 @@ from whitewater_apps.taxi.schema import PAYMENT_NAMES, SERVICES, TARGET, TRIP_SC
 from whitewater_apps.taxi.zones import Zones
 
 ALL = "all"
-# No taxi seats more than nine. More passengers count as null, and so does a month of a wrong clock.
+# No cab seats more than nine. More passengers count as null, and so does a month of a wrong clock.
 MOST_PASSENGERS = 9
 # The hour of the week is 24 x weekday + hour, from Monday at 0:00; for the month see `month_number`.
 KEYS = {

@@ -89,7 +89,7 @@ def test_changes_that_are_not_committed_are_safe(mine: Path, newer: Installed) -
     (mine / "README.md").write_text("mine")
     ended = newer.run(mine, ["update"])
     assert ended.returncode == 1
-    assert "not committed" in ended.stderr
+    assert "uncommitted changes" in ended.stderr
     assert (mine / "README.md").read_text() == "mine"
 
 
