@@ -1,9 +1,15 @@
 """The taxi benchmark with what Whitewater's steps are made of, on Polars: the units of the raw files are the tasks.
 
-It starts and ends as Whitewater's command line does.
+It starts and ends as the process of a step does.
 """
 
+# ruff: noqa: E402
+
 from __future__ import annotations
+
+import gc
+
+gc.disable()  # while modules are imported, as `whitewater/__init__.py` does for the script of a rule
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
