@@ -1,4 +1,4 @@
-"""What STYLE.md refuses: loops over rows, Python functions over rows, and tables or arrays that grow in a loop."""
+"""What CONTRIBUTING.md refuses: loops over rows, Python functions over rows, and tables that grow in a loop."""
 
 from __future__ import annotations
 

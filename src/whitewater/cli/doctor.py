@@ -240,7 +240,7 @@ def check_profile(folder: Path, options: Mapping[str, Any], *, device: str) -> I
     """Test what a profile needs."""
     if runs_elsewhere(options):
         package = f"snakemake-executor-plugin-{options['executor']}"
-        fix = f"Install it beside Snakemake: pip install {package}; envs/dev.lock has the version tried with SLURM."
+        fix = f"Install it beside Snakemake: pip install {package}; envs/slurm.lock has the version tried with SLURM."
         is_installed = find_spec(package.replace("-", "_"))
         found = package if is_installed else f"{package} is not installed"
         yield Check("executor plugin", found, "" if is_installed else fix)

@@ -280,7 +280,7 @@ class Group:
         except Exception as error:  # zarr-python refuses metadata with errors of many types
             raise InputError(
                 f"array {name} of {self.name} cannot be read: its metadata is not understood ({type(error).__name__}: "
-                f"{error}). {RESTORE} If its codec comes from another package, install that."
+                f"{error}). If its codec comes from another package, install that. Otherwise: {RESTORE}"
             ) from error
 
 

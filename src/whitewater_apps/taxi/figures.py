@@ -13,7 +13,7 @@ from whitewater.engines import Array
 from whitewater.figures import shapes, style, words
 from whitewater.figures.shapes import Look, draw_predictions
 from whitewater.figures.words import interval
-from whitewater_apps.taxi.schema import MODELS, STRAY_MONTH
+from whitewater_apps.taxi.schema import MODELS, SERVICES, STRAY_MONTH
 
 MEASURE = "Tip, % of the fare"
 RECORDED = "Mean tip / fare of the trips whose tip was recorded: paid by card, or in an app."
@@ -47,9 +47,9 @@ _UNITS = {"duration": " s", "trip_distance": " miles", "speed": " mph"} | dict.f
 
 
 def _split_by_service(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return the rows of each service that has trips with a recorded tip, in the order of `LOOKS`, without ``all``."""
+    """Return the rows of each service that has trips with a recorded tip, without ``all``."""
     present = set(table.loc[table["trips"] > 0, "service"]) - {"all"}
-    return {service: table[table["service"] == service] for service in LOOKS if service in present}
+    return {service: table[table["service"] == service] for service in SERVICES if service in present}
 
 
 def _sample_size(rows: pd.DataFrame) -> str:
@@ -265,7 +265,7 @@ def data_quality(quality: Mapping[str, Any]) -> Figure:
     shares = shares.assign(rejected=1 - rows["rows_out"] / rows["rows_in"], rows=rows["rows_in"])
     stray = rows.get(STRAY_MONTH, pd.Series(0, rows.index))
     has_bar = (stray != rows["rows_in"]) & pd.notna(rows.index.get_level_values("month"))
-    services = [service for service in LOOKS if service in rows[has_bar].index.unique("service")]
+    services = [service for service in SERVICES if service in rows[has_bar].index.unique("service")]
     months = sorted(rows[has_bar].index.unique("month"))
     subtitle = (
         f"{words.count(totals['rows_in'])} rows read = {words.count(totals['rows_out'])} kept + "
@@ -342,7 +342,7 @@ def predicted_against_observed(predictions: pd.DataFrame, *, metrics: Mapping[st
     ``predictions`` is `predictions.parquet`, and ``metrics`` the content of `metrics.json`.
     """
     title = "Predicted against observed tips of held-out trips"
-    services = [service for service in LOOKS if service in set(predictions["service"])]
+    services = [service for service in SERVICES if service in set(predictions["service"])]
     notes = [
         f"{LOOKS[service].name}: no model, {result['reason']}."
         for service, result in metrics["services"].items()

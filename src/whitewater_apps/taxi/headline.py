@@ -10,7 +10,7 @@ from whitewater import lazy_pandas as pd
 from whitewater.figures.words import interval
 from whitewater.io.store import read_json
 from whitewater_apps.taxi.config import Plot
-from whitewater_apps.taxi.schema import MODELS, PLACES
+from whitewater_apps.taxi.schema import MODELS, PLACES, SERVICES
 
 
 def headline(results: Path) -> list[str]:
@@ -29,7 +29,7 @@ def _summarize_hours(path: Path) -> list[str]:
     table, minimum_trips = pd.read_parquet(path), Plot().minimum_trips
     z = NormalDist().inv_cdf(0.5 + table.attrs.get("confidence", 0.95) / 2)
     table = table[table["hour"].notna() & (table["trips"] >= minimum_trips)]
-    by_place = {place: table[table["service"] == service] for service, place in PLACES.items()}
+    by_place = {PLACES[service]: table[table["service"] == service] for service in SERVICES}
     sentences = [_compare_hours(hours, place, minimum_trips, z) for place, hours in by_place.items() if len(hours)]
     return sentences or [f"No hour of the day has {minimum_trips} trips with a recorded tip."]
 
@@ -66,7 +66,7 @@ def _summarize_quality(path: Path) -> list[str]:
 
 def _summarize_models(path: Path) -> list[str]:
     sentences, services = [], read_json(path)["services"]
-    for service, place in PLACES.items():
+    for service in SERVICES:
         if services.get(service, {}).get("status") != "fitted":
             continue
         held_out: Mapping[str, Mapping[str, Any]] = services[service]["held_out"]
@@ -74,8 +74,8 @@ def _summarize_models(path: Path) -> list[str]:
         model, hour = (interval(held_out[name]["mae"], 100, 1) for name in (best, "hour_mean"))
         is_better = held_out[best]["mae_gain"]["low"] > 0
         sentences.append(
-            f"The {MODELS[best].lower()} predicts tips {place} to within {model} points on average, the mean of the "
-            f"hour to within {hour} (held-out trips){'.' if is_better else ': the model is not clearly better.'}"
+            f"The {MODELS[best].lower()} predicts tips {PLACES[service]} to within {model} points on average, the mean "
+            f"of the hour to within {hour} (held-out trips){'.' if is_better else ': the model is not clearly better.'}"
         )
     return sentences
 

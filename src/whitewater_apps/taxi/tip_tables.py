@@ -35,15 +35,17 @@ KEYS = {
     "passenger_count": pa.int16(),
     "location_id": pa.int16(),
 }
+# Keys that are columns of trips as they stand; ``with_tips`` of the engines computes the others.
+UNCHANGED = ("payment_type",)
 KINDS_OF_TRIP = pa.schema({"service": pa.int8(), "recorded": pa.bool_(), "plain": pa.bool_()})
 SCHEMAS = [KINDS_OF_TRIP.append(pa.field(name, type_)) for name, type_ in KEYS.items()]
 REFUSAL = (
     f"{{count}} trips have a tip_amount of {LIMIT:,.0f} times their fare_amount or more. Send such trips to quarantine "
     "with an upper bound in taxi.clean.ranges.tip_fraction."
 )
-# Columns that the keys and the fraction are computed from, see ``with_tips`` of the engines.
-COLUMNS = ("pickup_datetime", "passenger_count", "pickup_location_id", "payment_type", *columns_of(TARGET))
-TIP_SCHEMA = pa.schema([TRIP_SCHEMA.field(name) for name in COLUMNS])
+# Columns that the keys and the fraction are computed from.
+SOURCE_COLUMNS = {"pickup_datetime", "passenger_count", "pickup_location_id", *UNCHANGED, *columns_of(TARGET)}
+TIP_SCHEMA = pa.schema([field for field in TRIP_SCHEMA if field.name in SOURCE_COLUMNS])
 # Sums of `whitewater.tables.group_statistics` by key.
 TipSums = Mapping[str, pa.Table]
 

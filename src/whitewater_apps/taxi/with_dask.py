@@ -102,10 +102,11 @@ def with_tips(trips: Frame) -> Frame:
     pickup, number = trips["pickup_datetime"], month(trips["pickup_datetime"])
     fraction = quantity(trips, TARGET)
     fraction = fraction.where((fraction >= 0).fillna(False))
-    is_by_card_or_app = (trips["payment_type"] == CARD).fillna(False) | (trips["file"] == APP)
+    service = trips["file"]  # `tip_tables.trip_parts` numbers files by service
+    is_by_card_or_app = (trips["payment_type"] == CARD).fillna(False) | (service == APP)
     passengers = trips["passenger_count"]
-    return trips[["payment_type"]].assign(
-        service=trips["file"],  # `tip_tables.trip_parts` numbers files by service
+    return trips[[*tip_tables.UNCHANGED]].assign(
+        service=service,
         fraction=fraction,
         recorded=is_by_card_or_app & fraction.notna(),
         plain=(fraction > 0).fillna(False),

@@ -117,7 +117,7 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     is_by_card_or_app = (pl.col("payment_type") == CARD) | (service == APP)
     # First as columns, because Polars would evaluate an expression again at each use.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
-        "payment_type",
+        *tip_tables.UNCHANGED,
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(is_by_card_or_app & (fraction >= 0)).fill_null(False),

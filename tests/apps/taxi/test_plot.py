@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 
 from tests.apps.pictures import labels_overlap, legend, no_text_is_cut, written
 from whitewater_apps.taxi import figures
+from whitewater_apps.taxi.schema import PLACES, SERVICES
 
 MEANS = {"yellow": 0.25, "green": 0.21, "fhvhv": 0.045}
 BOROUGHS = ("Manhattan", "Brooklyn", "Queens", "Bronx")
@@ -200,6 +201,13 @@ def test_a_prediction_that_is_right_lies_at_45_degrees() -> None:
     for axes in figures.predicted_against_observed(held_out, metrics=metrics).axes:
         assert axes.get_xlim() == axes.get_ylim()
         assert axes.get_aspect() == 1
+
+
+def test_every_service_is_drawn_and_has_a_name_in_sentences() -> None:
+    drawn = figures.tip_fraction_by_hour(by_hour(*SERVICES), minimum_trips=10)
+    for service in SERVICES:
+        assert any(entry.startswith(figures.LOOKS[service].name) for entry in legend(drawn))
+    assert list(PLACES) == list(SERVICES)
 
 
 def test_where_there_is_nothing_to_draw_the_picture_says_why() -> None:
