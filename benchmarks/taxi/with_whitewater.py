@@ -3,13 +3,12 @@
 It starts and ends as the process of a step does.
 """
 
-# ruff: noqa: E402
-
 from __future__ import annotations
 
 import gc
 
-gc.disable()  # while modules are imported, as `whitewater/__init__.py` does for the script of a rule
+if __name__ == "__main__":
+    gc.disable()  # while modules are imported, as `whitewater/__init__.py` does for the script of a rule
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
