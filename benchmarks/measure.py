@@ -274,7 +274,12 @@ def _calls(variants: Sequence[Variant], *, plan: Plan, stack: ExitStack) -> list
 
 
 def _environment(variant: Variant, *, threads: int) -> dict[str, str]:
-    return {**dict.fromkeys(THREAD_VARIABLES, str(threads)), **variant.environment}
+    # With PYTHONDONTWRITEBYTECODE, Python would compile a variant's own modules anew in each sample.
+    return {
+        **dict.fromkeys(THREAD_VARIABLES, str(threads)),
+        "PYTHONDONTWRITEBYTECODE": "",
+        **variant.environment,
+    }
 
 
 def _sample(of: _Progress, *, round_number: int, place: int) -> tuple[Sample, JsonValue]:

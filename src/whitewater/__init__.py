@@ -1,6 +1,5 @@
 """Reproducible data-science applications that run unchanged on a laptop's CPU and on NVIDIA GPUs."""
 
-import gc
 import sys
 import time
 from contextlib import suppress
@@ -27,6 +26,7 @@ def _log_failed_import(kind: type[BaseException], error: BaseException, trace: T
 
 # A rule's script imports what its step needs before `main` runs, so a failed import has to be logged from here.
 if hasattr(sys.modules["__main__"], "snakemake"):
-    # Imports leave no garbage, but Python would search for it. `start_fast` turns the search on again after them.
-    gc.disable()
+    from whitewater.process import import_fast
+
+    import_fast()
     sys.excepthook = _log_failed_import

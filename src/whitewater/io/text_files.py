@@ -123,6 +123,7 @@ def parse_valid_lines(
         faults[row.number - 1] = f"Expected {row.expected_columns} columns, got {row.actual_columns}"
         return "skip"
 
+    quoted = quoted and b'"' in data
     misread = _misread_lines(data, delimiter if quoted else None)
     if misread:
         # To Arrow, an unpaired quote continues in the following lines, and a carriage return ends a line.
@@ -148,10 +149,9 @@ def nonempty_lines(data: bytes) -> list[bytes]:
 
 
 def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
-    """Return the numbers of lines that Arrow would misread, and why; fields may be quoted if there is a delimiter."""
-    has_quotes = delimiter is not None and b'"' in data
+    """Return the numbers of lines that Arrow would misread, and why; some fields are quoted if there is a delimiter."""
     has_returns = b"\r" in data and data.count(b"\r") > data.count(b"\r\n")
-    if not has_quotes and not has_returns and _is_utf8(data):
+    if delimiter is None and not has_returns and _is_utf8(data):
         return {}
     lines = nonempty_lines(data)
     # A field is quoted from end to end, or does not begin with a quote.
