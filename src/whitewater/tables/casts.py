@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -45,7 +46,7 @@ class Lines(NamedTuple):
     malformed: tuple[str, ...]
 
 
-def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock) -> Lines:
+def parse_lines(data: bytes | memoryview, names: Sequence[str], kinds: Mapping[str, Kind], *, clock: Clock) -> Lines:
     r"""Parse whole lines of CSV without a header.
 
     Lines end with ``\n`` or ``\r\n``; a quoted field does not continue in the next line. Empty lines are skipped.
@@ -55,9 +56,8 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
 
     A line is malformed if it has another number of fields, an unbalanced quote, or a field that is not of its kind.
     """
-    text = data if data.isascii() else data.decode("utf-8", "replace").encode()
-    text = text if text.endswith(b"\n") else text + b"\n"
-    table, faults = _parse(text, names, kinds, clock)
+    data = data if data[-1:] == b"\n" else bytes(data) + b"\n"
+    table, faults = _parse(data, names, kinds, clock)
     readable = np.ones(len(table), bool)
     columns = {name: table[name] for name in kinds}
     for name, kind in kinds.items():
@@ -66,25 +66,25 @@ def parse_lines(data: bytes, names: Sequence[str], kinds: Mapping[str, Kind], *,
             readable &= is_readable.to_numpy()
     line_numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
     malformed = sorted([*faults, *line_numbers[~readable]])
-    lines = nonempty_lines(text) if malformed else []
+    lines = nonempty_lines(bytes(data)) if malformed else []
     rows = pa.table(columns) if readable.all() else pa.table(columns).filter(pa.array(readable))
-    return Lines(rows, tuple(lines[number].decode() for number in malformed))
+    return Lines(rows, tuple(lines[number].decode("utf-8", "replace") for number in malformed))
 
 
 def _parse(
-    text: bytes, names: Sequence[str], kinds: Mapping[str, Kind], clock: Clock
+    data: bytes | memoryview, names: Sequence[str], kinds: Mapping[str, Kind], clock: Clock
 ) -> tuple[pa.Table, dict[int, str]]:
     """Return the sound lines and the faults of the others; numbers and times stay text if one may be unreadable."""
     types = {name: TYPES[kind] for name, kind in kinds.items()}
+    parse = partial(parse_valid_lines, data, names, delimiter=",", quoted=True, errors="replace")
     if not clock.form:
         with suppress(ValueError):
-            table, faults = parse_valid_lines(text, names, types, delimiter=",", quoted=True)
+            table, faults = parse(types)
             sums = [pc.sum(table[name], min_count=0).as_py() for name, kind in kinds.items() if kind == "number"]
             # If not, there is a "nan" or "inf", or a number or a sum overflows.
             if all(map(math.isfinite, sums)):
                 return table, faults
-    as_text = {name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()}
-    return parse_valid_lines(text, names, as_text, delimiter=",", quoted=True)
+    return parse({name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()})
 
 
 def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:

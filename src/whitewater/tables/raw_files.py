@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from whitewater.engines import Array
 from whitewater.errors import InputError
 from whitewater.io.store import read_json
-from whitewater.io.text_files import GZIP, line_blocks, open_text, ranges
+from whitewater.io.text_files import GZIP, line_blocks, map_lines, open_text, ranges
 from whitewater.step import Run
 from whitewater.tables.casts import Clock, Lines, cast_column, is_plain, parse_lines
 from whitewater.tables.config import RawFiles
@@ -175,9 +175,13 @@ def arrow_blocks(unit: Unit, *, rows: int) -> Iterator[Lines]:
     if file.form == "parquet":
         yield from _parquet_blocks(unit, rows)
         return
-    size = rows * BYTES_A_ROW if unit.stop is None else unit.stop - unit.start
-    for text in line_blocks(file.path, unit.start, unit.stop, member=file.member, block=size):
-        yield parse_lines(text, file.fields, file.era.raw_kinds, clock=file.clock)
+    blocks: Iterable[bytes | memoryview]
+    if file.form == "text":
+        blocks = [map_lines(file.path, unit.start, unit.stop)]
+    else:
+        blocks = line_blocks(file.path, unit.start, unit.stop, member=file.member, block=rows * BYTES_A_ROW)
+    for lines in blocks:
+        yield parse_lines(lines, file.fields, file.era.raw_kinds, clock=file.clock)
 
 
 def write_unit(

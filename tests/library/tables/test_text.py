@@ -22,9 +22,11 @@ from whitewater.tables.casts import TYPES, Clock, Kind, Lines, parse_lines
 KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "number", "riders": "number", "flag": "text"}
 
 
-def parse(text: str | bytes, kinds: Mapping[str, Kind], *, names: Sequence[str] = ()) -> tuple[list[Any], Lines]:
+def parse(
+    text: str | bytes | memoryview, kinds: Mapping[str, Kind], *, names: Sequence[str] = ()
+) -> tuple[list[Any], Lines]:
     """Parse text and return its only column, empty text as null, and all that came of it."""
-    data = text if isinstance(text, bytes) else text.encode()
+    data = text.encode() if isinstance(text, str) else text
     parsed = parse_lines(data, names or list(kinds), kinds, clock=Clock("UTC"))
     assert parsed.table.schema.types == [TYPES[kind] for kind in kinds.values()]
     return values_of(parsed, next(iter(kinds))), parsed
@@ -210,6 +212,23 @@ def test_fields_that_are_not_asked_for_may_hold_anything() -> None:
 def test_bytes_that_are_not_utf_8_are_replaced() -> None:
     values, parsed = parse(b"caf\xe9\n\xff,\n", {"word": "text"})
     assert (values, parsed.malformed) == (["caf�"], ("�,",))
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "malformed"),
+    [
+        (b'"a,b",2', ["a,b"], ()),
+        (b'"a,2', [], ('"a,2',)),
+        (b"a\rb,2", [], ("a\rb,2",)),
+        (b"a,2\r", ["a"], ()),
+        (b"caf\xe9,2", ["caf\ufffd"], ()),
+    ],
+)
+def test_what_stands_late_in_a_long_block_is_noticed(line: bytes, words: list[str], malformed: tuple[str, ...]) -> None:
+    block = b"x,1\n" * 50_000 + line + b"\n"
+    for data in (block, memoryview(block)):
+        values, parsed = parse(data, {"word": "text"}, names=["word", "n"])
+        assert (values[:50_000], values[50_000:], parsed.malformed) == (["x"] * 50_000, words, malformed)
 
 
 def test_many_words_and_lines_stay_in_order() -> None:
