@@ -81,7 +81,8 @@ def quantity(name: str) -> pl.Expr:
         return (DROPOFF - PICKUP).dt.total_microseconds() / 1_000_000 / DURATIONS[name]
     if name in RATIOS:
         dividend, divisor = map(quantity, RATIOS[name])
-        return pl.when(divisor > 0).then(dividend / divisor).fill_nan(None)
+        ratio = dividend / divisor
+        return pl.when((divisor > 0) & ratio.is_not_nan()).then(ratio)
     if name == "file_month":
         key: pl.Expr = file_month(pl.col("file"), SERVICE, month(PICKUP))
         return pl.when(PICKUP.is_not_null()).then(key)
