@@ -6,6 +6,7 @@ output ``record`` is the record of the run. ``params`` has ``settings``, the ste
 """
 
 import argparse
+import faulthandler
 import os
 import re
 import sys
@@ -41,6 +42,7 @@ def main(function: Callable[..., None]) -> NoReturn:
         command = [sys.executable, "-m", "whitewater", *_split_module(module), *sys.argv[1:]]
         os.execve(command[0], command, os.environ | ONE_THREAD)  # noqa: S606, our own list; before NumPy is imported
     start_fast()
+    faulthandler.enable(2)  # the log then says where native code crashed
     # Import the step by its module name: caches of kernels and other processes use that name.
     log = Path(job.log[0]) if job.log else None
     exit_fast(exit_status(lambda: _run(module, log, partial(_parse_job, job))))

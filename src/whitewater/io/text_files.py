@@ -103,13 +103,15 @@ def line_blocks(
 def map_lines(path: str | Path, start: int, stop: int | None) -> memoryview:
     """Map the lines of a plain file between two byte offsets into memory, which is faster than a copy.
 
-    Raises InputError if the file cannot be read.
+    Raises InputError if the file cannot be read, or is empty. The process dies of SIGBUS if another shortens the file.
     """
     with open_text(path) as stream:
-        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    page = start // mmap.PAGESIZE * mmap.PAGESIZE
-    mapped.madvise(mmap.MADV_WILLNEED, page, (stop or len(mapped)) - page)  # read all of it at once
-    return memoryview(mapped)[start:stop]
+        if hasattr(os, "posix_fadvise"):  # not on macOS
+            os.posix_fadvise(stream.fileno(), start, stop - start if stop else 0, os.POSIX_FADV_WILLNEED)
+        try:
+            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))[start:stop]
+        except ValueError as error:
+            raise InputError(f"{path} is empty. Fetch it again.") from error
 
 
 def _read_ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:
