@@ -63,6 +63,14 @@ def test_every_line_is_read_once_whatever_the_size_of_units(rows: int, size: int
         assert read(path, block_rows=size) == (rows, list(range(rows)), [])
 
 
+def test_a_file_that_was_emptied_since_is_told(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "plain.csv", lines_of(range(5)))
+    [unit] = raw_files.units(raw_files.open_raw(path, SOURCE), rows=1_000)
+    path.write_bytes(b"")
+    with pytest.raises(InputError, match=r"plain\.csv is empty\. Fetch it again\."):
+        list(raw_files.arrow_blocks(unit, rows=1_000))
+
+
 def test_gzip_gives_the_rows_of_the_plain_file(tmp_path: Path) -> None:
     plain = write_csv(tmp_path / "plain.csv", lines_of(range(500)))
     packed = tmp_path / "packed.csv"
