@@ -94,8 +94,7 @@ def line_blocks(
                 incomplete = []
             incomplete.append(piece[end:])
             if sum(map(len, incomplete)) > LONGEST_LINE:
-                raise InputError(f"{origin or path}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of "
-                                 "text lines.")  # fmt: skip
+                raise _too_long(origin or path)
     if any(incomplete):
         yield b"".join([*incomplete, b"\n"])
 
@@ -103,15 +102,23 @@ def line_blocks(
 def map_lines(path: str | Path, start: int, stop: int | None) -> memoryview:
     """Map the lines of a plain file between two byte offsets into memory, which is faster than a copy.
 
-    Raises InputError if the file cannot be read, or is empty. The process dies of SIGBUS if another shortens the file.
+    Raises InputError if the file cannot be read, is empty, or has a line that `ranges` had to cut. The process dies of
+    SIGBUS if another shortens the file.
     """
     with open_text(path) as stream:
         if hasattr(os, "posix_fadvise"):  # not on macOS
             os.posix_fadvise(stream.fileno(), start, stop - start if stop else 0, os.POSIX_FADV_WILLNEED)
         try:
-            return memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))[start:stop]
+            mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         except ValueError as error:
             raise InputError(f"{path} is empty. Fetch it again.") from error
+    if stop and mapped[stop - 1 : stop] not in (b"\n", b""):
+        raise _too_long(path)
+    return memoryview(mapped)[start:stop]
+
+
+def _too_long(name: str | Path) -> InputError:
+    return InputError(f"{name}: a line is longer than {LONGEST_LINE:,} bytes. It is not a file of text lines.")
 
 
 def _read_ahead(stream: BinaryIO, length: int, block: int) -> Iterator[bytes]:

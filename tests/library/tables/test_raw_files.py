@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from whitewater.errors import InputError
+from whitewater.io import text_files
 from whitewater.tables import raw_files
 from whitewater.tables.casts import Clock
 from whitewater.tables.eras import Source
@@ -69,6 +70,13 @@ def test_a_file_that_was_emptied_since_is_told(tmp_path: Path) -> None:
     path.write_bytes(b"")
     with pytest.raises(InputError, match=r"plain\.csv is empty\. Fetch it again\."):
         list(raw_files.arrow_blocks(unit, rows=1_000))
+
+
+def test_a_line_that_is_too_long_is_not_cut_in_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_csv(tmp_path / "plain.csv", ["7," + "1" * 1_000, *lines_of(range(5))])
+    monkeypatch.setattr(text_files, "LONGEST_LINE", 100)
+    with pytest.raises(InputError, match=r"plain\.csv: a line is longer than 100 bytes"):
+        read(path, block_rows=1)
 
 
 def test_gzip_gives_the_rows_of_the_plain_file(tmp_path: Path) -> None:
