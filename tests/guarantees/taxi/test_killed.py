@@ -85,12 +85,12 @@ def test_an_interrupted_run_ends_cleanly_and_the_next_one_needs_no_unlock(copied
 
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clone]:
-    """A clone with a raw file of four row groups, which are as many tasks, standardized and cleaned by threads."""
+    """A clone with a raw file that is 12 tasks to standardize, and 3 to clean, both done by threads."""
     clone = make_clone(tmp_path_factory.mktemp("cleaned") / "clone")
-    write_parquet(yellow_frame(240_000), clone / "yellow.parquet", row_group_size=60_000)
+    write_parquet(yellow_frame(1_200_000), clone / "yellow.parquet", row_group_size=100_000)
     write_zones(clone / "zones.csv")
     fetched = {"source": "files", "files": {"paths": ["yellow.parquet"], "zones": "zones.csv"}}
-    ended = clone.run("taxi", {"fetch": fetched}, QUALITY)
+    ended = clone.run("taxi", {"fetch": fetched, "standardize": {"block_rows": 100_000}}, QUALITY)
     assert ended.status == 0, ended.terminal
     yield clone
     clone.end()
