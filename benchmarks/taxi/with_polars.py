@@ -29,19 +29,20 @@ TYPES = {"integer": pl.Int64(), "real": pl.Float64(), "text": pl.String(), "time
 HOUR = 3_600_000_000
 ZONES = 512
 BY_CARD = pl.col("payment_type") == CARD
-TRIPS_AND_MEAN = (pl.col("trips").sum(), (pl.col("total").sum() / pl.col("trips").sum()).alias("mean"))
+TIP_FRACTION = pl.col("tip_amount") / pl.col("fare_amount")
+SUM_OF_FLOATS = TIP_FRACTION.sum()
 
 
-def compute(work: Work) -> Answer:
-    """Aggregate, and write the cleaned trips where that is asked for."""
+def compute(work: Work, *, total: pl.Expr = SUM_OF_FLOATS, unit: int = 1) -> Answer:
+    """Aggregate, and write the cleaned trips where that is asked for; ``total`` is counted in 1 / ``unit``."""
     if work.output is None:
-        groups = _tips_by_hour_and_zone(_clean_by_card(work)).collect(engine="streaming")
+        groups = _tips_by_hour_and_zone(_clean_by_card(work), total).collect(engine="streaming")
     else:
         work.output.mkdir(parents=True)
         groups = pl.concat(
-            [_write_back(file, work.output / f"{number:03d}.parquet") for number, file in enumerate(work.files)]
+            [_write_back(file, work.output / f"{number:03d}.parquet", total) for number, file in enumerate(work.files)]
         )
-    return _roll_up(groups, work)
+    return _roll_up(groups, work, unit)
 
 
 def _clean_by_card(work: Work) -> pl.LazyFrame:
@@ -66,29 +67,29 @@ def _rules() -> list[pl.Expr]:
     ]
 
 
-def _tips_by_hour_and_zone(trips: pl.LazyFrame) -> pl.LazyFrame:
+def _tips_by_hour_and_zone(trips: pl.LazyFrame, total: pl.Expr) -> pl.LazyFrame:
     # Microseconds since 1970-01-01, a Thursday: 72 hours after the start of its week.
     hour_of_week = (pl.col(TIMES[0]).to_physical() // HOUR + 72) % 168
-    return trips.group_by(key=hour_of_week * ZONES + pl.col("PULocationID")).agg(
-        trips=pl.len(), total=(pl.col("tip_amount") / pl.col("fare_amount")).sum()
-    )
+    return trips.group_by(key=hour_of_week * ZONES + pl.col("PULocationID")).agg(trips=pl.len(), total=total)
 
 
-def _write_back(file: Path, written: Path) -> pl.DataFrame:
+def _write_back(file: Path, written: Path, total: pl.Expr) -> pl.DataFrame:
     cleaned = pl.scan_parquet(file).filter(*_rules())
     sink = cleaned.sink_parquet(written, compression="snappy", maintain_order=False, lazy=True)
-    _, groups = pl.collect_all([sink, _tips_by_hour_and_zone(cleaned.filter(BY_CARD))], engine="streaming")
+    _, groups = pl.collect_all([sink, _tips_by_hour_and_zone(cleaned.filter(BY_CARD), total)], engine="streaming")
     return groups
 
 
-def _roll_up(groups: pl.DataFrame, work: Work) -> Answer:
+def _roll_up(groups: pl.DataFrame, work: Work, unit: int) -> Answer:
     zones = pl.read_csv(work.zones, columns=["LocationID", "Borough"], null_values=[])
     hour_of_week = pl.col("key") // ZONES
     keyed = groups.with_columns(
         weekday=hour_of_week // 24, hour=hour_of_week % 24, LocationID=pl.col("key") % ZONES
     ).join(zones, on="LocationID", how="left")
+    mean = pl.col("total").sum() / unit / pl.col("trips").sum()
     by_hour, by_weekday_hour, by_borough = (
-        keyed.group_by(*keys).agg(*TRIPS_AND_MEAN).rows() for keys in (["hour"], ["weekday", "hour"], ["Borough"])
+        keyed.group_by(*keys).agg(pl.col("trips").sum(), mean=mean).rows()
+        for keys in (["hour"], ["weekday", "hour"], ["Borough"])
     )
     return answer(by_hour, by_weekday_hour, by_borough)
 
