@@ -3,7 +3,8 @@
 Snakemake reruns a step when a parameter of its rule changes, so editing a step or a helper reruns the steps that use
 it. Comments, docstrings, descriptions of settings and imports for type checking do not count. Of a module ``config``
 only the sections imported by name count, and what they refer to. Modules of the step's source folder and of
-`whitewater` are parsed, never executed, so ``import_module`` is not followed. A package that imports lazily, by a
+`whitewater` are parsed, never executed, so ``import_module`` is not followed; other packages that are installed beside
+`whitewater` do not count. A package that imports lazily, by a
 function ``__getattr__``, lists its modules under ``if TYPE_CHECKING``: they count where a name of the package is
 imported, not where one of its modules is.
 """
@@ -24,6 +25,8 @@ from typing import Any, NamedTuple
 from whitewater.errors import ConfigError
 
 LIBRARY = Path(__file__).parents[1]
+# The folders of packages that are installed.
+INSTALLED = ("site-packages", "dist-packages")
 SETTINGS = ".config"
 # The part of a package that runs when a module in it is imported.
 AS_PACKAGE = "<package>"
@@ -43,14 +46,21 @@ def code_digest(module: str, folder: Path = LIBRARY) -> str:
 def reachable_parts(module: str, folder: Path = LIBRARY) -> dict[tuple[str, str], Part]:
     """Return a module and its direct and indirect imports by the names of module and definition."""
     parts: dict[tuple[str, str], Part] = {}
-    queue = [(module, "", folder)]
+    home = Home(folder, _package(module))
+    queue = [(module, "")]
     while queue:
-        name, definition, importer = queue.pop()
-        if (name, definition) not in parts and (location := _source_path(name, importer)):
-            source = _parse(name, *location)
-            part = parts[name, definition] = source.part(definition)
-            queue += [(*unit, source.folder) for unit in part.imports]
+        name, definition = queue.pop()
+        if (name, definition) not in parts and (path := _source_path(name, home)):
+            part = parts[name, definition] = _parse(name, path, home).part(definition)
+            queue += part.imports
     return parts
+
+
+class Home(NamedTuple):
+    """Where a step's code is: the folder that holds its top-level package, and the package's name."""
+
+    folder: Path
+    package: str
 
 
 class Part(NamedTuple):
@@ -62,11 +72,11 @@ class Part(NamedTuple):
 
 @dataclass
 class Source:
-    """A parsed module; ``folder`` holds its top-level package."""
+    """A parsed module, which a step reaches."""
 
     name: str
     path: Path
-    folder: Path
+    home: Home
 
     def __post_init__(self) -> None:
         body: list[Any] = ast.parse(self.path.read_bytes()).body
@@ -125,7 +135,7 @@ class Source:
         package = self.name if self.path.name == "__init__.py" else self.name.rpartition(".")[0]
         module = resolve_name(f"{'.' * statement.level}{statement.module or ''}", package)
         for alias in statement.names:
-            if _source_path(f"{module}.{alias.name}", self.folder):
+            if _source_path(f"{module}.{alias.name}", self.home):
                 yield f"{module}.{alias.name}", "", alias
             else:
                 yield module, alias.name if module.endswith(SETTINGS) else "", alias
@@ -135,14 +145,21 @@ _parse = cache(Source)
 
 
 @cache
-def _source_path(module: str, folder: Path) -> tuple[Path, Path] | None:
-    """Find a module's file in the importer's folder or the library's; return the file and that folder."""
-    for root in (folder, LIBRARY):
+def _source_path(module: str, home: Home) -> Path | None:
+    """Find a module's file in the step's source folder or the library's."""
+    for root in (home.folder, LIBRARY):
+        if root.name in INSTALLED and _package(module) not in (home.package, _package(__name__)):
+            continue
         stem = root.joinpath(*module.split("."))
         for path in (stem / "__init__.py", stem.with_suffix(".py")):
             if path.is_file():
-                return path, root
+                return path
     return None
+
+
+def _package(module: str) -> str:
+    """Return the top-level package of a module."""
+    return module.partition(".")[0]
 
 
 def _walk(body: Sequence[ast.stmt]) -> Iterator[ast.AST]:
@@ -171,7 +188,7 @@ def _is_type_checking(statement: ast.stmt) -> bool:
 
 
 def _local_name(alias: ast.alias) -> str:
-    return alias.asname or alias.name.partition(".")[0]
+    return alias.asname or _package(alias.name)
 
 
 def _defined_names(statement: ast.stmt) -> list[str]:

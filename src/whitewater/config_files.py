@@ -41,6 +41,8 @@ def read_source(file: Path) -> Source:
         values = None
         with suppress(ValueError):  # like Snakemake, try JSON first: unlike YAML it may be indented with tabs
             values = json.loads(text)
+        if values is None:
+            _check_keys(file, yaml.compose(text, loader))
         values = values or yaml.load(text, loader) or {}  # noqa: S506, both loaders are safe
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}.") from error
@@ -51,6 +53,30 @@ def read_source(file: Path) -> Source:
     if not isinstance(values, dict):
         raise ConfigError(f"{file} has no keys. Write them as in config/.")
     return Source(str(file), values)
+
+
+def _check_keys(file: Path, document: Any) -> None:
+    """Raise ConfigError if a mapping in a YAML document has a key twice: the first would be dropped without a word."""
+    import yaml
+
+    nodes, seen = [document], set()
+    while nodes:
+        node = nodes.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))  # an anchor may hold itself
+        if isinstance(node, yaml.SequenceNode):
+            nodes += node.value
+            continue
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in lines:
+                raise ConfigError(
+                    f"{file}, line {line}: {name!r} is in line {lines[name]} already. Put both under one of them."
+                )
+            lines[name] = line
+            nodes.append(value)
 
 
 def _locate(error: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from whitewater.code_digest import code_digest
+from whitewater.code_digest import code_digest, reachable_parts
 from whitewater.errors import ConfigError
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -184,6 +184,27 @@ def test_each_file_is_parsed_once(tmp_path: Path, digest: Digest, monkeypatch: p
     code_digest("tiny.steps.other", tmp_path / "0")
     assert set(seen.values()) == {1}
     assert len(seen) > len(PACKAGE) - 2
+
+
+@pytest.mark.parametrize("is_installed", [False, True], ids=["the step is in a project", "the step is installed"])
+def test_packages_installed_beside_the_library_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_installed: bool
+) -> None:
+    site = tmp_path / "site-packages"
+    folder = site if is_installed else tmp_path / "project"
+    files = {
+        folder / "own/steps/count.py": "import others, own.helper, whitewater.scaling\n",
+        folder / "own/helper.py": "from others.deep import value\n",
+        site / "whitewater/scaling.py": "import others\n",
+        site / "others/__init__.py": "from others import deep\n",
+        site / "others/deep.py": "value = 1\n",
+    }
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr("whitewater.code_digest.LIBRARY", site)
+    reached = {module for module, _ in reachable_parts("own.steps.count", folder)}
+    assert reached == {"own.steps.count", "own.helper", "whitewater.scaling"}
 
 
 def test_a_step_without_a_module_is_an_error(digest: Digest) -> None:

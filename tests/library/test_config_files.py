@@ -19,6 +19,8 @@ from whitewater.errors import ConfigError
         ),
         (b"taxi:\n\tfetch: 3\n", r"own.yaml, line 2, column 1: found character .* Indent with spaces"),
         (b"- cpu", r"own.yaml has no keys"),
+        (b"taxi:\n  tips: {}\nrun: {}\ntaxi:\n  fetch: {}\n", r"own.yaml, line 4: 'taxi' is in line 1 already\."),
+        (b"a: [{b: 1}, {b: 1, 'b': 2}]", r"own.yaml, line 1: 'b' is in line 1 already\."),
     ],
 )
 def test_a_file_that_cannot_be_read_is_told_with_the_line(
@@ -35,7 +37,10 @@ def test_a_file_that_is_not_there_is_told() -> None:
         read_source(Path("none.yaml"))
 
 
-@pytest.mark.parametrize("text", ['{\n\t"device": "cpu"\n}', "device: cpu", "{device: cpu}"])
+@pytest.mark.parametrize(
+    "text",
+    ['{\n\t"device": "cpu"\n}', "device: cpu", "{device: cpu}", "<<: {device: gpu}\ndevice: cpu"],
+)
 def test_json_indented_with_tabs_is_read_as_yaml_is(tmp_path: Path, text: str) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(text)

@@ -195,7 +195,7 @@ def nonempty_lines(data: bytes) -> list[bytes]:
 def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
     """Return the numbers of lines that Arrow would misread, and why; some fields are quoted if there is a delimiter."""
     has_returns = b"\r" in data and data.count(b"\r") > data.count(b"\r\n")
-    if delimiter is None and not has_returns and _is_utf8(data):
+    if delimiter is None and not has_returns and is_utf8_text(data):
         return {}
     lines = nonempty_lines(data)
     # A field is quoted from end to end, or does not begin with a quote.
@@ -203,12 +203,13 @@ def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
     valid = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"
     is_invalid = pc.invert(pc.match_substring_regex(pa.array(lines, pa.binary()), valid))
     reasons = {n: _RETURN if b"\r" in lines[n] else _QUOTE for n in pc.indices_nonzero(is_invalid).to_pylist()}
-    if not _is_utf8(data):
-        reasons |= {number: "bytes that are not UTF-8" for number, line in enumerate(lines) if not _is_utf8(line)}
+    if not is_utf8_text(data):
+        reasons |= {number: "bytes that are not UTF-8" for number, line in enumerate(lines) if not is_utf8_text(line)}
     return reasons
 
 
-def _is_utf8(data: bytes) -> bool:
+def is_utf8_text(data: bytes) -> bool:
+    """Return whether bytes are text in UTF-8."""
     try:
         return data.isascii() or bool(data.decode())
     except UnicodeDecodeError:

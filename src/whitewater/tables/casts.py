@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater import lazy_pandas as pd
-from whitewater.io.text_files import nonempty_lines, parse_valid_lines
+from whitewater.engines import Array
+from whitewater.io.text_files import is_utf8_text, nonempty_lines, parse_valid_lines
 
 Kind = Literal["number", "timestamp", "text"]
 Column: TypeAlias = pa.ChunkedArray | pa.Array
 MICROSECONDS = pa.timestamp("us")
+REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 TEXT = pa.dictionary(pa.int32(), pa.string())
 # The type of a column that was read from text, or that has no values.
 TYPES: dict[Kind, pa.DataType] = {"number": pa.float64(), "timestamp": MICROSECONDS, "text": TEXT}
@@ -51,10 +53,10 @@ def parse_lines(data: bytes | memoryview, names: Sequence[str], kinds: Mapping[s
 
     Lines end with ``\n`` or ``\r\n``; a quoted field does not continue in the next line. Empty lines are skipped.
     ``names`` are all fields of a line, in order. ``kinds`` selects the fields to read, as float64, ``timestamp[us]`` or
-    dictionary-encoded text. An empty field is null. Blanks around numbers are ignored. Bytes that are not UTF-8 are
-    replaced.
+    dictionary-encoded text. An empty field is null. Blanks around numbers are ignored.
 
-    A line is malformed if it has another number of fields, an unbalanced quote, or a field that is not of its kind.
+    A line is malformed if it has another number of fields, an unbalanced quote, or a field that is not of its kind; of
+    text, that is not UTF-8. In malformed lines, bytes that are not UTF-8 become escapes such as ``\xff``.
     """
     data = data if data[-1:] == b"\n" else bytes(data) + b"\n"
     table, faults = _parse(data, names, kinds, clock)
@@ -65,10 +67,11 @@ def parse_lines(data: bytes | memoryview, names: Sequence[str], kinds: Mapping[s
             columns[name], is_readable = _read_text(columns[name], kind, clock)
             readable &= is_readable.to_numpy()
     line_numbers = np.delete(np.arange(len(table) + len(faults)), list(faults))
+    readable &= _are_utf8(data, table, line_numbers)
     malformed = sorted([*faults, *line_numbers[~readable]])
     lines = nonempty_lines(bytes(data)) if malformed else []
     rows = pa.table(columns) if readable.all() else pa.table(columns).filter(pa.array(readable))
-    return Lines(rows, tuple(lines[number].decode("utf-8", "replace") for number in malformed))
+    return Lines(rows, tuple(lines[number].decode("utf-8", "backslashreplace") for number in malformed))
 
 
 def _parse(
@@ -85,6 +88,17 @@ def _parse(
             if all(map(math.isfinite, sums)):
                 return table, faults
     return parse({name: type_ if type_ == TEXT else pa.string() for name, type_ in types.items()})
+
+
+def _are_utf8(data: bytes | memoryview, table: pa.Table, line_numbers: Array) -> Array:
+    """Return whether the texts of each row were UTF-8, and not replaced by `REPLACEMENT`, bool (rows,)."""
+    is_utf8 = np.ones(len(table), bool)
+    for texts in (column for column in table.columns if column.type == TEXT):
+        if any(pc.any(pc.match_substring(chunk.dictionary, REPLACEMENT)).as_py() for chunk in texts.chunks):
+            rows = pc.indices_nonzero(pc.match_substring(texts.cast(pa.string()), REPLACEMENT)).to_numpy()
+            lines = nonempty_lines(bytes(data))
+            is_utf8[rows] &= [is_utf8_text(lines[number]) for number in line_numbers[rows]]
+    return is_utf8
 
 
 def cast_column(column: Column, kind: Kind, *, clock: Clock) -> Column:

@@ -46,9 +46,9 @@ class Codes:
         key = (text or "").strip().lower()
         if not key:
             return None
-        digits = key.removesuffix(".0")
+        digits, _, fraction = key.partition(".")
         # No code has more than nine digits, and Python refuses to parse very long integers.
-        code = int(digits) if digits.isdecimal() and len(digits) <= 9 else -1
+        code = int(digits) if digits.isdecimal() and len(digits) <= 9 and not fraction.strip("0") else -1
         return self.spellings.get(key, code if code <= self.largest else -1)
 
 

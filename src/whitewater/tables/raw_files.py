@@ -219,7 +219,7 @@ def _first_fault(file: RawFile, rows: int) -> str:
             cast_column(pa.array([text[name]]), kind, clock=file.clock)
         except ValueError as error:
             return f"column {name!r}: {error}"
-    return f"{quoted} has unbalanced quotes"
+    return f"{quoted} has an unbalanced quote, a carriage return, or bytes that are not UTF-8"
 
 
 def _parquet_blocks(unit: Unit, rows: int) -> Iterator[Lines]:
@@ -288,8 +288,8 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
             header = stream.readline(1 << 16)  # longer than any header
             if fault := _check_header(header, source):
                 raise InputError(f"{where} {fault}")
-            sample = [line.rstrip(b"\r\n") for line in islice(stream, 200) if line.strip()]
-        names = [name.strip().strip('"') for name in header.decode("utf-8-sig").rstrip("\r\n").split(",")]
+            sample = [row for line in islice(stream, 200) if (row := _split(line.decode(errors="replace")))]
+        names = [name.strip().strip('"') for name in _split(header.decode("utf-8-sig"))]
     except UnicodeDecodeError as error:
         raise InputError(f"{where} is neither Parquet nor readable CSV ({error}). Check the file.") from error
     if any(name[:1].isdigit() for name in names) and not any(name.lower() in source.aliases for name in names):
@@ -299,14 +299,22 @@ def _open_text(path: Path, form: Form, source: Source, member: str = "") -> RawF
     if not sample:
         raise _without_rows(where, source)
     # In some eras, rows end with more commas than the header.
-    [(width, _)] = Counter(sorted(line.count(b",") + 1 for line in sample)).most_common(1)
+    [(width, _)] = Counter(sorted(map(len, sample))).most_common(1)
     pads = range(width - len(names))
-    ends = [line.split(b",", len(names))[-1] for line in sample if line.count(b",") + 1 == width]
-    if pads and any(end.strip(b", ") for end in ends):
+    if pads and any(field.strip() for row in sample if len(row) == width for field in row[len(names) :]):
         raise InputError(f"{where}: rows have {width} fields, but the header names {len(names)}, so it is not clear "
                          "which column is which. Correct the header.")  # fmt: skip
     fields = (*names, *(f"pad {number}" for number in pads))
     return RawFile(path, form, era, source.clock, fields=fields, body=len(header), member=member)
+
+
+def _split(line: str) -> list[str]:
+    """Return the fields of a line of CSV; none if it is blank."""
+    text = line.rstrip("\r\n")
+    try:
+        return next(csv.reader([text])) if text.strip() else []
+    except csv.Error:  # a field is too long, or has a carriage return
+        return text.split(",")
 
 
 def _without_rows(where: str, source: Source) -> InputError:

@@ -68,12 +68,12 @@ def test_a_file_without_fares_is_not_a_file_of_trips() -> None:
 @pytest.mark.parametrize(
     ("column", "code", "spellings"),
     [
-        ("payment_type", 1, ("CRD", "Credit", "CREDIT", "Cre", "CRE", "1", "1.0")),
+        ("payment_type", 1, ("CRD", "Credit", "CREDIT", "Cre", "CRE", "1", "1.0", "1.00", "1.")),
         ("payment_type", 2, ("CSH", "CASH", "Cash", "CAS", "Cas", "2")),
         ("payment_type", 3, ("NOC", "No Charge", "No ")),
         ("payment_type", 4, ("DIS", "Dispute")),
         ("payment_type", 5, ("UNK", "NA ")),
-        ("payment_type", -1, ("barter", "7", "-1", "1.5")),
+        ("payment_type", -1, ("barter", "7", "-1", "1.5", "1.0.0", ".0", ".")),
         ("vendor_id", 1, ("CMT", "1")),
         ("vendor_id", 2, ("VTS", "2", "HV0002")),
         ("store_and_forward", 1, ("Y", "1")),

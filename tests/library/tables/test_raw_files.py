@@ -3,6 +3,7 @@
 import gzip
 import zipfile
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,12 +29,12 @@ SOURCE = Source(
 )
 
 
-def read(path: Path, *, block_rows: int = 1_000) -> tuple[int, list[float], list[str]]:
+def read(path: Path, *, block_rows: int = 1_000, source: Source = SOURCE) -> tuple[int, list[float], list[str]]:
     """Return the rows, the values and the malformed lines of a file."""
     rows = 0
     values: list[float] = []
     malformed: list[str] = []
-    for file in raw_files.open_raw(path, SOURCE):
+    for file in raw_files.open_raw(path, source):
         for unit in raw_files.units([file], rows=block_rows):
             for table, torn in raw_files.arrow_blocks(unit, rows=block_rows):
                 rows += len(table) + len(torn)
@@ -101,6 +102,13 @@ def test_rows_longer_than_the_header_with_values_are_refused(tmp_path: Path) -> 
     path = write_csv(tmp_path / "shifted.csv", [line + ",7,8" for line in lines_of([1, 2])])
     with pytest.raises(InputError, match="rows have 4 fields, but the header names 2"):
         raw_files.open_raw(path, SOURCE)
+
+
+@pytest.mark.parametrize("pads", ["", ",,"])
+def test_commas_in_quotes_do_not_count_as_fields(tmp_path: Path, pads: str) -> None:
+    lines = [f'"5 Av, 3",{value}{pads}' for value in range(150)] + [f"Main St,{value}{pads}" for value in range(150)]
+    source = replace(SOURCE, kinds={"sensor": "text", "value": "number"})
+    assert read(write_csv(tmp_path / "quoted.csv", lines), source=source) == (300, [*range(150)] * 2, [])
 
 
 def test_a_torn_row_is_malformed_and_the_others_are_read(tmp_path: Path) -> None:
