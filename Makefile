@@ -26,7 +26,6 @@ in = PATH="$(CURDIR)/$(1)/bin:$$PATH"
 HERE := $(call in,$(patsubst %/,%,$(dir $(ENVIRONMENT))))
 SNAKEMAKE := $(HERE) snakemake --cores "$(CORES)" $(if $(CONFIG),--configfile "$(CONFIG)") \
 	$(if $(DEVICE)$(NAME),--config $(if $(DEVICE),"device=$(DEVICE)") $(if $(NAME),'run={"name": "$(NAME)"}'))
-REPORTED := results/$(if $(NAME),$(NAME)/)$(if $(APP),$(APP)/)
 DEV := $(call in,.venv)
 # Where the library is not of this checkout, the environment has it.
 CLEANS := $(if $(wildcard vendor),.venv/bin/python,$(PYTHON))
@@ -44,10 +43,11 @@ help: ## List the targets
 
 run: $(ENVIRONMENT) ## Run all applications on small generated data, or yours: make run [APP=taxi CONFIG=mine.yaml NAME=mine] [DEVICE=cpu|gpu|auto] [CORES=all]
 	@$(SNAKEMAKE) -- $(APP)
-	@report=$(REPORTED)report.html; \
-	if [ ! -e $$report ] || [ -n "$$(find $(REPORTED) -name manifest.json -newer $$report)" ]; then \
-		$(SNAKEMAKE) --report $$report -- $(APP); fi
-	@$(HERE) whitewater results $(NAME)
+	@name=$(or $(NAME),$$($(HERE) whitewater config --run-name $(if $(CONFIG),--configfile "$(CONFIG)"))); \
+	folder=results$${name:+/$$name}$(if $(APP),/$(APP)); report=$$folder/report.html; \
+	if [ ! -e $$report ] || [ -n "$$(find $$folder -name manifest.json -newer $$report)" ]; then \
+		$(SNAKEMAKE) --report $$report -- $(APP); fi; \
+	$(HERE) whitewater results $$name
 
 test: lint ## Lint, then the tests, but for the slow ones
 	$(DEV) $(PYTEST) -m "not slow"

@@ -95,14 +95,18 @@ def test_a_download_is_made_once_for_all_runs(fresh: Clone, site: Site) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("in_file", [False, True], ids=["the name is in the command", "the name is in the file"])
 def test_one_command_runs_an_application_under_a_name_and_tells_its_results_and_clean_removes_them(
-    fresh: Clone,
+    fresh: Clone, in_file: bool
 ) -> None:
     (fresh / ".venv").symlink_to(sys.prefix)
     mine = fresh / "data/mine/taxi/notes.txt"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    ended = fresh.start("make", "-o", ".venv/.cpu", "run", "APP=taxi", "CONFIG=tiny.yaml", "NAME=mine").ended()
+    name = [] if in_file else ["NAME=mine"]
+    if in_file:
+        fresh.write(MINE[0], {**TINY, "run": {"name": "mine"}})
+    ended = fresh.start("make", "-o", ".venv/.cpu", "run", "APP=taxi", f"CONFIG={MINE[0]}", *name).ended()
     assert ended.status == 0, ended.terminal
     assert "taxi on cpu, run mine" in ended.terminal
     report = "results/mine/taxi/report.html"

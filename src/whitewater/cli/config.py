@@ -40,10 +40,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--configfile", type=Path, nargs="+", help="write nothing; check these files, which override config/"
     )
+    parser.add_argument("--run-name", action="store_true", help="write nothing; print the name of the configured run")
     options = parser.parse_args(list(arguments))
     known = in_project()
     if not known:
         raise ConfigError("there is no workflows/ here: run this in the folder of a project.")
+    if options.run_name:
+        print(read_configuration(Path(), options.configfile or ())["run"]["name"])
+        return 0
     if options.configfile:
         read_configuration(Path(), options.configfile)
         print(f"{', '.join(map(str, options.configfile))}: all keys are known, and their values can be used")
