@@ -107,7 +107,9 @@ class LogHandler(LogHandlerBase):
 
 def _name(rule: str) -> str:
     """Return ``<application> <step>`` for the name of a rule."""
-    return rule.replace("_", " ", 1)
+    applications = [folder.name for folder in Path("workflows").glob("*/") if rule.startswith(f"{folder.name}_")]
+    application = max(applications, key=len, default=rule.partition("_")[0])
+    return f"{application} {rule.removeprefix(f'{application}_')}"
 
 
 def _check_configuration() -> list[str]:

@@ -125,10 +125,13 @@ def test_a_project_runs_once_passes_its_tests_and_gives_the_results_of_its_templ
     project = tmp_path / name
     small = tmp_path / "small.yaml"
     small.write_text(json.dumps({name: TINY[template]}))
-    run(project, "make", "run", f"CONFIG={small}")
+    shown = run(project, "make", "run", f"CONFIG={small}")
+    assert re.search(rf"^\d\d:\d\d:\d\d {name} \w+ +\d+\.\d s$", shown, re.MULTILINE), shown
     assert (project / "results/report.html").exists()
     assert "Nothing to be done" in run(project, "make", "run", f"CONFIG={small}")
     run(project, "make", "test")
+    # Nor do the packages that the tests need change a step.
+    assert "Nothing to be done" in run(project, "make", "run", f"CONFIG={small}")
     assert run(project, "git", "status", "--porcelain") == ""
     check_results(tmp_path, name, template)
 

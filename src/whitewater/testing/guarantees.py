@@ -145,8 +145,8 @@ class Guarantees:
     def test_a_killed_step_leaves_nothing_visible_and_the_next_run_is_right(
         self, finished: Clone, copied: Clone
     ) -> None:
-        rule = f"{self.case.application}_{self.case.step}"
-        check_killed_step(copied, finished, rule=rule, output=self.case.first_output)
+        case = self.case
+        check_killed_step(copied, finished, application=case.application, step=case.step, output=case.first_output)
 
     def test_a_full_disk_is_named_and_holds_nothing_half_written(self, fresh: Clone) -> None:
         if not self.case.disk:
@@ -169,14 +169,15 @@ def check_nothing_to_do(clone: Clone, *targets: str) -> None:
     assert "Nothing to be done" in ended.terminal, ended.terminal
 
 
-def check_killed_step(clone: Clone, undisturbed: Clone, *, rule: str, output: str) -> None:
-    """Kill the step of a rule while it runs; check that no output is visible, and that the next run is right.
+def check_killed_step(clone: Clone, undisturbed: Clone, *, application: str, step: str, output: str) -> None:
+    """Kill a step while it runs; check that no output is visible, and that the next run is right.
 
     ``clone`` is a copy of ``undisturbed``, which has a complete run; ``output`` is the first folder the step writes.
     """
+    rule = f"{application}_{step}"
     run = clone.start_snakemake("--config", SLOW_START, "--forcerun", rule, "--", output)
     unfinished = staging(clone, output)
-    run.step(rule.partition("_")[2]).kill()
+    run.step(step).kill()
     ended = run.ended()
     assert ended.status == 1, ended.terminal
     assert f"Error in rule {rule}" in ended.terminal, ended.terminal

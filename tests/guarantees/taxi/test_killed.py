@@ -36,7 +36,7 @@ def start_again(clone: Clone) -> Running:
 def test_a_killed_step_leaves_nothing_visible_and_the_next_run_makes_the_right_result(
     copied: Clone, finished: Clone
 ) -> None:
-    check_killed_step(copied, finished, rule="taxi_standardize", output=STANDARDIZED)
+    check_killed_step(copied, finished, application="taxi", step="standardize", output=STANDARDIZED)
 
 
 @pytest.mark.slow
