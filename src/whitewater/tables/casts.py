@@ -172,7 +172,10 @@ def _cast_times(values: Column, clock: Clock) -> Column:
     if values.type.tz is not None:
         values = pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, clock.zone)))
     if values.type.unit == "ns":
-        values = pc.floor_temporal(values, unit="microsecond")
+        # Not by `floor_temporal`, which overflows for the first time that nanoseconds can tell.
+        rounded = values.cast(MICROSECONDS, safe=False)
+        is_later = pc.greater(rounded.cast(values.type), values)
+        return pc.if_else(is_later, pc.subtract(rounded, pa.scalar(1, pa.duration("us"))), rounded)
     try:
         return values.cast(MICROSECONDS)
     except pa.ArrowInvalid as error:

@@ -80,9 +80,12 @@ def render(project: Project, folder: Path) -> None:
             for renaming in renamings:
                 text = renaming.text(text)
             _write(folder / place, text)
+    header, *rows = (root() / "config/datasets.csv").read_text().splitlines(keepends=True)
+    _write(folder / "config/datasets.csv", "".join([header, *(row for row in rows if project.template in row)]))
     _write_packages(project, folder)
     readme = (HERE / "README.md").read_text().format(**asdict(project), version=whitewater.__version__)
     _write(folder / "README.md", readme)
+    _drop_dead_links(folder)
     configure(folder)
     tidy(folder)
 
@@ -123,6 +126,17 @@ def render_application(project: Project, folder: Path) -> None:
         _write(folder / renaming.text(str(target)), renamed)
     if "." not in project.package:
         _write(folder / "src" / project.package / "py.typed", "")
+
+
+def _drop_dead_links(folder: Path) -> None:
+    """Leave the text alone of links to what a project lacks, such as the documentation."""
+    for path in (*folder.rglob("*.md"), *folder.rglob("*.ipynb")):
+        parts = re.split(r"(\[[^]\n]+\]\(\.\./[^)\s]+\))", path.read_text())
+        for number, link in enumerate(parts[1::2]):
+            text, _, target = link[1:-1].partition("](")
+            if not (path.parent / target.partition("#")[0]).exists():
+                parts[2 * number + 1] = text
+        path.write_text("".join(parts))
 
 
 def _application_files(application: Application) -> Iterator[tuple[Path, Path]]:

@@ -5,6 +5,8 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.guarantees.running import Clone
@@ -67,3 +69,14 @@ def test_times_of_a_declared_format_are_read(fresh: Clone) -> None:
     path = write_trips(fresh / "american.csv", YELLOW_2019, morning)
     cleaned(fresh, path, standardize={"datetime_format": "%m/%d/%Y %I:%M:%S %p"})
     assert trips(fresh)["pickup_datetime"].tolist() == [datetime(2015, 1, 5, 1, 2, 3)]
+
+
+def test_times_that_text_could_not_tell_are_refused(fresh: Clone) -> None:
+    # DuckDB writes the first for its infinity.
+    said = []
+    for number, odd in enumerate([-(2**63) + 1, -62_167_219_200_000_001, 253_402_300_800_000_000]):
+        table = pa.Table.from_pandas(yellow_frame(9))
+        times = pa.array([odd] * len(table)).cast(pa.timestamp("us"))
+        pq.write_table(table.set_column(1, "tpep_pickup_datetime", times), fresh / f"{number}.parquet")
+        said.append(f"{number}.parquet: column 'tpep_pickup_datetime' has a time outside the years 0 to 9999.")
+    assert_refused(fresh, run(fresh, *sorted(fresh.folder.glob("[0-9].parquet"))), *said)

@@ -13,11 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from whitewater.tables.casts import TYPES, Clock, Kind, Lines, parse_lines
+from whitewater.tables.casts import TYPES, Clock, Kind, Lines, cast_column, parse_lines
 
 KINDS: dict[str, Kind] = {"when": "timestamp", "fare": "number", "riders": "number", "flag": "text"}
 
@@ -113,6 +114,9 @@ def test_iso_8601_without_zone_is_read_as_by_python(moment: datetime, precision:
 def test_nanoseconds_are_floored() -> None:
     [found], _ = parse("2009-03-26 15:30:14.123456999", {"x": "timestamp"})
     assert found == datetime(2009, 3, 26, 15, 30, 14, 123456)
+    ends = [-(2**63) + 1, -1_001, -1_000, -1, 999, 2**63 - 1]
+    floored = cast_column(pa.array([*ends, None], pa.timestamp("ns")), "timestamp", clock=Clock("UTC"))
+    assert floored.cast(pa.int64()).to_pylist() == [*(end // 1_000 for end in ends), None]
 
 
 @settings(max_examples=300, deadline=None)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import whitewater
 from tests.library.template.conftest import Installed
+from whitewater.template.render import Project, render
+from whitewater.template.source import templates
 
 ROOT = Path(__file__).parents[3]
 
@@ -31,6 +33,19 @@ def test_a_project_has_the_shape_of_this_repository(project: Path) -> None:
         "pyproject.toml", "tests/conftest.py",
     } <= files  # fmt: skip
     assert [name for name in files if "whitewater_apps" in name or "minimal" in name] == []
+
+
+def test_the_links_of_every_template_lead_somewhere(tmp_path: Path) -> None:
+    for template in templates():
+        folder = tmp_path / template
+        folder.mkdir()
+        render(Project("own", "own", template), folder)
+        pages = [*folder.rglob("*.md"), *folder.rglob("*.ipynb")]
+        links = [(page, link) for page in pages for link in re.findall(r"\]\((\.\./[^)#\s]+)", page.read_text())]
+        assert [(page, link) for page, link in links if not (page.parent / link).exists()] == []
+        named = {path for page in pages for path in re.findall(r"`(config/[\w.]+)`", page.read_text())}
+        assert [path for path in named if not (folder / path).exists()] == []
+    assert len((tmp_path / "taxi/config/datasets.csv").read_text().splitlines()) > 1
 
 
 def test_all_is_committed_and_the_pristine_rendering_is_on_its_branch(project: Path) -> None:
