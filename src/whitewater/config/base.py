@@ -35,7 +35,7 @@ class Section(BaseModel):
 
     @classmethod
     def _error(cls, error: ValidationError, where: str) -> ConfigError:
-        return ConfigError("\n".join(f"{where}: {describe(fault, cls)}" for fault in error.errors()))
+        return ConfigError("\n".join(f"{where}: {describe(fault, cls)}" for fault in faults(error)))
 
     @classmethod
     def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,6 +70,12 @@ class Sourced(Section):
             if not attrgetter(key)(self):
                 raise ValueError(f"source is '{source}', but {key} is empty: say where it is")
         return self
+
+
+def faults(error: ValidationError) -> list[ErrorDetails]:
+    """Return the faults of a section, but for lists that are too short only without their invalid items."""
+    found = error.errors()
+    return [each for each in found if each["type"] != "too_short" or len(each["input"]) < each["ctx"]["min_length"]]
 
 
 def describe(fault: ErrorDetails, model: type[BaseModel]) -> str:

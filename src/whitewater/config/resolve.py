@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, create_model, field_validator
 
 from whitewater.application import Application, applications
-from whitewater.config.base import Section, describe
+from whitewater.config.base import Section, describe, faults
 from whitewater.engines.config import Cluster, choose_engine
 from whitewater.engines.gpu_check import missing_gpu
 from whitewater.errors import ConfigError
@@ -79,7 +79,7 @@ def resolve(raw: Mapping[str, Any], names: Sequence[str], *, sources: Sequence[S
     try:
         config = model.model_validate(dict(raw))
     except ValidationError as error:
-        lines = [f"{_origin(fault['loc'], sources)}: {describe(fault, model)}" for fault in error.errors()]
+        lines = [f"{_origin(fault['loc'], sources)}: {describe(fault, model)}" for fault in faults(error)]
         raise ConfigError("\n".join(dict.fromkeys(lines))) from None
     resolved = config.model_dump(mode="json")
     if (name := resolved["run"]["name"]) in names:

@@ -75,6 +75,12 @@ def test_a_value_in_place_of_a_list_is_told_in_words_of_yaml() -> None:
         resolve({"pagerank": {"fetch": {"edges": {"files": "a.txt"}}}})
 
 
+@pytest.mark.parametrize(("months", "said"), [(["2019-3"], "months.0 = '2019-3': "), ([], "months = []: ")])
+def test_a_list_is_too_short_only_by_what_is_in_it(months: list[str], said: str) -> None:
+    [line] = errors({"taxi": {"fetch": {"generated": {"months": months}}}})
+    assert f"taxi.fetch.generated.{said}" in line
+
+
 def test_a_range_can_be_switched_off() -> None:
     assert resolve({"taxi": {"clean": {"ranges": {"duration": None}}}})["taxi"]["clean"]["ranges"]["duration"] is None
 
