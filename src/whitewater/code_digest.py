@@ -3,10 +3,9 @@
 Snakemake reruns a step when a parameter of its rule changes, so editing a step or a helper reruns the steps that use
 it. Comments, docstrings, descriptions of settings and imports for type checking do not count. Of a module ``config``
 only the sections imported by name count, and what they refer to. Modules of the step's source folder and of
-`whitewater` are parsed, never executed, so ``import_module`` is not followed; other packages that are installed beside
-`whitewater` do not count. A package that imports lazily, by a
-function ``__getattr__``, lists its modules under ``if TYPE_CHECKING``: they count where a name of the package is
-imported, not where one of its modules is.
+`whitewater` are parsed, never executed, so ``import_module`` is not followed; packages installed beside `whitewater` do
+not count. A package that imports lazily, by a function ``__getattr__``, lists its modules under ``if TYPE_CHECKING``:
+they count where a name of the package is imported, not where one of its modules is.
 """
 
 from __future__ import annotations
