@@ -199,8 +199,9 @@ def _misread_lines(data: bytes, delimiter: str | None) -> dict[int, str]:
         return {}
     lines = nonempty_lines(data)
     # A field is quoted from end to end, or does not begin with a quote.
-    field = rf'(?:"(?:[^"\r]|"")*"|[^"\r{delimiter}][^\r{delimiter}]*|)'
-    valid = rf"\A{field}(?:[{delimiter}]{field})*\z" if delimiter else r"\A[^\r]*\z"
+    mark = rf"\{delimiter}" if delimiter and delimiter in r"\]^-" else delimiter
+    field = rf'(?:"(?:[^"\r]|"")*"|[^"\r{mark}][^\r{mark}]*|)'
+    valid = rf"\A{field}(?:[{mark}]{field})*\z" if delimiter else r"\A[^\r]*\z"
     is_invalid = pc.invert(pc.match_substring_regex(pa.array(lines, pa.binary()), valid))
     reasons = {n: _RETURN if b"\r" in lines[n] else _QUOTE for n in pc.indices_nonzero(is_invalid).to_pylist()}
     if not is_utf8_text(data):

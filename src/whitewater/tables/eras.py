@@ -105,7 +105,7 @@ class Source:
         unknown = [name for name in raw_names if name.strip().lower() not in self.aliases]
         if unknown:
             raise InputError(f"{path}: columns not understood: {', '.join(map(self._with_hint, unknown))}. "
-                             f"Rename them to those of a {publisher} file, or remove them.")  # fmt: skip
+                             f"Rename them as in files of {publisher}, or remove them.")  # fmt: skip
         columns: dict[str, RawColumn] = {}
         ignored = []
         for name in raw_names:

@@ -16,7 +16,7 @@ SOURCE = Source(
     },
     kinds={"station": "text", "time": "timestamp", "wind_speed": "number"},
     required=("station", "time", "wind_speed"),
-    of=("a file of wind readings", "weather service's"),
+    of=("a file of wind readings", "the weather service"),
     rows="readings",
     setting="minimal.fetch.files",
     clock=Clock("UTC"),

@@ -127,6 +127,29 @@ def test_a_timestamp_outside_of_1980_to_2100_is_refused(folder: Path) -> None:
         run_fetch("files", files=["a.parquet"], columns=clicked_at("s"))
 
 
+@pytest.mark.parametrize("year", [1600, 2500, 9999])
+def test_a_year_that_nanoseconds_cannot_tell_is_refused_in_text_too(folder: Path, year: int) -> None:
+    write(folder / "a.csv", f"at,clicked\n2019-12-31 23:59:59.999999999,1\n{year}-01-01 00:00:00,1\n")
+    with pytest.raises(InputError, match=rf"a\.csv, line 3: column at: a time is {year}-01-01 00:00:00, outside of"):
+        run_fetch("files", files=["a.csv"], columns=clicked_at(None))
+
+
+@pytest.mark.parametrize("delimiter", list("^]\\-|;\t"))
+def test_any_delimiter_separates_fields_in_quotes(folder: Path, delimiter: str) -> None:
+    lines = [["user", "clicked"], [f'"x{delimiter}y"', "1"], ['"z', "1"], *[["z", "0"]] * 200]
+    write(folder / "a.csv", "".join(f"{delimiter.join(line)}\n" for line in lines))
+    log = run_fetch(
+        "files", files=["a.csv"], columns=declared(user="categorical", clicked="label"), delimiter=delimiter
+    )
+    assert column(log, "user") == [f"x{delimiter}y", *["z"] * 200]
+
+
+def test_text_in_utf_16_is_told(folder: Path) -> None:
+    Path("a.csv").write_bytes("user,clicked\nx,1\n".encode("utf-16"))
+    with pytest.raises(InputError, match=r"a\.csv is text in UTF-16\. Save it as UTF-8\."):
+        run_fetch("files", files=["a.csv"], columns=declared(user="categorical", clicked="label"))
+
+
 def test_rows_may_be_in_any_order_within_a_day_but_days_ascend(folder: Path) -> None:
     columns, days = clicked_at("s"), [EVENING + 1, EVENING + 86_401]
     write(folder / "a.csv", f"at,clicked\n{days[0] + 500},1\n{days[0] + 3},0\n{days[1]},1\n")

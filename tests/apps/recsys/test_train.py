@@ -180,6 +180,13 @@ def test_nulls_are_values_to_trees_and_means_to_the_regression(tmp_path: Path) -
     assert models["logistic_regression"]["plain"]["auc"] == 0.5
 
 
+def test_features_that_are_infinite_are_named(tmp_path: Path) -> None:
+    for seed, part in enumerate(("train", "valid", "test")):
+        folder(tmp_path / part, 100, seed=seed, I1=np.where(np.arange(100) == 7, -np.inf, 1.0).astype(np.float32))
+    with pytest.raises(InputError, match=r"train: a value of I1 is infinite, or .* Bound it by Clip"):
+        trained(tmp_path)
+
+
 def test_fewer_rows_than_there_are_is_said(parts: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         found = trained(parts, maximum_rows=1000)

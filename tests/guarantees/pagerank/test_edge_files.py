@@ -169,6 +169,9 @@ def test_weights_that_no_sum_can_hold_are_named_with_file_and_line(fresh: Clone)
     for name in bad:
         assert f"{name}, line 2: a weight is not a number above 0 and up to 1e+302" in message
     assert "e6.parquet, row group 0: column 'weight' has 1e+308" in message
+    frame = pd.DataFrame({"source": [1], "target": [2], "weight": ["heavy"]})
+    message = read(fresh, {"e7.parquet": frame.to_parquet()}, weighted=True).message
+    assert "e7.parquet, row group 0: column 'weight' cannot be read as weights" in message
 
 
 def test_weights_that_are_not_read_are_pointed_out(fresh: Clone) -> None:
@@ -181,6 +184,36 @@ def test_weights_that_are_not_read_are_pointed_out(fresh: Clone) -> None:
     ended = read(fresh, {"e4.csv": table.to_csv(index=False)}, header=True, delimiter="comma")
     assert ended.status == 0, ended.terminal
     assert "e4.csv: a third field, or a column 'weight', is not read" in ended.terminal
+
+
+def test_a_comma_in_a_quoted_name_of_a_column_shifts_no_other(fresh: Clone) -> None:
+    lines = '"x,y",source,target,extra\n"p,q",1,2,9\n"p,q",2,3,9\n'
+    ended = read(fresh, {"e.csv": lines}, header=True, delimiter="comma")
+    assert ended.status == 0, ended.terminal
+    assert edges(fresh) == {(1, 2), (2, 3)}
+
+
+# ---- names of vertices
+
+
+def test_names_that_are_cut_at_a_blank_are_pointed_out_and_counted(fresh: Clone) -> None:
+    ended = read(fresh, {"e.txt": "1 2\n2 3\n", "v.txt": "1 New York\n2 New Delhi\n3 c\n"})
+    assert ended.status == 0, ended.terminal
+    assert "2 lines of v.txt have fields after the name, which are not read" in " ".join(ended.terminal.split())
+    assert fresh.json(COUNTS)["counts"]["vertex_unread_fields"] == 2
+
+
+def test_names_that_are_not_utf_8_are_refused_though_ids_are_integers(fresh: Clone) -> None:
+    message = read(fresh, {"e.txt": "1 2\n", "v.txt": "1 b\n2 Zürich\n".encode("latin-1")}).message
+    assert "v.txt, line 2: the line is not UTF-8" in message
+
+
+def test_names_of_parquet_may_be_of_any_kind_of_text(fresh: Clone) -> None:
+    buffer = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": [1, 2], "name": pa.array(["a", "b"], pa.string_view())}), buffer)
+    ended = read(fresh, {"e.txt": "1 2\n", "v.parquet": buffer.getvalue().to_pybytes()})
+    assert ended.status == 0, ended.terminal
+    assert edges(fresh) == {("a", "b")}
 
 
 # ---- mistakes of format

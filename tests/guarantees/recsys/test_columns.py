@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.guarantees.running import Clone, Ended
+from tests.guarantees.running import ROOT, Clone, Ended
 
 EVENTS = "data/recsys/events"
 
@@ -27,6 +28,20 @@ def test_a_column_that_is_there_twice_is_refused(fresh: Clone, name: str) -> Non
         pq.write_table(pa.Table.from_arrays([pa.array([1])] * 3, ["clicked", "price", "price"]), fresh / name)
     ended = read(fresh, name, clicked="label", price="continuous")
     assert ended.message.startswith(f"InputError: {name} has 2 columns named 'price'")
+
+
+def test_the_recipe_for_a_click_log_makes_features(fresh: Clone) -> None:
+    [recipe] = re.findall(
+        "### Your own click log\n\n```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL
+    )
+    (fresh / "recipe.yaml").write_text(recipe.replace("~/clicks/", ""))
+    clicks = {
+        "clicked": [0, 1, 1, 0] * 100, "time": [1_577_836_800_000 + 3_600_000 * hour for hour in range(400)],
+        "price": [1.5, 2.0, None, 7.0] * 100, "user": ["a", "b"] * 200, "item": ["x"] * 400,
+    }  # fmt: skip
+    pq.write_table(pa.table(clicks), fresh / "log.parquet")
+    ended = fresh.snakemake("--", "results/clicks/recsys/cpu/features/train", files=("recipe.yaml",))
+    assert ended.status == 0, ended.terminal
 
 
 def test_movies_with_a_column_twice_are_refused(fresh: Clone) -> None:

@@ -114,15 +114,16 @@ def test_vcf_files_that_hold_the_same_region_are_refused(tmp_path: Path) -> None
         (HEADER.replace("##contig=<ID=1>\n", "") + RECORDS, r"a\.vcf: the header does not declare the contig 1 of"),
         ((HEADER + RECORDS).replace("\tq10", "\tq99"), r"a\.vcf: the record at 1:20 has a filter .* ##FILTER=<ID=q99"),
         ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"a\.vcf holds no genotypes"),
+        (HEADER.replace("\ta\tb\tc", "\ta\tb\t\xfc") + RECORDS, r"a\.vcf cannot be read: .*'utf-8' codec can't decode"),
         (
             HEADER + RECORDS + "1\t40\t.\tA\tC\t.\t.\t.\tGT:AD\t0/0:1,2\t0/",
             r"a\.vcf: the record after the one at 1:30, in line 12, cannot be read: .* GT data.* at 1:40",
         ),
     ],
-    ids=["contigs", "text", "names", "blanks", "header", "filter", "no calls", "cut off"],
+    ids=["contigs", "text", "names", "blanks", "header", "filter", "no calls", "Latin-1", "cut off"],
 )
 def test_vcf_files_that_cannot_be_read_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "a.vcf").write_text(text)
+    (tmp_path / "a.vcf").write_text(text, "latin-1")
     with pytest.raises(InputError, match=message):
         open_source(vcf(tmp_path / "a.vcf"), {}, scratch=tmp_path / "scratch")
 

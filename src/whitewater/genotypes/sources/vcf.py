@@ -112,14 +112,14 @@ def _read_header(file: Path) -> tuple[tuple[str, ...], list[str], int | None]:
     with _htslib_errors() as errors:
         try:
             vcf = cyvcf2.VCF(file)
-            count = vcf.num_records if indexed else None
+            samples, count = tuple(vcf.samples), vcf.num_records if indexed else None
         except Exception as error:  # cyvcf2 raises nothing more specific
             raise InputError(f"{file} cannot be read: {errors() or error}. Check that it is a VCF or BCF file, and its "
                              "index, which `bcftools index --force` makes again.") from error  # fmt: skip
-    if not vcf.samples or not vcf.contains("GT"):
-        raise InputError(f"{file} holds no genotypes: {'no field GT' if vcf.samples else 'no sample'} in its header."
+    if not samples or not vcf.contains("GT"):
+        raise InputError(f"{file} holds no genotypes: {'no field GT' if samples else 'no sample'} in its header."
                          " Give the file with the calls.")  # fmt: skip
-    return tuple(vcf.samples), vcf.seqnames, count
+    return samples, vcf.seqnames, count
 
 
 def _header_lines(file: Path) -> list[bytes]:

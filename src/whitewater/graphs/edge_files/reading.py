@@ -113,7 +113,11 @@ def _read_table(files: OpenFiles, settings: EdgeFiles, workers: Workers) -> tupl
     if vertices is None:
         raise InputError(f"{next(iter(files))} and the other files of vertices hold none. Check "
                          "pagerank.fetch.edges.vertices.")  # fmt: skip
-    lines = {f"vertex_{name}": counts[name] for name in LINES}
+    if counts["unread_fields"]:
+        logger.warning("%d lines of %s have fields after the name, which are not read. If there are blanks in names, "
+                       "separate the fields by tabs or commas, and set pagerank.fetch.edges.delimiter",
+                       counts["unread_fields"], _join_paths(list(files)))  # fmt: skip
+    lines = {f"vertex_{name}": counts[name] for name in (*LINES, "unread_fields")}
     return Counter(repeated_vertices=counts["rows"] - vertices.num_rows, **lines), vertices
 
 
@@ -307,11 +311,15 @@ def _check_names(column: pa.Array, where: str) -> pa.Array:
 
 def _is_text(type_: pa.DataType) -> bool:
     values = type_.value_type if pt.is_dictionary(type_) else type_
-    return bool(pt.is_string(values) or pt.is_large_string(values))
+    return bool(pt.is_string(values) or pt.is_large_string(values) or pt.is_string_view(values))
 
 
 def _check_weights(column: pa.Array, where: str) -> Array:
-    weights: Array = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    try:
+        weights: Array = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise InputError(f"{where} cannot be read as weights ({error}). Correct the file, or set pagerank.fetch.edges."
+                         "weighted to false to ignore weights.") from error  # fmt: skip
     is_wrong = ~((weights > 0) & (weights <= LARGEST_WEIGHT))
     if is_wrong.any():
         raise InputError(

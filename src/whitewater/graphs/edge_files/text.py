@@ -5,6 +5,7 @@ file, number and content. Matrix Market: R. F. Boisvert, R. Pozo, K. A. Remingto
 Initial Design", NISTIR 5935 (1996).
 """
 
+import csv
 import re
 import sys
 from collections import Counter
@@ -119,7 +120,7 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile | None:
                 break
             ahead.append(stripped)
             body += len(line)
-    names = tuple(name.strip().strip(b'"').decode("utf-8", "backslashreplace") for name in row.split(separator))
+    names = _split_header(row, separator)
     if settings.header and not row:
         raise InputError(f"{path} has no header. Set pagerank.fetch.edges.header to false, or fetch the file again.")
     if not settings.header and names[:2] == (settings.source_column, settings.target_column):
@@ -134,6 +135,14 @@ def open_file(path: Path, settings: EdgeFiles) -> TextFile | None:
     size, declared = _read_sizes(path, banner, row, settings) if banner else (None, declared)
     return TextFile(path, names if settings.header else (), body + headers * len(row), counts, declared, size,
                     is_doubtful and 1 <= len(rest) < _FIELDS)  # fmt: skip
+
+
+def _split_header(row: bytes, separator: bytes | None) -> tuple[str, ...]:
+    """Return the fields of the first row; some may be in quotes if commas separate them."""
+    fields = [name.decode("utf-8", "backslashreplace") for name in row.split(separator)]
+    if separator == b"," and b'"' in row:
+        [fields] = csv.reader([row.decode("utf-8", "backslashreplace")], skipinitialspace=True)
+    return tuple(name.strip().strip('"') for name in fields)
 
 
 def _read_sizes(path: Path, banner: bytes, sizes: bytes, settings: EdgeFiles) -> tuple[tuple[int, int], int]:
@@ -203,6 +212,8 @@ def read_vertices(unit: Unit, settings: EdgeFiles) -> tuple[Counter[str], list[p
         if is_named.any() and not is_named.all():
             raise InputError(f"{unit.file.path}: vertex {vertices[int(is_named.argmin())]} has no name, but others do. "
                              "Give all a name, or none.")  # fmt: skip
+        if is_named.any():
+            block.check_names()
         counts += block.counts(2) + Counter(rows=len(vertices))
         if len(vertices):
             tables.append(vertex_table(vertices, block.fields(1) if is_named.any() else None))
@@ -224,7 +235,11 @@ class _Block:
     def __init__(self, file: TextFile, settings: EdgeFiles, offset: int, data: bytes) -> None:
         self._file, self._settings, self._offset, self._data = file, settings, offset, data
         self._separator = _SEPARATORS[settings.delimiter]
-        self._check_text()
+        # Counting is much faster than a regular expression.
+        if data.count(b"\r") != data.count(b"\r\n"):
+            raise self._error_at(next(re.finditer(rb"\r(?!\n)", data)).start(), _LONE_RETURN)
+        if settings.ids == "text":
+            self.check_names()
         ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
         offsets = pa.py_buffer(np.concatenate([[0], ends]).astype(np.int32))
         lines = self._trim(pa.StringArray.from_buffers(len(ends), offsets, pa.py_buffer(data)), b"\n")
@@ -238,18 +253,14 @@ class _Block:
         self.rows = self._split(lines.filter(is_row))
         self.sizes = to_numpy(pc.list_value_length(self.rows)).astype(np.int64)
 
-    def _check_text(self) -> None:
-        """Refuse carriage returns within lines, and names that are not UTF-8."""
-        # Counting is much faster than a regular expression.
-        if self._data.count(b"\r") != self._data.count(b"\r\n"):
-            raise self._error_at(next(re.finditer(rb"\r(?!\n)", self._data)).start(), _LONE_RETURN)
-        if self._settings.ids == "text":
-            try:
-                self._data.decode()
-            except UnicodeDecodeError as error:
-                raise self._error_at(error.start, f"the line is not UTF-8: {_NOT_TEXT}") from error
-            if (position := self._data.find(0)) >= 0:
-                raise self._error_at(position, f"the line has a byte 0: {_NOT_TEXT}")
+    def check_names(self) -> None:
+        """Refuse lines that are not UTF-8, or have a byte 0."""
+        try:
+            self._data.decode()
+        except UnicodeDecodeError as error:
+            raise self._error_at(error.start, f"the line is not UTF-8: {_NOT_TEXT}") from error
+        if (position := self._data.find(0)) >= 0:
+            raise self._error_at(position, f"the line has a byte 0: {_NOT_TEXT}")
 
     def _trim(self, texts: pa.Array, more: bytes = b"") -> pa.Array:
         return pc.ascii_trim(texts, characters=(_padding(self._separator) + more).decode())

@@ -160,6 +160,8 @@ def _parse(texts: Values, type_: pa.DataType) -> Values:
     trimmed = pc.utf8_trim_whitespace(texts)
     with suppress(pa.ArrowInvalid):
         return pc.cast(trimmed, type_)
+    if pt.is_timestamp(type_):  # years that nanoseconds cannot tell are told in microseconds, and refused then
+        return pc.cast(trimmed, pa.timestamp("us", type_.tz))
     return pc.cast(trimmed, pa.float64() if pt.is_integer(type_) else type_)
 
 
@@ -183,7 +185,7 @@ def _cast(values: Values, type_: pa.DataType) -> Values:
     if pt.is_floating(values.type) and pt.is_integer(type_) and (pc.max(pc.abs(values)).as_py() or 0) > 1 << 53:
         raise ValueError("a number is too large to be exact")
     if pt.is_uint64(values.type) and (largest := pc.max(values).as_py() or 0) >= 1 << 63:
-        raise ValueError(f"{largest} is above 2**63 - 1: store the column as float64, or as text")
+        raise ValueError(f"{largest} is above 2**63 - 1: store the column as text, or a continuous one as float64")
     return pc.cast(values, type_)
 
 

@@ -8,6 +8,7 @@ one as ISO 8601, in UTC unless all have an offset. An empty field is null. A mal
 to I13, also as 260.0, and 26 texts C1 to C26, without a header or with these names in any order.
 """
 
+import codecs
 import csv
 import logging
 import re
@@ -171,6 +172,8 @@ def read_head(path: str, origin: str, delimiter: str, *, member: str = "") -> He
     """Read the first lines of a file, or of a member of a zip file; raises InputError if there is none."""
     with open_text(path, origin, member=member) as stream:
         start = stream.read(1 << 20)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(f"{origin} is text in UTF-16. Save it as UTF-8.")
     begin = len(BYTE_ORDER_MARK) if start.startswith(BYTE_ORDER_MARK) else 0
     if not start[begin:].strip():
         raise InputError(f"{origin} is empty. Fetch it again, or leave it out.")

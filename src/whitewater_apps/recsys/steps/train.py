@@ -122,7 +122,8 @@ def load_matrix(
 
     Both are float32 on the device: features (rows, features), NaN where one is null, and labels (rows,), 0 or 1.
 
-    Raises InputError if the folder has no label; ResourceError if the arrays do not fit into memory.
+    Raises InputError if the folder has no label, or an infinite feature; ResourceError if the arrays do not fit into
+    memory.
     """
     labels = [field.name for field in folder.schema if LABEL in field.tags]
     if not labels:
@@ -148,6 +149,10 @@ def load_matrix(
                 at = device.to_device(np.array([names.index(name) for name in chosen]))
                 X[target, at] = device.to_device(np.ascontiguousarray(values, _CELL))
         seen, filled = seen + file.rows, target.stop
+    if infinite := np.flatnonzero(device.to_host(device.xp.isinf(X).any(axis=0))).tolist():
+        which = ", ".join(names[place] for place in infinite)
+        raise InputError(f"{folder.path}: a value of {which} is infinite, or beyond 32 bits. Bound it by Clip in "
+                         "recsys.fit.features, or correct the log.")  # fmt: skip
     return X, y
 
 
