@@ -40,7 +40,7 @@ def test_the_recipe_for_a_click_log_makes_features(fresh: Clone) -> None:
         "price": [1.5, 2.0, None, 7.0] * 100, "user": ["a", "b"] * 200, "item": ["x"] * 400,
     }  # fmt: skip
     pq.write_table(pa.table(clicks), fresh / "log.parquet")
-    ended = fresh.snakemake("--", "results/clicks/recsys/cpu/features/train", files=("recipe.yaml",))
+    ended = fresh.snakemake("--", "results/clicks/recsys/cpu/train", files=("recipe.yaml",))
     assert ended.status == 0, ended.terminal
 
 
