@@ -30,6 +30,7 @@ def test_a_column_that_is_there_twice_is_refused(fresh: Clone, name: str) -> Non
     assert ended.message.startswith(f"InputError: {name} has 2 columns named 'price'")
 
 
+@pytest.mark.slow
 def test_the_recipe_for_a_click_log_makes_features(fresh: Clone) -> None:
     [recipe] = re.findall(
         "### Your own click log\n\n```yaml\n(.*?)```", (ROOT / "docs/recipes.md").read_text(), re.DOTALL
