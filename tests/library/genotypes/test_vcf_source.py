@@ -57,6 +57,12 @@ def test_vcf_files_are_converted(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(source.variants_table(), expected)
 
 
+def test_positions_may_be_beyond_32_bits(tmp_path: Path) -> None:
+    (tmp_path / "a.vcf").write_text(HEADER + RECORDS + "1\t99999999999\t.\tA\tC\t.\tPASS\t.\tGT\t0/0\t0/1\t1/1\n")
+    source = open_source(vcf(tmp_path / "a.vcf"), {}, scratch=tmp_path / "scratch")
+    assert source.variants_table()["position"].tolist() == [10, 20, 30, 99_999_999_999]
+
+
 def write_indexed(path: Path, records: Mapping[str, str]) -> Path:
     """Write a file of bgzip with a block for each contig, and its index (the tabix specification)."""
     blocks = [HEADER.encode(), *(text.encode() for text in records.values())]
@@ -115,12 +121,13 @@ def test_vcf_files_that_hold_the_same_region_are_refused(tmp_path: Path) -> None
         ((HEADER + RECORDS).replace("\tq10", "\tq99"), r"a\.vcf: the record at 1:20 has a filter .* ##FILTER=<ID=q99"),
         ((HEADER + RECORDS).replace("ID=GT", "ID=GQ").replace("GT:AD", "GQ:AD"), r"a\.vcf holds no genotypes"),
         (HEADER.replace("\ta\tb\tc", "\ta\tb\t\xfc") + RECORDS, r"a\.vcf cannot be read: .*'utf-8' codec can't decode"),
+        (HEADER + RECORDS + "1\t40\t.\tA\tC\t.\tPASS\t.\tAD\t1,2\t1,2\t1,2\n", r"after the one at 1:30, .* has no GT"),
         (
             HEADER + RECORDS + "1\t40\t.\tA\tC\t.\t.\t.\tGT:AD\t0/0:1,2\t0/",
             r"a\.vcf: the record after the one at 1:30, in line 12, cannot be read: .* GT data.* at 1:40",
         ),
     ],
-    ids=["contigs", "text", "names", "blanks", "header", "filter", "no calls", "Latin-1", "cut off"],
+    ids=["contigs", "text", "names", "blanks", "header", "filter", "no calls", "Latin-1", "no call", "cut off"],
 )
 def test_vcf_files_that_cannot_be_read_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.vcf").write_text(text, "latin-1")

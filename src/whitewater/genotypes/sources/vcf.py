@@ -188,18 +188,23 @@ def _read_records(vcf: Any, file: Path, contig: str, errors: Callable[[], str]) 
         except Exception as error:  # cyvcf2 raises nothing more specific
             where = f"the record after the one at {last}" if last else "the first record"
             where += "" if indexed else f", in line {len(_header_lines(file)) + count + 1},"
-            raise InputError(f"{file}: {where} cannot be read: {errors() or 'it is damaged or incomplete'}. Correct or "
+            raise InputError(f"{file}: {where} cannot be read: {errors() or 'it has no GT, or is damaged'}. Correct or "
                              "remove it.") from error  # fmt: skip
         if record is None:
             return
-        contig, count, last = contig or record.CHROM, count + 1, f"{record.CHROM}:{record.POS}"
+        contig, count, last = contig or record.CHROM, count + 1, _place(record)
         _check_record(record, contig, contigs, filters, file)
         filter_pass = all(name == PASS for name in record.FILTERS)
-        yield contig, record.POS, record.ID or "", [record.REF, *record.ALT], filter_pass, calls
+        yield contig, record.start + 1, record.ID or "", [record.REF, *record.ALT], filter_pass, calls
+
+
+def _place(record: Any) -> str:
+    # Beyond 32 bits, `POS` is another position.
+    return f"{record.CHROM}:{record.start + 1}"
 
 
 def _check_record(record: Any, contig: str, contigs: set[str], filters: set[str], file: Path) -> None:
-    place = f"{record.CHROM}:{record.POS}"
+    place = _place(record)
     if record.CHROM not in contigs:
         raise InputError(f"{file}: the header does not declare the contig {record.CHROM} of its records. Add the "
                          f"line ##contig=<ID={record.CHROM}>, as `bcftools reheader --fai` does.")  # fmt: skip
