@@ -262,7 +262,7 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
             cast_column(pa.nulls(0, types[name]), kind, clock=source.clock)
         except (ValueError, pa.ArrowException) as error:
             raise InputError(f"{path}: column {name!r}: {error}. Write it as {source.of[1]} does.") from error
-        if kind == "timestamp" and _has_odd_times(footer, footer.schema.names.index(name), types[name]):
+        if pa.types.is_timestamp(types[name]) and _has_odd_times(footer, footer.schema.names.index(name), types[name]):
             raise InputError(f"{path}: column {name!r} has a time outside the years 0 to 9999. Write it as null.")
     # cuDF moves a column that pandas wrote as its index out of the columns.
     plain = all(is_plain(types[name], kind) and name not in index for name, kind in era.raw_kinds.items())
@@ -272,10 +272,8 @@ def _open_parquet(path: Path, source: Source) -> RawFile:
     return RawFile(path, "parquet", era, source.clock, group_rows=group_rows, plain=plain)
 
 
-def _has_odd_times(footer: pq.FileMetaData, column: int, type_: pa.DataType) -> bool:
+def _has_odd_times(footer: pq.FileMetaData, column: int, type_: pa.TimestampType) -> bool:
     """Return whether the statistics of a column tell of times that text could not, such as DuckDB's infinity."""
-    if not pa.types.is_timestamp(type_):
-        return False
     low, high = (second * PER_SECOND[type_.unit] for second in YEARS_0_TO_9999)
     groups = (footer.row_group(number).column(column).statistics for number in range(footer.num_row_groups))
     return any(not low <= each.min_raw <= each.max_raw < high for each in groups if each and each.has_min_max)

@@ -192,19 +192,15 @@ def _read_records(vcf: Any, file: Path, contig: str, errors: Callable[[], str]) 
                              "remove it.") from error  # fmt: skip
         if record is None:
             return
-        contig, count, last = contig or record.CHROM, count + 1, _place(record)
+        # `start` has 64 bits, `POS` only 32.
+        contig, count, last = contig or record.CHROM, count + 1, f"{record.CHROM}:{record.start + 1}"
         _check_record(record, contig, contigs, filters, file)
         filter_pass = all(name == PASS for name in record.FILTERS)
         yield contig, record.start + 1, record.ID or "", [record.REF, *record.ALT], filter_pass, calls
 
 
-def _place(record: Any) -> str:
-    # Beyond 32 bits, `POS` is another position.
-    return f"{record.CHROM}:{record.start + 1}"
-
-
 def _check_record(record: Any, contig: str, contigs: set[str], filters: set[str], file: Path) -> None:
-    place = _place(record)
+    place = f"{record.CHROM}:{record.start + 1}"
     if record.CHROM not in contigs:
         raise InputError(f"{file}: the header does not declare the contig {record.CHROM} of its records. Add the "
                          f"line ##contig=<ID={record.CHROM}>, as `bcftools reheader --fai` does.")  # fmt: skip
