@@ -150,9 +150,8 @@ def load_matrix(
                 X[target, at] = device.to_device(np.ascontiguousarray(values, _CELL))
         seen, filled = seen + file.rows, target.stop
     if infinite := np.flatnonzero(device.to_host(device.xp.isinf(X).any(axis=0))).tolist():
-        which = ", ".join(names[place] for place in infinite)
-        raise InputError(f"{folder.path}: a value of {which} is infinite, or beyond 32 bits. Bound it by Clip in "
-                         "recsys.fit.features, or correct the log.")  # fmt: skip
+        raise InputError(f"{folder.path}: a value of {', '.join(names[place] for place in infinite)} is infinite, or "
+                         "beyond 32 bits. Bound it by Clip in recsys.fit.features, or correct the log.")  # fmt: skip
     return X, y
 
 
