@@ -14,7 +14,16 @@ from benchmarks.taxi.commands import variant
 from benchmarks.taxi.simulated_months import prepare
 
 CASES = {"A": "aggregate Parquet", "B": "aggregate Parquet and write the cleaned trips", "C": "aggregate CSV"}
-VARIANTS = ("whitewater", "whitewater_dask", "polars", "duckdb", "polars_exact", "pandas", "dask_dataframe")
+VARIANTS = (
+    "whitewater",
+    "whitewater_dask",
+    "polars",
+    "duckdb",
+    "polars_exact",
+    "polars_libraries",
+    "pandas",
+    "dask_dataframe",
+)
 ORACLE = "duckdb"
 PACKAGES = ("duckdb", "polars")
 

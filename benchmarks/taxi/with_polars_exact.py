@@ -13,7 +13,9 @@ from benchmarks.taxi.variant import main
 from benchmarks.taxi.with_polars import TIP_FRACTION, compute
 
 UNIT = 2**42
+EXACT_SUM = (TIP_FRACTION * UNIT).cast(pl.Int64).cast(pl.Int128).sum()
+
+compute_exactly = partial(compute, total=EXACT_SUM, unit=UNIT)
 
 if __name__ == "__main__":
-    total = (TIP_FRACTION * UNIT).cast(pl.Int64).cast(pl.Int128).sum()
-    main(partial(compute, total=total, unit=UNIT))
+    main(compute_exactly)
