@@ -1,7 +1,7 @@
 """The taxi benchmark in Polars with exact sums, in a process that imports what a step of Whitewater needs.
 
-Those are NumPy, pyarrow with its Parquet reader, and Pydantic, and no module of Whitewater. It reads no schema and checks
-no value, so its time is a floor for a step.
+NumPy, pyarrow with its Parquet reader, and Pydantic; no module of Whitewater. It reads no schema and checks no value:
+its time is a floor for a step.
 """
 
 import numpy  # noqa: F401
