@@ -79,23 +79,25 @@ def living(given: list[psutil.Process]) -> list[psutil.Process]:
     return [each for each in given if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
 
 
-def in_the_middle(clone: Clone, run: Running) -> psutil.Process:
-    """Wait for a task of a step; return the process of its worker, which is stopped, so that the task does not end."""
-    with Client(scheduler_file=str(clone / FILE)) as client:
+def in_the_middle(clone: Clone, step: str) -> tuple[psutil.Process, Running, list[str]]:
+    """Start a step again, and stop a worker in a task of it; return the worker's process, and that of `start_again`.
 
-        def caught() -> psutil.Process | None:
-            assert run.process.poll() is None, run.ended().terminal
-            for address, tasks in client.processing().items():
-                if tasks:
+    A step that has ended before a task was seen is started once more.
+    """
+    with Client(scheduler_file=str(clone / FILE)) as client:
+        for _ in range(5):
+            run, made = start_again(clone, step)
+            while run.process.poll() is None:
+                for address in (address for address, tasks in client.processing().items() if tasks):
                     worker = psutil.Process(client.run(os.getpid, workers=[address])[address])
                     worker.suspend()
                     time.sleep(0.05)  # for what it sent before
                     if client.processing()[address]:
-                        return worker
+                        return worker, run, made
                     worker.resume()
-            return None
-
-        return eventually(caught, what="a task")
+            ended = run.ended()
+            assert ended.status == 0, ended.terminal
+    raise AssertionError(f"no task of {step} was seen")
 
 
 def same(clone: Clone, finished: Clone, *paths: str) -> None:
@@ -146,8 +148,8 @@ def test_all_applications_have_the_same_results_and_the_cluster_holds_nothing_af
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_what_a_killed_worker_was_working_on_is_done_again(clustered: Clone, finished: Clone, step: str) -> None:
-    run, made = start_again(clustered, step)
-    in_the_middle(clustered, run).kill()
+    worker, run, made = in_the_middle(clustered, step)
+    worker.kill()
     ended = run.ended()
     assert ended.status == 0, ended.terminal
     same(clustered, finished, *made)
@@ -155,8 +157,7 @@ def test_what_a_killed_worker_was_working_on_is_done_again(clustered: Clone, fin
 
 @pytest.mark.slow
 def test_a_killed_step_leaves_the_cluster_to_the_next(clustered: Clone, finished: Clone) -> None:
-    run, made = start_again(clustered, STEPS[0])
-    worker = in_the_middle(clustered, run)
+    worker, run, made = in_the_middle(clustered, STEPS[0])
     run.kill()
     worker.resume()
     run, _ = start_again(clustered, STEPS[0])
@@ -192,8 +193,7 @@ def test_workers_that_started_before_code_was_edited_are_refused_until_they_are_
 @pytest.mark.slow
 def test_a_cluster_that_dies_is_told_by_the_step_that_used_it_and_by_the_next(alone: Clone) -> None:
     start(alone, "--workers", "1")
-    run, _ = start_again(alone, STEPS[0])
-    in_the_middle(alone, run)
+    _, run, _ = in_the_middle(alone, STEPS[0])
     for process in processes(alone):
         process.kill()
     assert "ended while the step used it" in run.ended().message
