@@ -1,6 +1,6 @@
 """Records what our source asks of data frames while it runs on pandas, by the names that cuDF has for it.
 
-`frames_as_cudf` watches pandas: frames, columns, groups, accessors, and the module that ``import_module("pandas")``
+`frames_as_cudf` watches pandas: frames, columns, groups, accessors, and the module that ``backend_module("pandas")``
 gives. A call is recorded with its arguments if a module of ours makes it, looking one frame up; what Dask and pandas
 ask of pandas is theirs to answer for. Two things are done as cuDF does them: a comparison with a null is null, and
 groups and the rows of joins come in another order, so that a result which relies on pandas' way differs.
@@ -29,6 +29,7 @@ from pandas.core.strings.accessor import StringMethods
 from tests.contract.device_array import DeviceArray, record, recording, unwrap, wrap
 from tests.contract.record import COMPARISONS, OPERATORS
 from tests.contract.signatures import Call
+from whitewater.tables import with_dask
 
 SOURCE = str(Path(__file__).parents[2] / "src")
 # Folders and modules of ours whose frames are the host's: small tables of results, and simulated data.
@@ -72,7 +73,7 @@ def frames_as_cudf(*, arrays: bool = False) -> Iterator[dict[Call, list[str]]]:
                 patch.setattr(watched, name, _operator(getattr(watched, name), f"{namespace}.{name}"), raising=False)
         for made in (pd.DataFrame, pd.Series):
             patch.setattr(made, "__init__", _operator(made.__init__, f"cudf.{made.__name__}"))
-        patch.setitem(sys.modules, "pandas", Backend("pandas"))
+        patch.setattr(with_dask, "pd", Backend("pandas"))
         if arrays:
             patch.setitem(AS_ARRAYS, "cudf.Series.values", True)
         yield calls
@@ -89,8 +90,7 @@ class Backend(ModuleType):
         value = getattr(pd, name)
         if name.startswith("_") or not is_ours(sys._getframe(1).f_code.co_filename):
             return value
-        # Constructors tell of themselves. cuDF's frames are made of Arrow's tables without its types.
-        return value if value in CLASSES or value is pd.ArrowDtype else _asked(f"cudf.{name}", value, self)
+        return value if value in CLASSES else _asked(f"cudf.{name}", value, self)  # constructors tell of themselves
 
 
 @cache

@@ -28,7 +28,7 @@ RULES = (
     Rule("model/*", compared=False),
 )
 CALLS = {
-    "cudf.DataFrame.__getitem__", "cudf.Series.astype", "cudf.Series.fillna",
+    "cudf.DataFrame.__getitem__", "cudf.Series.astype", "cudf.Series.fillna", "cudf.concat",
     "cupy.where", "cupy.ndarray.astype", "cupy.right_shift",
     "cuml.linear_model.Ridge", "cuml.linear_model.Ridge.fit", "cuml.ensemble.RandomForestRegressor",
     "nvforest.load_from_treelite_model",
@@ -39,8 +39,9 @@ CODE = [
     *(APPLICATIONS / "taxi" / f"{name}.py" for name in ("tip_model", "steps/predict")),
     ROOT / "learn" / "trained.py", ROOT / "tables" / "hashing.py",
 ]  # fmt: skip
-# Compiled for the CPU.
-OF_CPU, FRAMES = {"_codes"}, ()
+# What only the steps of the minimal application run, and what only frames of cuDF do.
+OF_CPU = {"check_blocks", "write_frame"}
+FRAMES = (APPLICATIONS / "taxi" / "with_dask.py", ROOT / "tables" / "with_dask.py")
 BESIDE = {"from whitewater_apps.taxi.with_polars import read"}
 spread_out = nullcontext
 

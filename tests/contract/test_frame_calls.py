@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import dask.dataframe as dd
@@ -16,6 +15,7 @@ from dask.base import compute
 from tests.contract import device_array, frame_calls
 from tests.contract.frame_calls import frames_as_cudf
 from tests.contract.signatures import faults
+from whitewater.tables.with_dask import backend_module
 
 
 @pytest.fixture(autouse=True)
@@ -38,14 +38,14 @@ def trips() -> Any:
         (lambda frame: frame.to_csv(index=False, float_format="%g"), "float_format"),
         (lambda frame: frame.groupby("hour", sort=True)["tip"].skew(), "cudf.Series.groupby.skew"),
         (lambda frame: frame.groupby("hour", sort=True)[["tip"]].sum(engine="cython"), "no parameter engine"),
-        (lambda frame: import_module("pandas").json_normalize({"a": [1]}), "RAPIDS has no cudf.json_normalize"),
+        (lambda frame: backend_module("pandas").json_normalize({"a": [1]}), "RAPIDS has no cudf.json_normalize"),
         (lambda frame: frame["hour"].nbytes, "RAPIDS has no cudf.Series.nbytes"),
         (lambda frame: np.asarray(frame["tip"]), "cudf.Series.__array__"),
         (lambda frame: sorted(frame["hour"]), "cudf.Series.__iter__"),
         (lambda frame: frame.assign(cents=lambda each: each["tip"] * 100), None),
         (lambda frame: frame.groupby("hour", dropna=False, sort=False).agg({"tip": "sum"}), None),
         (lambda frame: frame["at"].dt.hour.fillna(-1).astype("int32"), None),
-        (lambda frame: import_module("pandas").DataFrame({"a": [1]}), None),
+        (lambda frame: backend_module("pandas").DataFrame({"a": [1]}), None),
         (lambda frame: (frame.columns, len(frame), frame.tip, frame["tip"].dtype, frame.iloc[:1]), None),
         (lambda frame: operator.gt(frame["tip"], 1) & ~frame["tip"].isna(), None),
     ],

@@ -1,1 +1,1 @@
-"""Tables: columns and blocks of rows on either device, Parquet and text in and out, categories, group statistics."""
+"""Tables by Dask and by Polars: raw files of many eras, quarantine, partitions of Parquet, rules, group statistics."""

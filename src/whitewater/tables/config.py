@@ -29,7 +29,7 @@ class Range(Section):
 
     @classmethod
     def over_default(cls, given: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
-        """Replace a default bound, which config/taxi.yaml repeats, by the other bound of its side if that is set."""
+        """Replace a default bound, which the user may repeat, by the other bound of its side if that is set."""
         return {
             bound: value
             for bound, value in {**default, **given}.items()

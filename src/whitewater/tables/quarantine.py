@@ -106,10 +106,10 @@ def write_rejected(
     ``mask``, int64 (rows,), has bit *i* set if a row has ``reasons[i]``. ``origins`` names the file of each row as the
     user did.
     """
-    values = np.unique(mask).tolist()
-    names = {value: [reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in values}
+    values, places = np.unique(mask, return_inverse=True)
+    names = [[reason for bit, reason in enumerate(reasons) if value >> bit & 1] for value in values.tolist()]
     added = {
-        "reasons": pa.array([names[value] for value in mask.tolist()], pa.list_(pa.string())),
+        "reasons": pa.array(names, pa.list_(pa.string())).take(pa.array(places)),
         "source_file": pa.array(origins, pa.string()),
         "raw_line": pa.nulls(len(rows), pa.string()) if lines is None else lines.cast(pa.string()),
     }

@@ -63,7 +63,8 @@ def read_frames(unit: Unit, *, rows: int, codes: Mapping[str, Codes], backend: s
 def check_blocks(unit: Unit, *, schema: pa.Schema, rules: Sequence[Rule], run: Run[RawFiles]) -> CheckedBlocks:
     """Yield the rows of a unit in a schema, their `rule_mask`, and the malformed lines."""
     for frame, malformed in read_frames(unit, rows=run.settings.block_rows, codes={}, backend=run.device.frames):
-        yield to_arrow(frame, schema), to_pandas(rule_mask(rules, frame.__getitem__)).to_numpy(), malformed
+        mask = rule_mask(rules, frame.__getitem__, start=frame["issues"])  # none, without codes
+        yield to_arrow(frame, schema), to_pandas(mask).to_numpy(), malformed
 
 
 def in_schema(raw: Frame, era: Era, codes: Mapping[str, Codes]) -> Frame:
@@ -128,19 +129,21 @@ def _complete(frame: Frame, schema: pa.Schema) -> Frame:
     return frame.assign(**nulls)[schema.names]
 
 
-def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series]) -> Series:
-    """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``."""
+def rule_mask(rules: Sequence[Rule], quantity: Callable[[str], Series], *, start: Series | int = 0) -> Series:
+    """Return an int64 mask of the rules that each row breaks: bit *i* is set for ``rules[i]``; ``start``: none."""
     # Comparing with null gives False in pandas and null in cuDF. Filled, it is False in both: null breaks no rule.
     results = (rule.is_broken_by(quantity(rule.quantity), is_null="isna", is_in="isin") for rule in rules)
-    return sum(is_broken.fillna(False).astype("int64") * (1 << bit) for bit, is_broken in enumerate(results))
+    bits = (is_broken.fillna(False).astype("int64") * (1 << bit) for bit, is_broken in enumerate(results))
+    return sum(bits, start=start)
 
 
 def count_rows(frame: Frame, *keys: str) -> Counter[tuple[int | None, ...]]:
     """Count the rows of each combination of integers in the key columns, None for null."""
     counts = to_pandas(frame.groupby(list(keys), dropna=False, sort=False).size().reset_index())
-    return Counter({
-        tuple(None if isnan(key) else int(key) for key in row): int(rows) for *row, rows in counts.to_numpy().tolist()
-    })  # fmt: skip
+    found: Counter[tuple[int | None, ...]] = Counter()
+    for *key, rows in zip(*(counts[name].to_numpy().tolist() for name in counts.columns), strict=True):
+        found[tuple(None if isnan(value) else int(value) for value in key)] += rows
+    return found
 
 
 def to_pandas(frame: Frame) -> Frame:

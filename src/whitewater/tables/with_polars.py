@@ -101,10 +101,9 @@ def _is_code(name: str, codes: Codes) -> pl.Expr:
 def _recode(texts: pl.Series, *, codes: Codes) -> pl.Series:
     """Return the int64 codes of texts; each distinct text is looked up once."""
     texts = texts.cast(pl.Categorical)
-    words = texts.unique().drop_nulls()
-    code_of_place = dict(zip(words.to_physical(), map(codes.code_of, words.cast(pl.String)), strict=True))
-    codes_by_place = [code_of_place.get(place) for place in range(max(code_of_place, default=0) + 1)]
-    return pl.Series(codes_by_place, dtype=pl.Int64).gather(texts.to_physical())
+    words = texts.unique()
+    code_of_word = [codes.code_of(word) for word in words.cast(pl.String)]
+    return texts.replace_strict(words, code_of_word, return_dtype=pl.Int64).cast(pl.Int64)  # without rows still text
 
 
 def pieces(unit: Unit, rows: int) -> Iterator[tuple[pl.LazyFrame, tuple[str, ...]]]:
@@ -219,7 +218,8 @@ def mark_duplicates(
     numbered = [*enumerate(partitions)]
     paths = [folder / f"{number}.npy" for number, _ in numbered]
     list(workers.map(partial(_write_hashes, columns=hashed, folder=folder), numbered, label="hashes"))
-    np.save(folder / "repeated.npy", _find_repeated([np.load(path, mmap_mode="r") for path in paths]))
+    hashes = [np.load(folder / f"{number}.hashes.npy", mmap_mode="r") for number, _ in numbered]
+    np.save(folder / "repeated.npy", _find_repeated(hashes))
     list(workers.map(partial(_write_candidates, schema=schema, folder=folder), numbered, label="candidates"))
     for places in _find_later_rows(folder):
         for number in np.unique(places >> 32):
@@ -232,7 +232,7 @@ def _write_hashes(task: tuple[int, Partition], *, columns: Sequence[str], folder
     """Write a hash of the file and some columns of each row, uint64."""
     number, partition = task
     rows = scan(partition, pa.schema([])).select("file", *columns).collect()
-    np.save(folder / f"{number}.npy", rows.hash_rows().to_numpy())
+    np.save(folder / f"{number}.hashes.npy", rows.hash_rows().to_numpy())
 
 
 def _find_repeated(hashes: Sequence[Array]) -> Array:
@@ -246,17 +246,16 @@ def _find_repeated(hashes: Sequence[Array]) -> Array:
 
 
 def _write_candidates(task: tuple[int, Partition], *, schema: pa.Schema, folder: Path) -> None:
-    """Write the distinct rows whose hash is repeated, and replace the hashes by the rows that equal one of them."""
+    """Write the distinct rows whose hash is repeated, and the positions of the rows that equal one of them."""
     number, partition = task
-    path = folder / f"{number}.npy"
-    hashes, repeated = np.load(path), np.load(folder / "repeated.npy", mmap_mode="r")
+    hashes, repeated = np.load(folder / f"{number}.hashes.npy"), np.load(folder / "repeated.npy", mmap_mode="r")
     rows = np.flatnonzero(np.searchsorted(repeated, hashes) < np.searchsorted(repeated, hashes, side="right"))
     frame = scan(partition, schema).select("file", *schema.names).collect()[rows]
     table = frame.to_arrow().cast(pa.schema([("file", pa.int64()), *schema]))
     places = number << 32 | rows
     table = table.append_column(PLACE, pa.array(places)).append_column(HASH, pa.array(hashes[rows]))
     is_first = np.isin(places, _first_places(table))
-    np.save(path, rows[~is_first])
+    np.save(folder / f"{number}.npy", rows[~is_first])
     candidates = table.filter(pa.array(is_first)).sort_by(HASH)
     pq.write_table(candidates, folder / f"{number}.parquet", row_group_size=ROWS // 16)
 

@@ -25,7 +25,7 @@ from whitewater.step import Run
 from whitewater.tables.hashing import hash_int64
 from whitewater_apps.taxi.config import Model, Service
 from whitewater_apps.taxi.data_sets import RowGroup
-from whitewater_apps.taxi.schema import CARD, DURATIONS, RATIOS, SERVICES, TARGET, columns_of
+from whitewater_apps.taxi.schema import APP, CARD, DURATIONS, RATIOS, SERVICES, TARGET, columns_of
 from whitewater_apps.taxi.zones import Zones
 
 # Columns of trips on the device: float64 (trips,), NaN for null; times in microseconds since 1970-01-01, local time,
@@ -88,14 +88,14 @@ def columns_read(features: Sequence[str]) -> tuple[str, ...]:
 
 
 def recorded_tip_fraction(trips: Columns, service: Service, device: Device) -> Array:
-    """Return tip / fare as float64, NaN without a recorded tip or with a fare not above 0.
+    """Return tip / fare as float64, NaN without a recorded tip, with a tip below 0, or with a fare not above 0.
 
     Tips are recorded if a trip was paid by card or, as all of fhvhv, in an app. A cash trip has a `tip_amount` of 0,
     which means missing, not zero.
     """
     fraction = _quantity(TARGET, trips, device)
-    is_recorded = device.xp.isfinite(fraction)
-    if service != "fhvhv":
+    is_recorded = device.xp.isfinite(fraction) & (fraction >= 0)
+    if service != SERVICES[APP]:
         is_recorded &= trips["payment_type"] == CARD
     return device.xp.where(is_recorded, fraction, np.nan)
 
@@ -161,7 +161,7 @@ def draw_sample(
 
 
 def _sample_row_group(group: RowGroup, *, feature_set: FeatureSet, largest: np.uint64, run: Run[Model]) -> Sample:
-    """Return the trips of a row group with a hash up to ``largest``, at most ``max_rows``."""
+    """Return the trips of a row group with a hash up to ``largest``, at most twice ``max_rows``."""
     names = (*_HASH_COLUMNS, *columns_read(feature_set.features), "payment_type", *columns_of(TARGET))
     slices = read_trips(group, names, rows=run.device.slice_rows, run=run)
     samples = (_sample(trips, group.service, feature_set, largest, run.device) for trips in slices)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from whitewater import lazy_pandas as pd
+from whitewater.errors import InputError
 from whitewater.tables.group_statistics import LIMIT, SUMS, summarize
 from whitewater.tables.partitions import Part
 from whitewater_apps.taxi.config import Service
@@ -35,8 +36,6 @@ KEYS = {
     "passenger_count": pa.int16(),
     "location_id": pa.int16(),
 }
-# Keys that are columns of trips as they stand; ``with_tips`` of the engines computes the others.
-UNCHANGED = ("payment_type",)
 KINDS_OF_TRIP = pa.schema({"service": pa.int8(), "recorded": pa.bool_(), "plain": pa.bool_()})
 SCHEMAS = [KINDS_OF_TRIP.append(pa.field(name, type_)) for name, type_ in KEYS.items()]
 REFUSAL = (
@@ -44,18 +43,23 @@ REFUSAL = (
     "with an upper bound in taxi.clean.ranges.tip_fraction."
 )
 # Columns that the keys and the fraction are computed from.
-SOURCE_COLUMNS = {"pickup_datetime", "passenger_count", "pickup_location_id", *UNCHANGED, *columns_of(TARGET)}
+SOURCE_COLUMNS = {"pickup_datetime", "payment_type", "passenger_count", "pickup_location_id", *columns_of(TARGET)}
 TIP_SCHEMA = pa.schema([field for field in TRIP_SCHEMA if field.name in SOURCE_COLUMNS])
 # Sums of `whitewater.tables.group_statistics` by key.
 TipSums = Mapping[str, pa.Table]
 
 
 def trip_parts(trips: Path) -> list[Part]:
-    """List the files of cleaned trips by service; the number of a file is the code of its service."""
+    """List the files of cleaned trips by service; the number of a file is the code of its service.
+
+    Raises InputError if a file is not in the directory of a service.
+    """
     rows: Counter[tuple[Service, Path]] = Counter()
     for group in row_groups(trips):
-        if "service" not in group.names:
-            rows[group.service, group.path] += group.rows
+        if "service" in group.names:
+            raise InputError(f"{group.path}: tips are summarized by the directory of a service. Write its trips to "
+                             "directories such as service=yellow, as step clean does.")  # fmt: skip
+        rows[group.service, group.path] += group.rows
     return [Part(path, SERVICES.index(service), count) for (service, path), count in rows.items()]
 
 

@@ -105,7 +105,7 @@ def with_tips(trips: Frame) -> Frame:
     service = trips["file"]  # `tip_tables.trip_parts` numbers files by service
     is_by_card_or_app = (trips["payment_type"] == CARD).fillna(False) | (service == APP)
     passengers = trips["passenger_count"]
-    return trips[[*tip_tables.UNCHANGED]].assign(
+    return trips[["payment_type"]].assign(
         service=service,
         fraction=fraction,
         recorded=is_by_card_or_app & fraction.notna(),

@@ -1,4 +1,7 @@
-"""The operations on tables of trips in Polars; those in Dask have the same names, arguments and results."""
+"""The operations on tables of trips in Polars.
+
+``standardize_unit``, ``clean_trips``, ``tip_statistics`` and ``read`` have the same arguments and results in Dask.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -118,7 +121,7 @@ def with_tips(trips: pl.LazyFrame) -> pl.LazyFrame:
     is_by_card_or_app = (pl.col("payment_type") == CARD) | (service == APP)
     # First as columns, because Polars would evaluate an expression again at each use.
     return trips.with_columns(fraction=quantity(TARGET), month=month(PICKUP)).select(
-        *tip_tables.UNCHANGED,
+        "payment_type",
         service=service,
         fraction=pl.when(fraction >= 0).then(fraction),
         recorded=(is_by_card_or_app & (fraction >= 0)).fill_null(False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, get_args
@@ -21,6 +22,7 @@ from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 from tests.helpers.real_data import needs_real_data, real_data
 from whitewater.engines import resolve
 from whitewater.engines.config import Engine
+from whitewater_apps.taxi import with_dask, with_polars
 
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 # Every kind of rule.
@@ -46,6 +48,11 @@ DIRTY: dict[str, Any] = {
 # Months, zones and lines that depend on the files, and not on the rows alone, are left out.
 BY_ROW: dict[str, Any] = {"clean": {"minimum_month_share": 0, "max_unknown_zone_fraction": 1}}
 Make = Callable[[Engine, Path], Results]
+
+
+@pytest.mark.parametrize("operation", ["standardize_unit", "clean_trips", "tip_statistics", "read"])
+def test_an_operation_has_one_signature(operation: str) -> None:
+    assert signature(getattr(with_polars, operation)) == signature(getattr(with_dask, operation))
 
 
 def assert_same_bytes(make: Make, folder: Path) -> Results:
@@ -130,17 +137,35 @@ def clean_and_dirty() -> st.SearchStrategy[pd.DataFrame]:
     return frames()
 
 
+def write(trips: pd.DataFrame, path: Path, *, as_csv: bool) -> Path:
+    """Write trips as Parquet in row groups of three, or as CSV."""
+    if not as_csv:
+        return write_parquet(trips, path.with_suffix(".parquet"), row_group_size=3)
+    trips.to_csv(path.with_suffix(".csv"), index=False)
+    return path.with_suffix(".csv")
+
+
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
-@given(trips=clean_and_dirty(), rows=st.sampled_from([5, 1000]))
-def test_all_files_are_the_same_whatever_the_dirt(trips: pd.DataFrame, rows: int) -> None:
+@given(
+    trips=clean_and_dirty(),
+    seed=st.integers(0, 99),
+    parts=st.sampled_from([1, 2, 7]),
+    rows=st.sampled_from([5, 1000]),
+    as_csv=st.booleans(),
+    duplicates=st.sampled_from(["keep", "quarantine"]),
+)
+def test_all_files_are_the_same_whatever_the_dirt(
+    *, trips: pd.DataFrame, seed: int, parts: int, rows: int, as_csv: bool, duplicates: str
+) -> None:
     with TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        halves = np.array_split(np.arange(len(trips)), 2)
-        files = [write_parquet(trips.iloc[half], folder / f"{number}.parquet", row_group_size=3)
-                 for number, half in enumerate(halves) if len(half)]  # fmt: skip
+        order = np.random.default_rng(seed).integers(len(trips), size=2 * len(trips))  # some of them twice
+        files = [write(trips.iloc[rows], folder / str(number), as_csv=as_csv)
+                 for number, rows in enumerate(np.array_split(order, parts)) if len(rows)]  # fmt: skip
         zones = write_zones(folder / "zones.csv")
-        given = {**DIRTY, "clean": {**DIRTY["clean"], "exclude_pickup_boroughs": ["Queens"]}}
+        clean = {**DIRTY["clean"], "exclude_pickup_boroughs": ["Queens"], "duplicates": duplicates}
+        given = {**DIRTY, "clean": clean}
 
         def make(engine: Engine, made: Path) -> Results:
             return run_taxi(
@@ -150,7 +175,6 @@ def test_all_files_are_the_same_whatever_the_dirt(trips: pd.DataFrame, rows: int
                 device=Threaded(partition_rows=rows),
                 engine=engine,
                 settings=given,
-                upto="clean",
             )
 
         assert_same_bytes(make, folder)

@@ -96,13 +96,13 @@ def test_a_feature_that_contains_the_tip_or_is_named_twice_is_refused(name: str,
 
 
 def test_the_tip_fraction_is_known_for_card_trips_with_a_fare_and_for_all_app_trips() -> None:
-    frame = trips(6).assign(
-        payment_type=[1, 2, 1, 1, 1, np.nan],
-        fare_amount=[10.0, 10.0, 0.0, -5.0, 10.0, 10.0],
-        tip_amount=[2.0, 0.0, 1.0, 1.0, np.nan, 3.0],
+    frame = trips(7).assign(
+        payment_type=[1, 2, 1, 1, 1, np.nan, 1],
+        fare_amount=[10.0, 10.0, 0.0, -5.0, 10.0, 10.0, 10.0],
+        tip_amount=[2.0, 0.0, 1.0, 1.0, np.nan, 3.0, -1.0],
     )
     taxi = recorded_tip_fraction(columns_of(frame), "yellow", DEVICE)
     app = recorded_tip_fraction(columns_of(frame), "fhvhv", DEVICE)
     nan = np.nan
-    np.testing.assert_allclose(taxi, [0.2, nan, nan, nan, nan, nan])
-    np.testing.assert_allclose(app, [0.2, 0.0, nan, nan, nan, 0.3])
+    np.testing.assert_allclose(taxi, [0.2, nan, nan, nan, nan, nan, nan])
+    np.testing.assert_allclose(app, [0.2, 0.0, nan, nan, nan, 0.3, nan])

@@ -11,6 +11,8 @@ from tests.apps.taxi.pipeline import TABLES, Results, run_taxi
 from tests.helpers.oracle import sql
 from tests.helpers.raw_files import write_parquet, write_zones, yellow_frame
 from whitewater.engines import resolve
+from whitewater.errors import InputError
+from whitewater_apps.taxi.tip_tables import trip_parts
 
 DEVICE = resolve("cpu")
 KEYS = {
@@ -114,3 +116,9 @@ def test_all_is_the_sum_of_the_services(whole: Results) -> None:
     for name in TABLES:
         counts = whole.table(name).groupby("service")["all_trips"].sum()
         assert counts["all"] == counts.drop("all").sum() == whole.quality["totals"]["rows_out"]
+
+
+def test_trips_that_are_not_in_the_directory_of_their_service_are_refused(whole: Results, tmp_path: Path) -> None:
+    whole.trips().to_parquet(tmp_path / "one.parquet")
+    with pytest.raises(InputError, match=r"one\.parquet: tips are summarized by the directory of a service"):
+        trip_parts(tmp_path / "one.parquet")

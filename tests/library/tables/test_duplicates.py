@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,6 +72,18 @@ def test_they_are_those_of_pandas_for_any_partitioning(
     right = expected(parts)
     assert 100 < sum(right) < 500
     assert found(group_parts(parts, rows=rows), tmp_path / "found", workers) == right
+
+
+def test_a_task_that_runs_again_as_its_worker_died_finds_the_same(
+    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(function: Any, tasks: Sequence[Any], *, label: str) -> Iterator[Any]:
+        list(map(function, tasks))
+        return map(function, tasks)
+
+    monkeypatch.setattr(workers, "map", twice)
+    parts = write_parts(tmp_path, rows_a_part=40)
+    assert found(group_parts(parts, rows=250), tmp_path / "found", workers) == expected(parts)
 
 
 def test_rows_of_one_hash_are_told_apart_by_content(

@@ -45,3 +45,5 @@ def test_masks_are_those_of_the_rules_one_by_one(masks: object) -> None:
 
 def test_without_rules_every_row_is_kept() -> None:
     assert masks_of_polars(()) == [0] * len(FARES)
+    trips = pd.DataFrame({"fare": FARES}).assign(issues=0)
+    assert with_dask.rule_mask((), trips.__getitem__, start=trips["issues"]).tolist() == [0] * len(FARES)

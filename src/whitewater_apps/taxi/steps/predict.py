@@ -24,6 +24,7 @@ from whitewater_apps.taxi.zones import read_zones
 logger = logging.getLogger(__name__)
 # Readers of Parquet directories skip names that begin with an underscore.
 SUMMARY = "_summary.json"
+FILE_ROWS = 250_000  # on every device, so that it writes the same files
 
 
 def predict(run: Run[Predict], *, trips: Path, zones: Path, model: Path, predictions: Output) -> None:
@@ -69,7 +70,7 @@ def _predict_row_group(
     """Write the predictions of a row group; return its service, and the numbers of trips and of predicted ones."""
     names = (*tip_model.columns_read(feature_set.features), "pickup_datetime", "payment_type", *columns_of(TARGET))
     device, folder, trips, predicted = run.device, directory / f"service={group.service}", 0, 0
-    for number, columns in enumerate(tip_model.read_trips(group, names, rows=250_000, run=run)):
+    for number, columns in enumerate(tip_model.read_trips(group, names, rows=FILE_ROWS, run=run)):
         features = tip_model.feature_matrix(columns, feature_set, device)
         fractions = dict.fromkeys(tip_model.FRACTIONS, device.xp.full(len(features), np.nan))
         if group.service in models:
