@@ -44,7 +44,8 @@ def run_steps(site: Site, *, inputs: Path, results: Path) -> None:
     kept = {"readings": readings, "quarantine": results / "quarantine", "quality": results / "quality.json"}
     made: dict[str, Any] = {name: Output(path) for name, path in kept.items()}
     site.run("minimal", read, settings=settings.read, inputs=inputs / "inputs.json", **made)
-    tables: dict[str, Any] = {"table": Output(results / "wind_by_hour.parquet"), "csv": Output(results / "wind_by_hour.csv")}
+    tables: dict[str, Any] = {kind: Output(results / f"wind_by_hour.{kind}") for kind in ("parquet", "csv")}
+    tables["table"] = tables.pop("parquet")
     site.run("minimal", aggregate, settings=settings.aggregate, readings=readings, **tables)
 
 
