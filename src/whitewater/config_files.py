@@ -75,6 +75,8 @@ def _check_keys(file: Path, document: Any) -> None:
                 raise ConfigError(
                     f"{file}, line {line}: {name!r} is in line {lines[name]} already. Put both under one of them."
                 )
+            if key.tag == "tag:yaml.org,2002:bool":
+                raise ConfigError(f"{file}, line {line}: the key {name} means true or false in YAML. Put it in quotes.")
             lines[name] = line
             nodes.append(value)
 

@@ -1,6 +1,6 @@
 """Settings of features, and the roles of columns."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -36,4 +36,6 @@ class Fit(Section):
         names = [feature.name for feature in self.features]
         if duplicates := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"features has more than one group named {', '.join(duplicates)}: rename all but one")
+        if roles := sorted({*names} & {*get_args(Role)}):
+            raise ValueError(f"features has a group named {', '.join(roles)}, as a role of columns is: rename it")
         return self

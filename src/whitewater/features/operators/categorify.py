@@ -226,7 +226,8 @@ def _read_vocabulary(statistic: CategoryStatistic, given: Given | None) -> pa.Ar
 def _read_file(path: Path) -> pa.Array:
     try:
         with pq.ParquetFile(path) as file:
-            return file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
+            values = file.read([file.schema_arrow.names[0]]).column(0).combine_chunks()
+            return values.cast(pa.string()) if pa.types.is_large_string(values.type) else values
     except (OSError, pa.ArrowException, IndexError) as error:
         raise InputError(f"Categorify: the vocabulary {path} cannot be read as Parquet: {error}.") from error
 

@@ -47,11 +47,14 @@ class Matches:
 def match_variants(first: "pd.DataFrame", second: "pd.DataFrame", *, keep_ambiguous: bool) -> Matches:
     """Match variants of two tables with columns contig, position, id, reference, alternate.
 
-    If several variants of the second table share an id or a position, the first one with the same alleles matches.
+    If several variants of the second table share an id or a position, the first one with the same alleles matches. An
+    unknown position, 0, matches none, nor does an id that was made of it.
     """
     first, second = _normalize(first), _normalize(second)
-    by_id = first.merge(second, on="id", suffixes=("", "_2"))
-    first_only, second_only = first[~first["id"].isin(second["id"])], second[~second["id"].isin(first["id"])]
+    named, named_2 = (table[~table["id"].str.contains(":0:", regex=False)] for table in (first, second))
+    by_id = named.merge(named_2, on="id", suffixes=("", "_2"))
+    placed, placed_2 = (table[table["position"] > 0] for table in (first, second))
+    first_only, second_only = placed[~placed["id"].isin(second["id"])], placed_2[~placed_2["id"].isin(first["id"])]
     by_position = first_only.merge(second_only, on=["contig", "position"], suffixes=("", "_2"))
     candidates = pd.concat([by_id, by_position], ignore_index=True).sort_values(["row", "row_2"])
     candidates["relation"] = _compare_alleles(candidates)

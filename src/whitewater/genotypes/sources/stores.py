@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from whitewater.errors import InputError, shorten_list
 from whitewater.genotypes.config import Malariagen, Vcz
@@ -29,6 +31,7 @@ PASS = "PASS"  # noqa: S105 - the name of a filter
 LAYOUT = "the layout of MalariaGEN"
 GENOTYPES, POSITION, REFERENCE, ALTERNATE = "calldata/GT", "variants/POS", "variants/REF", "variants/ALT"
 SITES = (POSITION, REFERENCE, ALTERNATE)
+TABLES = (ALLELES, "variant_filter", ALTERNATE)  # arrays that may have two dimensions
 FILTER_PASS = "variants/filter_pass"  # noqa: S105 - the name of an array
 
 
@@ -40,8 +43,9 @@ def open_vcz(settings: Vcz) -> Source:
     _require(group, (CALLS, SAMPLES, *REQUIRED), layout="VCF Zarr")
     arrays = {name: group.array(name) for name in (*REQUIRED, "variant_id", *FLAGS) if name in group}
     alleles = arrays[ALLELES]
-    if len(alleles.shape) != 2:
-        raise InputError(f"{group.name}: {ALLELES} has the shape {alleles.shape}; it should be (variants, alleles).")
+    if len(alleles.shape) != 2 or alleles.dtype.kind not in "OU":
+        raise InputError(f"{group.name}: {ALLELES} holds {alleles.dtype} and has the shape {alleles.shape}; it should "
+                         "hold text and be (variants, alleles).")  # fmt: skip
     filters = _names(group, "filter_id", "filters") if "variant_filter" in group else np.array([], object)
     for name in FLAGS:
         if name in arrays and arrays[name].dtype != np.bool_:
@@ -64,9 +68,9 @@ def _read_vcz(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filter
     A variant fails if a filter other than PASS applies to it, ``variant_filter_pass`` is false, or ``variant_mask`` is
     true.
     """
-    values = {name: array.read((rows,)) for name, array in arrays.items()}
+    values = {name: array.read((rows,)) for name, array in arrays.items() if name != "variant_position"}
     contig, ids = values["variant_contig"], values.get("variant_id")
-    if contig.min() < 0 or contig.max() >= len(contigs):
+    if contig.dtype.kind not in "iu" or contig.min() < 0 or contig.max() >= len(contigs):
         raise InputError(f"{arrays['variant_contig'].place} holds {contig.min()} to {contig.max()}, but there are "
                          f"{len(contigs)} contigs. The store is damaged.")  # fmt: skip
     if ids is not None:
@@ -74,17 +78,30 @@ def _read_vcz(rows: slice, *, arrays: Mapping[str, Array], contigs: Text, filter
     passed = values.get("variant_filter_pass", np.ones(len(contig), bool)) & ~values.get("variant_mask", np.False_)
     if "variant_filter" in values:
         passed &= ~values["variant_filter"][:, filters != PASS].any(axis=1)
-    position, alleles = values["variant_position"], values[ALLELES].astype(object)
+    position, alleles = _read_positions(arrays["variant_position"], rows), values[ALLELES].astype(object)
     return make_variants(contig=contigs[contig], position=position, ids=ids, alleles=alleles, filter_pass=passed)
+
+
+def _read_positions(array: Array, rows: slice) -> NDArray[Any]:
+    """Read positions. Raises InputError unless they are integers from 0 to below 2**63."""
+    position = array.read((rows,))
+    if array.dtype.kind not in "iu" or position.min() < 0 or position.max() >= 2**63:
+        raise InputError(f"{array.place} holds {array.dtype} from {position.min()} to {position.max()}, which are no "
+                         "positions: those are integers from 0. The store is damaged.")  # fmt: skip
+    return position
 
 
 def _names(group: Group, array: str, attribute: str) -> Text:
     """Return names from an array of the store, or, in version 0.1, from an attribute."""
     if array in group:
-        return group.array(array).read().astype(object)
-    if attribute in group.attributes:
-        return np.array(group.attributes[attribute], object)
-    raise InputError(f"{group.name} has neither an array {array} nor an attribute {attribute}, which VCF Zarr needs.")
+        names = group.array(array).read().astype(object)
+    elif attribute in group.attributes:
+        names = np.array(group.attributes[attribute], object)
+    else:
+        names = np.array(None)
+    if names.ndim == 1:
+        return names
+    raise InputError(f"{group.name} has no list of names in an array {array} or an attribute {attribute}.")
 
 
 def open_malariagen(settings: Malariagen) -> Source:
@@ -129,7 +146,7 @@ def _open_contig(name: str, calls: Group, sites: Group, *, ploidy: int) -> Part:
 def _read_sites(rows: slice, *, contig: str, arrays: Mapping[str, Array], filters: Sequence[Array]) -> pd.DataFrame:
     """Return rows of the variants table."""
     reference, alternates = (arrays[name].read((rows,)).astype(object) for name in (REFERENCE, ALTERNATE))
-    contigs, position = np.full(len(reference), contig, object), arrays[POSITION].read((rows,))
+    contigs, position = np.full(len(reference), contig, object), _read_positions(arrays[POSITION], rows)
     alleles = np.column_stack([reference, alternates])
     passed = np.logical_and.reduce([np.ones(len(reference), bool), *(array.read((rows,)) for array in filters)])
     return make_variants(contig=contigs, position=position, ids=None, alleles=alleles, filter_pass=passed)
@@ -141,7 +158,7 @@ def _open_store(store: str, settings: Vcz) -> Group:
 
 
 def _samples(group: Group, array: str) -> tuple[str, ...]:
-    samples = tuple(group.array(array).read().astype(object))
+    samples = tuple(map(str, group.array(array).read().astype(object)))
     check_unique(samples, place=f"{group.name}: {array}")
     return samples
 
@@ -161,7 +178,7 @@ def _require(group: Group, names: Iterable[str], *, layout: str) -> None:
 def _require_rows(arrays: Iterable[Array], rows: int, *, what: str) -> None:
     """Raise InputError if an array does not have ``rows`` rows."""
     for array in arrays:
-        if not array.shape or array.shape[0] != rows:
+        if array.shape[:1] != (rows,) or len(array.shape) > 1 + array.name.endswith(TABLES):
             raise InputError(f"{array.place} has the shape {array.shape}, but there are {rows} {what}. The store is "
                              "damaged or incomplete.")  # fmt: skip
 

@@ -211,6 +211,8 @@ def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().rstrip("\r\n")
     fields = {pattern: [name.strip().strip('"') for name in header.split(by)] for pattern, by in SEPARATORS.items()}
+    if "\t" in header:
+        del fields[r"\s+"]  # a space is part of a name
     separator = max(fields, key=lambda pattern: (set(columns) <= set(fields[pattern]), len(fields[pattern])))
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator in (",", ";") else csv.QUOTE_NONE
     table = pd.read_csv(

@@ -144,14 +144,17 @@ def read_items(part: Part, movies: Input, member: str) -> pa.Table:
     )
     items = {}
     try:
-        if header and (names := tuple(next(lines))) != header:
-            raise ValueError(f"its columns are {', '.join(names)}")
+        if header and (names := tuple(next(lines, ()))) != header:
+            raise ValueError(f"its columns are {', '.join(names) or 'missing'}")
         for item, *fields in filter(None, lines):
+            if len(fields) < 2:
+                raise ValueError(f"line {lines.line_num} is cut")
             *title, genre_list = fields
             genres = [] if genre_list in ("", "(no genres listed)") else genre_list.split("|")
             if separator == "|":
                 # A date and two addresses come before a flag for each genre.
                 genres = [genre for genre, flag in zip(GENRES, fields[4:], strict=True) if flag == "1"]
+                title = fields[:1]
             years = _YEAR.findall(" ".join(title))
             items[int(item)] = genres, int(years[-1]) if years else None
     except (ValueError, csv.Error) as error:

@@ -123,6 +123,7 @@ def place_file(file: LogFile, *, log: Log, folder: Path, begin: int, end: int) -
     if last < begin or end <= first:
         return None
     if begin <= first and last < end:
+        (folder / file.name).unlink(missing_ok=True)  # of a run of this task whose worker has died
         try:
             os.link(source, folder / file.name)
         except OSError:
