@@ -145,7 +145,13 @@ def _parse_flags(
     # The paths of the rules, as hints; outside of a project there are no rules.
     file = Path("workflows", application, "Snakefile")
     rules = file.read_text(encoding="utf-8") if file.exists() else ""
-    hints = {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', rules)}
+    bodies = dict(re.findall(r"^ *rule (\w+):(.*?)(?=^ *rule |\Z)", rules, re.MULTILINE | re.DOTALL))
+    written = {
+        rule: {name: f"{top}/{path}" for name, top, path in re.findall(r'(\w+)=\D{0,11}"<(\w+)>/([^"]+)"', body)}
+        for rule, body in bodies.items()
+    }
+    read = re.findall(r"(\w+)=rules\.(\w+)\.output\.(\w+)", bodies.get(step, ""))
+    hints = {name: written[rule].get(output, f"see rule {rule}") for name, rule, output in read} | written.get(step, {})
     for name, kind in paths_of(function).items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",

@@ -20,6 +20,7 @@ from whitewater.errors import ConfigError
         (b"taxi:\n\tfetch: 3\n", r"own.yaml, line 2, column 1: found character .* Indent with spaces"),
         (b"- cpu", r"own.yaml has no keys"),
         (b"taxi:\n  tips: {}\nrun: {}\ntaxi:\n  fetch: {}\n", r"own.yaml, line 4: 'taxi' is in line 1 already\."),
+        (b"a: {\n  on: 1}", r"own.yaml, line 2: the key on means true or false in YAML\. Put it in quotes\."),
         (b"a: [{b: 1}, {b: 1, 'b': 2}]", r"own.yaml, line 1: 'b' is in line 1 already\."),
     ],
 )

@@ -26,9 +26,9 @@ class Crawl(Section):
         min_length=1,
         description="Name of the crawler and how to reach you: `name (+mailto:you@example.org)`.",
     )
-    maximum_pages: int = Field(1000, ge=1, description="Pages to fetch; redirects and errors count.")
+    maximum_pages: int = Field(1000, ge=1, le=2**53, description="Pages to fetch; redirects and errors count.")
     maximum_depth: int = Field(10, ge=0, description="Maximum number of links between a start URL and a page.")
-    maximum_bytes: int = Field(10_000_000, ge=1, description="Maximum bytes of a page; larger pages are skipped.")
+    maximum_bytes: int = Field(10_000_000, ge=1, le=2**53, description="Maximum bytes of a page; larger are skipped.")
     maximum_seconds: float = Field(3600.0, gt=0, description="Maximum seconds of the whole crawl.")
     delay: float = Field(1.0, ge=0, description="Seconds between two requests to a host; robots.txt may ask for more.")
     timeout: float = Field(20.0, gt=0, description="Seconds without an answer after which a request fails.")
@@ -40,7 +40,7 @@ class Parse(Section):
     """How pages are parsed into text and links."""
 
     maximum_bytes: int = Field(
-        10_000_000, ge=1, description="Maximum bytes of a page; larger pages are counted and skipped."
+        10_000_000, ge=1, le=2**53, description="Maximum bytes of a page; larger pages are counted and skipped."
     )
     nofollow: Literal["follow", "ignore"] = Field(
         "ignore", description="Links marked rel=nofollow, or on pages marked nofollow. ignore: leave them out."

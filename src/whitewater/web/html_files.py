@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from whitewater.errors import ConfigError, InputError
 from whitewater.io.download import Input
 from whitewater.io.store import sha256
 from whitewater.web.config import Html
 from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
+from whitewater.web.urls import UNESCAPED, normalize
 
 ENDINGS = (".htm", ".html", ".xhtml")
 
@@ -25,8 +26,8 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
     Raises ConfigError if ``base_url`` is not an http or https URL; InputError if the folder does not exist, has no HTML
     files, or a file cannot be read.
     """
-    folder, parts = Path(settings.folder).expanduser(), urlsplit(settings.base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    folder, base = Path(settings.folder).expanduser(), normalize(settings.base_url)
+    if base is None or "?" in base or "#" in settings.base_url:
         raise ConfigError(f"pagerank.fetch.html.base_url is {settings.base_url!r}: give a URL such as "
                           "https://example.org/.")  # fmt: skip
     counts, files = Counter[str](other_files=0, symbolic_links=0, too_large=0), list[Input]()
@@ -43,7 +44,7 @@ def read_html(settings: Html, writer: PagesWriter) -> tuple[dict[str, int], list
             body = path.read_bytes()
         except OSError as error:
             _refuse(error)
-        address = quote(os.fsencode(path.relative_to(folder).as_posix()))
+        address = quote(os.fsencode(path.relative_to(folder).as_posix()), safe=UNESCAPED.replace("?", ""))
         writer.add(Page(f"{settings.base_url.removesuffix('/')}/{address}", 200, None, None, body))
     return {**counts, "pages": writer.pages, "files": writer.pages + counts.total()}, files
 

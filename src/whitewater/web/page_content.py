@@ -2,12 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
-from w3lib.encoding import html_to_unicode
+from w3lib.encoding import html_to_unicode, http_content_type_encoding, read_bom
 
 from whitewater.web.pages import Page
 from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
@@ -49,7 +49,7 @@ BLOCKS: Final = frozenset({
 # Elements that a browser with scripts enabled does not show.
 HIDDEN: Final = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "template", "title"})
 
-_REFRESH_AT_ONCE = re.compile(r"""\s*0*(?:\.0*)?\s*[;,]\s*url\s*=\s*(?:"([^"]*)|'([^']*)|(.*))""", re.I | re.S)
+_REFRESH_AT_ONCE = re.compile(r"""\s*+0*+(?:\.0*+)?\s*+[;,]\s*+url\s*+=\s*+(?:"([^"]*)|'([^']*)|(.*))""", re.I | re.S)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def read_html(html: str) -> HtmlPage:
     those of ``a`` and ``area``.
     """
     tree = LexborHTMLParser(html.encode("utf-8", "replace"), options=LexborDocumentOptions.WO_EVENTS, scripting=True)
-    titles = (collapse_whitespace(node.text()) for node in tree.css("head > title"))
+    titles = (collapse_whitespace(node.text()) for node in tree.css("title:not(svg title)"))
     refreshes = map(_refresh_at_once, tree.css('meta[http-equiv="refresh" i]'))
     robots = {word for node in tree.css('meta[name="robots" i]') for word in _words(node, "content")}
     is_marked = not robots.isdisjoint({"nofollow", "none"})
@@ -101,7 +101,7 @@ def read_html(html: str) -> HtmlPage:
         title=next(filter(None, titles), ""),
         text=_visible_text(tree.root),
         hrefs=[(node.attributes["href"] or "", is_marked or "nofollow" in _words(node, "rel"))
-               for node in tree.css("a[href], area[href]")],
+               for node in _with_href(tree, "a[href], area[href]")],
         base=_first_href(tree, "base[href]"),
         # Only in the head: the body may hold what visitors wrote.
         canonical=_first_href(tree, 'head > link[rel~="canonical" i][href]'),
@@ -151,7 +151,9 @@ def decode(body: bytes, content_type: str | None) -> str:
     Standard, so ISO-8859-1 means windows-1252 and Shift_JIS means windows-31j.
     """
     try:
-        _, text = html_to_unicode(content_type, body, auto_detect_fun=_guess_encoding)
+        encoding, text = html_to_unicode(content_type, body, auto_detect_fun=_guess_encoding)
+        if encoding.startswith("utf-16") and not read_bom(body)[0] and not http_content_type_encoding(content_type):
+            text = body.decode("utf-8", "replace")  # meta tags that can be read as ASCII are not in UTF-16
     except (LookupError, ValueError):
         # A page may declare a codec that does not decode to text, such as base64.
         text = body.decode(_guess_encoding(body), "replace")
@@ -205,8 +207,12 @@ def _visible_text(root: LexborNode | None) -> str:
 
 
 def _first_href(tree: LexborHTMLParser, selector: str) -> str | None:
-    node = tree.css_first(selector)
-    return None if node is None else node.attributes["href"]
+    return next((node.attributes["href"] for node in _with_href(tree, selector)), None)
+
+
+def _with_href(tree: LexborHTMLParser, selector: str) -> Iterator[LexborNode]:
+    """Yield the elements of a selector that have the attribute itself: ``[href]`` selects SVG's ``xlink:href``, too."""
+    return (node for node in tree.css(selector) if "href" in node.attributes)
 
 
 def _refresh_at_once(node: LexborNode) -> str | None:

@@ -45,6 +45,7 @@ from whitewater.io.text_files import open_text
 from whitewater.step import Run
 from whitewater.web.http_body import UndecodableError, decode_body, decode_header
 from whitewater.web.pages import LARGEST_BODY, Page, PagesWriter
+from whitewater.web.urls import normalize
 
 WITHOUT_PAGES = frozenset({"request", "revisit", "metadata", "warcinfo", "continuation"})
 WITH_PAGES = frozenset({"response", "resource", "conversion"})
@@ -88,7 +89,7 @@ def read_warc(task: tuple[Path, Path]) -> tuple[Counter[str], Captures]:
         counts.update(("records", kind))
         if page:
             writer.add(page)
-            url = xxhash.xxh3_128_digest(page.url.encode("utf-8", "replace"))
+            url = xxhash.xxh3_128_digest((normalize(page.url) or page.url).encode("utf-8", "replace"))
             captures.append((url, parse_date(headers.get("WARC-Date"))))
             counts["truncated"] += "WARC-Truncated" in headers
     writer.flush()
@@ -112,6 +113,7 @@ def warc_records(path: Path) -> Iterator[tuple[HeaderMap, str, Page | None]]:
         try:
             for record in ArchiveIterator(stream, parse_http=False):
                 url, length = (record.headers.get(name) or "" for name in ("WARC-Target-URI", "Content-Length"))
+                url = url.removeprefix("<").removesuffix(">")  # as wget writes it
                 # In a gzip file, the position is that in the decompressed file.
                 location = f"the record near byte {record.stream_pos:,} ({url or 'without URI'})"
                 if not (length.isascii() and length.isdigit()):

@@ -5,6 +5,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ def main(arguments: Sequence[str]) -> int:
     result = answer(open_index(_find_index(options.index)), " ".join(options.words), settings)
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal may lack a letter
     columns = shutil.get_terminal_size().columns
-    print(json.dumps(result, ensure_ascii=False, indent=2) if options.json else _format_answer(result, columns))
+    with suppress(BrokenPipeError):  # the reader has closed the pipe
+        print(json.dumps(result, ensure_ascii=False, indent=2) if options.json else _format_answer(result, columns))
     return 0
 
 

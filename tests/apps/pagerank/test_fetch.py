@@ -20,6 +20,7 @@ from whitewater.step import Run, execute
 from whitewater.web import html_files as html
 from whitewater.web.config import Crawl
 from whitewater.web.pages import Page, PagesFolder, PagesWriter, open_pages
+from whitewater.web.urls import normalize
 from whitewater_apps.pagerank.config import Fetch
 from whitewater_apps.pagerank.steps.fetch import fetch
 
@@ -150,7 +151,18 @@ def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.M
         run_fetch("html", folder="web")
 
 
-@pytest.mark.parametrize("base", ["example.org", "ftp://example.org/", "https://", "https://a.org/?q=", "/a/"])
+def test_a_file_is_where_links_to_it_lead_whatever_the_punctuation(folder: Path) -> None:
+    name = "Mercury_(planet),+@!'&=$:;*~-.html"
+    write(folder / "web" / name, b"a")
+    found, _ = run_fetch("html", folder="web")
+    assert [page.url for page in pages(found)] == [normalize(f"./{name}", "https://example.org/")]
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["example.org", "ftp://example.org/", "https://", "https://a.org/?q=", "/a/", "http://[::", "http://u:p@a/",
+     "http://a b/", "https://a.org/#b"],
+)  # fmt: skip
 def test_an_address_that_is_none_is_an_error(folder: Path, base: str) -> None:
     write(folder / "web" / "a.html", b"a")
     with pytest.raises(ConfigError, match="base_url"):

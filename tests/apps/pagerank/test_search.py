@@ -230,7 +230,7 @@ def test_without_queries_there_are_no_answers_and_no_measures(tmp_path: Path) ->
 @pytest.mark.parametrize(("text", "told"), [
     ("query,page\nflood,u\n", "query and url"), ("query,url\n", "no rows"), ("query,url\nflood,\n", "row 2"),
     ("query,url\n,u\n", "row 2"), ("query,url\nflood\n", "row 2"), ("", "query and url"), (None, "not a readable"),
-    ("query,url,url\nflood,u,v\n", "one query and url"),
+    ("query,url,url\nflood,u,v\n", "one query and url"), ("query,url\nflood, plain,u\n", "row 2 has more fields"),
 ])  # fmt: skip
 def test_judgments_that_cannot_be_used_say_why(tmp_path: Path, text: str | None, told: str) -> None:
     table = tmp_path / "judgments.csv"

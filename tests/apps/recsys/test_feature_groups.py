@@ -75,3 +75,9 @@ def test_the_features_of_files_must_be_said_and_the_example_is_a_configuration()
     texts = [LogColumn(name, "categorical", "string") for name in ("user", "country", "device")]
     columns = [*FIRST, *numbers, *texts]
     build_graph(fit.features, roles(columns), schema(columns))
+
+
+@pytest.mark.parametrize("name", ["categorical", "label", "key"])
+def test_a_group_may_not_be_called_like_a_role_of_columns(name: str) -> None:
+    with pytest.raises(ValueError, match=f"a group named {name}, as a role of columns is"):
+        Fit.model_validate({"features": [{"name": name, "columns": ["I1"], "operators": ["Normalize"]}]})

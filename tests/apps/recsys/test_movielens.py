@@ -72,7 +72,7 @@ def latin_1(text: str) -> bytes:
 
 def release_100k(given: Sequence[Rating]) -> dict[str, bytes]:
     films = "".join(
-        f"{film.item}|{film.title}|01-Jan-1995||http://x|"
+        f"{film.item}|{film.title}|01-Jan-1995||http://x/?{film.title.partition(' ')[0]}+(1906)|"
         + "|".join(str(int(flag in film.genres)) for flag in FLAGS) + "\n"
         for film in FILMS
     )  # fmt: skip
@@ -264,6 +264,8 @@ def test_what_unfolds_to_more_than_memory_is_refused_before_it_is_read(
         ({"ratings.csv": b""}, r"ratings\.csv is empty"),
         ({"movies.csv": b"movieId,title\n1,a\n"}, r"movies\.csv is not a file of MovieLens"),
         ({"movies.csv": b"movieId,title,genres\nx,a,b\n"}, r"movies\.csv is not a file of MovieLens"),
+        ({"movies.csv": b"movieId,title,genres\n1,a,b\n2,Jumanji (1995)\n"}, r"movies\.csv.*line 3 is cut"),
+        ({"movies.csv": b""}, r"movies\.csv.*its columns are missing"),
     ],
 )
 def test_files_of_another_kind_are_refused(folder: Path, change: dict[str, bytes], message: str) -> None:

@@ -22,7 +22,7 @@ from whitewater.features.log_folder import FIRST, Log, LogColumn, LogFile, LogTi
 from whitewater.io.folder import RowGroup
 from whitewater.step import Run, execute
 from whitewater_apps.recsys.config import Split
-from whitewater_apps.recsys.steps.split import Group, split, time_of_rank
+from whitewater_apps.recsys.steps.split import Group, place_file, split, time_of_rank
 
 PARTS = ("train", "valid", "test")
 
@@ -99,6 +99,14 @@ def test_whole_files_are_hard_links_and_parts_are_logs_like_the_whole(tmp_path: 
         for file in part.files:
             assert (part.path / file.name).samefile(log.path / file.name)
     assert sum(part.rows for part in found) == log.rows
+
+
+def test_a_file_that_is_placed_again_as_a_worker_died_is_the_same(tmp_path: Path) -> None:
+    log = make_log(tmp_path / "events", days(10))
+    (tmp_path / "train").mkdir()
+    for _ in range(2):
+        assert place_file(log.files[0], log=log, folder=tmp_path / "train", begin=0, end=2**62) == log.files[0]
+    assert (tmp_path / "train" / log.files[0].name).samefile(log.path / log.files[0].name)
 
 
 def test_without_hard_links_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,7 +363,8 @@ def instead(name: str, values: npt.NDArray[Any] | list[str]) -> Callable[[Path],
     [
         (without("call_genotype"), r"lacks call_genotype, which VCF Zarr has; it holds contig_id, sample_id"),
         (without("variant_position"), r"lacks variant_position"),
-        (without("contig_id"), r"neither an array contig_id nor an attribute contigs"),
+        (without("contig_id"), r"no list of names in an array contig_id or an attribute contigs"),
+        (instead("contig_id", np.zeros((2, 2), np.int8)), r"no list of names in an array contig_id"),
         (instead("call_genotype", np.zeros((23, 13, 2), np.float32)), r"call_genotype holds float32, not signed"),
         (instead("call_genotype", np.zeros((23, 13, 2), np.uint8)), r"call_genotype holds uint8, not signed"),
         (instead("call_genotype", np.zeros((23, 13, 2, 1), np.int8)), r"call_genotype has the shape \(23, 13, 2, 1\)"),
@@ -373,7 +374,14 @@ def instead(name: str, values: npt.NDArray[Any] | list[str]) -> Callable[[Path],
         ),
         (instead("call_genotype", np.zeros((22, 13, 2), np.int8)), r"variant_contig has the shape \(23,\).* 22 var"),
         (instead("variant_position", np.zeros(22, np.int32)), r"variant_position has the shape \(22,\).* 23 var"),
-        (instead("variant_allele", ["A"] * 23), r"variant_allele has the shape \(23,\)"),
+        (instead("variant_allele", ["A"] * 23), r"variant_allele holds .* has the shape \(23,\)"),
+        (instead("variant_allele", np.zeros((23, 2), np.int8)), r"variant_allele holds int8"),
+        (instead("variant_position", np.arange(23) + 0.5), r"variant_position holds float64 from 0\.5 to 22\.5"),
+        (instead("variant_position", np.arange(23) - 1), r"variant_position holds int64 from -1 to 21"),
+        (instead("variant_position", np.arange(23, dtype=np.uint64) + 2**63), r"variant_position holds uint64"),
+        (instead("variant_position", np.zeros((23, 2), np.int32)), r"variant_position has the shape \(23, 2\)"),
+        (instead("sample_id", np.zeros((13, 2), np.int32)), r"sample_id has the shape \(13, 2\)"),
+        (instead("variant_contig", ["1"] * 23), r"variant_contig holds 1 to 1, but there are 2 contigs"),
         (instead("variant_contig", np.full(23, 7, np.int8)), r"variant_contig holds 7 to 7, but there are 2 contigs"),
         (instead("variant_contig", np.full(23, -1, np.int8)), r"variant_contig holds -1 to -1"),
         (instead("variant_mask", np.zeros(23, np.int8)), r"variant_mask holds int8, but should hold bool"),
@@ -387,6 +395,12 @@ def test_a_damaged_store_is_refused_by_name(
     damage(path)
     with pytest.raises(InputError, match=message):
         vcz(path).variants_table()
+
+
+def test_numbers_of_samples_are_their_names(tmp_path: Path) -> None:
+    path = write_vcz(tmp_path / "a.vcz", CALLS)
+    instead("sample_id", np.arange(13))(path)
+    assert vcz(path).samples == tuple(map(str, range(13)))
 
 
 def test_filters_without_names_are_refused(tmp_path: Path) -> None:

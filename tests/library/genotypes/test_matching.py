@@ -69,3 +69,11 @@ def test_alleles_of_several_bases_read_backwards_on_the_other_strand() -> None:
     assert match_variants(first, table(("1", 100, "rs1", "TG", "AG")), keep_ambiguous=False).counts == {
         "other alleles": 1
     }
+
+
+def test_variants_of_unknown_position_match_by_an_id_that_was_not_made_of_it() -> None:
+    unknown = [("1", 0, "rs1", "A", "G"), ("1", 0, "1:0:A:G", "A", "G"), ("1", 0, "rs2", "A", "G")]
+    other = table(("1", 0, "zz1", "A", "G"), ("1", 0, "1:0:A:G", "A", "G"), ("1", 0, "rs2", "A", "G"))
+    found = match_variants(table(*unknown), other, keep_ambiguous=False)
+    assert (found.first.tolist(), found.second.tolist()) == ([2], [2])
+    assert found.counts == {"absent": 2, "same": 1}

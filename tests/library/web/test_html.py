@@ -126,10 +126,26 @@ def test_all_links_of_a_page_can_be_marked_nofollow(content: str) -> None:
         ("0", None),
         ("0.5;url=x", None),
         ("", None),
+        (" " * 200_000 + "x", None),  # which would take minutes, if each blank were tried twice
     ],
 )
 def test_a_refresh_at_once_is_a_redirect(content: str, target: str | None) -> None:
     assert read_html(f'<meta http-equiv=Refresh content="{content}">').refresh == target
+
+
+@pytest.mark.parametrize(
+    "link", ["<svg><a xlink:href=b>x</a></svg>", "<math><a xlink:href=b>", "<svg><base xlink:href=b>"]
+)
+def test_an_attribute_of_another_name_space_is_no_link(link: str) -> None:
+    page = read_html(f"{link}</svg></math><a href=c>c</a>")
+    assert (page.hrefs, page.base) == ([("c", False)], None)
+
+
+@pytest.mark.parametrize(
+    "page", ["<p>x<html><head><title>A</title>", "<svg><title>x</title></svg><body><title>A</title>"]
+)
+def test_the_title_may_stand_anywhere_but_in_a_picture(page: str) -> None:
+    assert read_html(page).title == "A"
 
 
 def test_the_canonical_address_is_named_in_the_head_only() -> None:
@@ -148,6 +164,7 @@ KANA = "日本語のページ"
         (UMLAUTS.encode(), None, UMLAUTS),
         (UMLAUTS.encode("cp1252"), None, UMLAUTS),
         (UMLAUTS.encode("cp1252"), "text/html; charset=ISO-8859-1", UMLAUTS),
+        (b"<meta charset=utf-16>" + UMLAUTS.encode(), None, UMLAUTS),
         (b"<meta charset=latin1>" + UMLAUTS.encode("cp1252"), None, UMLAUTS),
         (UMLAUTS.encode("utf-16"), "text/html; charset=utf-8", UMLAUTS),
         (b"\xef\xbb\xbf" + UMLAUTS.encode(), "text/html; charset=latin-1", UMLAUTS),

@@ -178,6 +178,16 @@ def test_the_latest_capture_of_a_page_counts_wherever_it_is(tmp_path: Path) -> N
     assert counts == counted(pages=4, superseded=5)
 
 
+def test_addresses_of_one_normal_form_are_one_page_and_may_be_in_brackets(tmp_path: Path) -> None:
+    captures = [
+        response("http://a.org/x", b"old", date="2019-01-01T00:00:00Z"),
+        response("<http://a.org:80/x>", b"new", date="2021-01-01T00:00:00Z"),
+    ]
+    pages, counts = read(tmp_path, members(*captures))
+    assert [(page.url, page.body) for page in pages] == [("http://a.org:80/x", b"new")]
+    assert counts == counted(pages=1, superseded=1)
+
+
 @hypothesis_settings(max_examples=100, deadline=None)
 @given(captures=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-2, 2)), max_size=12))
 def test_one_capture_of_each_url_remains(captures: list[tuple[int, int, int]]) -> None:

@@ -36,8 +36,11 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
     Raises InputError if a folder cannot be read or has no document; and IntegrityError if a file of edges has changed
     since `fetch`, two documents have the same id, or the source of a link is not a document.
     """
-    if links:
-        folder = edges_of_pages(run, documents["documents"], links["links"], edges)
+    if links or documents:
+        if not (len(links) == len(documents) == 1):
+            raise InputError(f"{len(documents)} folders of documents and {len(links)} of links were given. Give one of "
+                             "each.")  # fmt: skip
+        folder = edges_of_pages(run, *documents.values(), *links.values(), edges)
     else:
         with check_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
             pages = open_pages(fetched)
