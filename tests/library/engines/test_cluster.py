@@ -14,6 +14,7 @@ import psutil
 import pytest
 from distributed import LocalCluster
 
+from tests.guarantees.running import eventually
 from whitewater.engines.cluster import attach, cpu_workers
 from whitewater.engines.config import Cluster, Engine
 from whitewater.engines.workers import Workers
@@ -226,3 +227,24 @@ def test_what_was_placed_outlives_the_only_worker_that_held_it() -> None:
 def quotient(task: tuple[int, dict[str, int]]) -> int:
     number, of = task
     return number // of["divisor"]
+
+
+@pytest.mark.slow
+def test_a_task_that_runs_again_after_its_result_has_come_is_waited_for(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(4)]
+    with opened("processes") as workers:
+        results = workers.map(write_slowly, paths, label="written", ordered=True)
+        next(results)
+        eventually(lambda: all(path.exists() and path.read_text() == "whole" for path in paths), what="the files")
+        time.sleep(0.5)  # until the results are here
+        psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
+        eventually(lambda: any(path.read_text() == "" for path in paths), what="a file that is written again")
+        assert sorted(results) == paths[1:]
+        assert [path.read_text() for path in paths[1:]] == ["whole"] * 3
+
+
+def write_slowly(path: Path) -> Path:
+    path.write_text("")
+    time.sleep(1)
+    path.write_text("whole")
+    return path
