@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.io.store import check_format, json_bytes, read_json, write_atomically, write_json
+from whitewater.io.store import check_format, json_bytes, read_json, remove_unfinished, write_atomically, write_json
 
 Folder = TypeVar("Folder")
 
@@ -210,6 +210,7 @@ class PartsFormat(Format):
 
     def finish(self, path: Path, rows: int, **description: Any) -> None:
         """Write the file that describes the folder, and check that the folder has ``rows`` rows."""
+        remove_unfinished(path)
         self.write(path, {self.what: rows, **description})
         self.parts(path)
 

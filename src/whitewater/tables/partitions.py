@@ -1,6 +1,6 @@
 """Parquet parts of a data set, grouped into partitions that fit the device; Arrow tables written as Parquet."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -61,13 +61,6 @@ def ranges_of(sizes: Sequence[int], limit: int) -> list[tuple[int, int]]:
             total = 0
         total += size
     return list(pairwise([*starts, len(sizes)]))
-
-
-def trim_schema(partitions: Iterable[Partition], schema: pa.Schema, *, needed: Container[str]) -> pa.Schema:
-    """Return the columns of a schema that at least one part has, or that are ``needed``."""
-    paths = [part.path for partition in partitions for part in partition.parts]
-    present = {name for path in paths for name in pq.read_schema(path).names}
-    return pa.schema([field for field in schema if field.name in present or field.name in needed])
 
 
 def write_table(table: pa.Table, path: Path, *, compression: str = COMPRESSION) -> None:

@@ -34,6 +34,9 @@ _TAG = re.compile(
     r"""|<(/?)([a-z][^\s/><]*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+""",
     re.IGNORECASE | re.DOTALL,
 )
+_MARK = re.compile(r"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)(?=[\s/>])([^>]*+)", re.IGNORECASE)
+# Elements, 100 bytes each.
+MAXIMUM_REOPENED = 4_000_000
 _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{2 * HARMLESS},}}")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
@@ -170,7 +173,10 @@ def is_too_complex(html: str) -> bool:
     long_tags = _LONG_TAG.finditer(html) if len(html) > 2 * HARMLESS else ()
     if any(len(_ATTRIBUTE.findall(_QUOTED.sub('""', tag[0]))) > HARMLESS for tag in long_tags):
         return True
-    if html.count("<") <= HARMLESS:
+    count = html.count("<")
+    if 3 * count**2 > MAXIMUM_REOPENED and _marks_reopened(html) * count > MAXIMUM_REOPENED:
+        return True
+    if count <= HARMLESS:
         return False
     deepest = depth = 0
     unclosed: Counter[str] = Counter()
@@ -184,6 +190,16 @@ def is_too_complex(html: str) -> bool:
             depth += change
             deepest = max(deepest, depth)
     return len(tags) * deepest > MAXIMUM_COMPARISONS
+
+
+def _marks_reopened(html: str) -> int:
+    """Return a bound of the unclosed formatting elements, up to three alike, which a parser reopens at later tags."""
+    kinds, unclosed, most = set[str](), Counter[str](), 0
+    for closing, name, attributes in _MARK.findall(html):
+        kinds.add(name + attributes)
+        unclosed[name] = max(0, unclosed[name] + (-1 if closing else 1))
+        most = max(most, unclosed.total())
+    return min(3 * len(kinds), most)
 
 
 def _visible_text(root: LexborNode | None) -> str:

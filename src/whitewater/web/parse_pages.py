@@ -21,7 +21,6 @@ import xxhash
 from whitewater.errors import IntegrityError
 from whitewater.graphs.vertex_ids import vertex_ids
 from whitewater.io.folder import RowGroup, numbered_path
-from whitewater.io.store import remove_unfinished
 from whitewater.io.terminal_text import shorten
 from whitewater.step import Run
 from whitewater.text.documents import DOCUMENTS, LINKS, write_aliases
@@ -82,8 +81,6 @@ def parse_pages(run: Run[Parse], pages: PagesFolder, *, documents_to: Path, link
         folders = {"folder": parts_folder, "documents_to": documents_to, "links_to": links_to}
         list(workers.map(finish_part, tasks, label="merge", shared=folders))
     shutil.rmtree(parts_folder)
-    for folder in (documents_to, links_to):
-        remove_unfinished(folder)
     counts = _counts(pages, parts, records, resolved)
     write_aliases(documents_to, resolved.aliases)
     DOCUMENTS.finish(documents_to, counts["pages"]["documents"])

@@ -9,7 +9,7 @@ from whitewater.tables.eras import Rule
 from whitewater.tables.raw_files import MALFORMED
 from whitewater_apps.taxi.config import Clean
 from whitewater_apps.taxi.data_sets import Catalog, month_number
-from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH, columns_of
+from whitewater_apps.taxi.schema import ISSUES, SERVICES, STRAY_MONTH
 from whitewater_apps.taxi.zones import Zones
 
 # The reason of each bit of the column `issues`, from bit 0 up.
@@ -49,11 +49,6 @@ def rules(settings: Clean, zones: Zones, catalog: Catalog) -> tuple[Rule, ...]:
 def reasons(cleaning_rules: Iterable[Rule]) -> tuple[str, ...]:
     """Return the reason of each bit of a trip's mask, from bit 0 up."""
     return (MALFORMED, *UNREADABLE, *(rule.reason for rule in cleaning_rules))
-
-
-def columns_needed(cleaning_rules: Iterable[Rule]) -> set[str]:
-    """Return the columns that the rules and the counts of locations use."""
-    return {"pickup_location_id", "dropoff_location_id"}.union(*(columns_of(rule.quantity) for rule in cleaning_rules))
 
 
 def file_month(file: Any, service: Any, month: Any) -> Any:

@@ -12,13 +12,13 @@ from whitewater.engines.workers import Workers
 from whitewater.step import Run
 from whitewater.tables import with_dask as tables
 from whitewater.tables.eras import Rule
-from whitewater.tables.partitions import Partition, trim_schema
+from whitewater.tables.partitions import Partition
 from whitewater.tables.raw_files import Counts, Unit, write_unit
 from whitewater.tables.with_dask import Frame, Series
 from whitewater_apps.taxi import tip_tables
 from whitewater_apps.taxi.config import Standardize
 from whitewater_apps.taxi.data_sets import TRIPS, UNKNOWN_MONTH, YEARS, DataSets, RowGroup, Tally, directory
-from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, columns_needed, file_month
+from whitewater_apps.taxi.rules import ISSUES_BIT, RULES_BIT, file_month
 from whitewater_apps.taxi.schema import APP, CARD, CODES, DURATIONS, RATIOS, STANDARDIZED_SCHEMA, TARGET, TRIP_SCHEMA
 
 
@@ -36,8 +36,8 @@ def clean_trips(partitions: Sequence[Partition], rules: Sequence[Rule], *, into:
     """Write kept trips, and rejected ones with all their reasons; see `with_polars`."""
     if not partitions:
         return Tally()
-    schema = trim_schema(partitions, STANDARDIZED_SCHEMA, needed=columns_needed(rules))
-    frames, write = tables.read(partitions, schema).to_delayed(), delayed(partial(_write_trips, rules=rules, into=into))
+    frames = tables.read(partitions, STANDARDIZED_SCHEMA).to_delayed()
+    write = delayed(partial(_write_trips, rules=rules, into=into))
     tallies = [write(trips, partition.name) for trips, partition in zip(frames, partitions, strict=True)]
     return sum(workers.compute(*tallies), Tally())
 

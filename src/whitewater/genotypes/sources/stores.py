@@ -93,15 +93,11 @@ def _read_positions(array: Array, rows: slice) -> NDArray[Any]:
 
 def _names(group: Group, array: str, attribute: str) -> Text:
     """Return names from an array of the store, or, in version 0.1, from an attribute."""
-    if array in group:
-        names = group.array(array).read().astype(object)
-    elif attribute in group.attributes:
-        names = np.array(group.attributes[attribute], object)
-    else:
-        names = np.array(None)
-    if names.ndim == 1:
-        return names
-    raise InputError(f"{group.name} has no list of names in an array {array} or an attribute {attribute}.")
+    stored = group.array(array).read() if array in group else group.attributes.get(attribute)
+    names = np.array(stored, object)
+    if names.ndim != 1:
+        raise InputError(f"{group.name} has no list of names in an array {array} or an attribute {attribute}.")
+    return names
 
 
 def open_malariagen(settings: Malariagen) -> Source:
