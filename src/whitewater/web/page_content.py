@@ -1,13 +1,14 @@
 """Extract title, text and links from a page. HTML is parsed as in browsers, however broken it is."""
 
 import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
-from w3lib.encoding import html_to_unicode, http_content_type_encoding, read_bom
+from w3lib.encoding import html_to_unicode, http_content_type_encoding
 
 from whitewater.web.pages import Page
 from whitewater.web.urls import REFUSALS, normal_or_refusal, normalize
@@ -155,7 +156,8 @@ def decode(body: bytes, content_type: str | None) -> str:
     """
     try:
         encoding, text = html_to_unicode(content_type, body, auto_detect_fun=_guess_encoding)
-        if encoding.startswith("utf-16") and not read_bom(body)[0] and not http_content_type_encoding(content_type):
+        is_marked = body.startswith((BOM_UTF16_BE, BOM_UTF16_LE))
+        if encoding.startswith("utf-16") and not (is_marked or http_content_type_encoding(content_type)):
             text = body.decode("utf-8", "replace")  # meta tags that can be read as ASCII are not in UTF-16
     except (LookupError, ValueError):
         # A page may declare a codec that does not decode to text, such as base64.

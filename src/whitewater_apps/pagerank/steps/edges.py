@@ -40,7 +40,8 @@ def edges(run: Run[EdgeRules], *, fetched: Path, documents: Inputs, links: Input
         if not (len(links) == len(documents) == 1):
             raise InputError(f"{len(documents)} folders of documents and {len(links)} of links were given. Give one of "
                              "each.")  # fmt: skip
-        folder = edges_of_pages(run, *documents.values(), *links.values(), edges)
+        [of_documents], [of_links] = documents.values(), links.values()
+        folder = edges_of_pages(run, of_documents, of_links, edges)
     else:
         with check_fetched(read_json(inputs)["files"], rule="pagerank_fetch", threads=run.threads):
             pages = open_pages(fetched)
