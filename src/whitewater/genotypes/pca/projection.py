@@ -51,9 +51,9 @@ def match_variants(first: "pd.DataFrame", second: "pd.DataFrame", *, keep_ambigu
     unknown position, 0, matches none, nor does an id that was made of it.
     """
     first, second = _normalize(first), _normalize(second)
-    named, named_2 = (table[~table["id"].str.contains(":0:", regex=False)] for table in (first, second))
-    by_id = named.merge(named_2, on="id", suffixes=("", "_2"))
     placed, placed_2 = (table[table["position"] > 0] for table in (first, second))
+    named, named_2 = (each[(each["position"] > 0) | ~each["id"].str.contains(":0:")] for each in (first, second))
+    by_id = named.merge(named_2, on="id", suffixes=("", "_2"))
     first_only, second_only = placed[~placed["id"].isin(second["id"])], placed_2[~placed_2["id"].isin(first["id"])]
     by_position = first_only.merge(second_only, on=["contig", "position"], suffixes=("", "_2"))
     candidates = pd.concat([by_id, by_position], ignore_index=True).sort_values(["row", "row_2"])
