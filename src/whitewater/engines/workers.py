@@ -214,7 +214,7 @@ class DaskWorkers(Workers):
     def as_completed(
         self, function: Callable[..., Result], tasks: Sequence[Task], shared: Mapping[str, Any]
     ) -> Iterator[tuple[int, Result]]:
-        from distributed import as_completed, wait
+        from distributed import as_completed
 
         placed = {name: self.place(value) for name, value in shared.items()}
         futures = self.client.map(function, tasks, pure=False, retries=0, resources=self.resources, **placed)
@@ -223,7 +223,7 @@ class DaskWorkers(Workers):
             if future.cancelled():  # then the result is an error
                 raise result
             if not future.done():  # it runs again, because its worker has died since, and writes its files again
-                wait(future)
+                future.result()
             position = positions[future.key]
             future.release()
             yield position, result

@@ -35,9 +35,10 @@ _TAG = re.compile(
     r"""|<(/?)([a-z][^\s/><]*+)(?:[^<>"']++|"[^"]*+"|'[^']*+')*+""",
     re.IGNORECASE | re.DOTALL,
 )
-_MARK = re.compile(r"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)(?=[\s/>])([^>]*+)", re.IGNORECASE)
-# Elements, 100 bytes each.
-MAXIMUM_REOPENED = 4_000_000
+_MARK = re.compile(r"<(/?)(b|big|code|em|font|i|s|small|strike|strong|tt|u)(?=[\s/>])([^>]*+)")
+# Elements that a parser may reopen, 100 bytes and 200 ns each. The bound that is compared with it is far too high for
+# most pages.
+MAXIMUM_REOPENED = 40_000_000
 _LONG_TAG = re.compile(rf"<[A-Za-z][^<>]{{{2 * HARMLESS},}}")
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ATTRIBUTE = re.compile(r"""(?<=[\s/"'])[^\s/"'=]""")
@@ -197,7 +198,7 @@ def is_too_complex(html: str) -> bool:
 def _marks_reopened(html: str) -> int:
     """Return a bound of the unclosed formatting elements, up to three alike, which a parser reopens at later tags."""
     kinds, unclosed, most = set[str](), Counter[str](), 0
-    for closing, name, attributes in _MARK.findall(html):
+    for closing, name, attributes in _MARK.findall(html.lower()):
         kinds.add(name + attributes)
         unclosed[name] = max(0, unclosed[name] + (-1 if closing else 1))
         most = max(most, unclosed.total())

@@ -27,6 +27,7 @@ def write(path: Path, text: str) -> Path:
         '"sample","population"\n"S1","Yoruba in Ibadan"\n"S2","NA"\n"S3","CEU"\n',
         "sample;population\nS1;Yoruba in Ibadan\nS2;NA\nS3;CEU\n",
         "sample\tsex\tpopulation\nS1\tF\tYoruba in Ibadan\nS2\t\tNA\n S3 \tM\tCEU \n",
+        "sample\tpopulation\tsex\t\t\nS1\tYoruba in Ibadan\tF\nS2\tNA\tM\nS3\tCEU\tF\n",
         "sample\tpopulation\tsuper pop\nS1\tYoruba in Ibadan\tx\nS2\tNA\tx y z\nS3\tCEU\ty\n",
         '"sample"\t"population"\n"S1"\t"Yoruba in Ibadan"\n"S2"\t"NA"\n"S3"\t"CEU"\n',
         "sample,population\r\nS1,Yoruba in Ibadan\r\nS2,NA\r\nS3,CEU\r\nS4,\r\n",
@@ -37,6 +38,7 @@ def write(path: Path, text: str) -> Path:
         "quoted",
         "semicolons",
         "tabs and blanks",
+        "tabs at the end of the header alone, as in the panel of the 1000 Genomes",
         "tabs and a blank in a name",
         "tabs and quotes",
         "a sample without label",
@@ -47,8 +49,9 @@ def test_text_tables_are_read_whatever_separates_them(tmp_path: Path, text: str)
 
 
 def test_a_table_of_words_between_blanks_is_read(tmp_path: Path) -> None:
-    table = write(tmp_path / "labels.txt", "FID  IID population\n 1 S1  YRI\n2 S2 CEU\n")
-    assert read_labels(table, Labels(sample_column="IID")) == {"S1": "YRI", "S2": "CEU"}
+    for header in ("FID  IID population", "#FID IID\tpopulation", "FID\tIID  population"):
+        table = write(tmp_path / "labels.txt", f"{header}\n 1 S1  YRI\n2 S2 CEU\n")
+        assert read_labels(table, Labels(sample_column="IID")) == {"S1": "YRI", "S2": "CEU"}
 
 
 def test_parquet_is_read_and_numbers_become_text(tmp_path: Path) -> None:

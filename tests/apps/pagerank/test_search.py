@@ -254,3 +254,9 @@ def test_a_text_is_folded_at_blanks_and_by_the_columns_that_letters_take() -> No
     assert fold_text("日本語" * 9, columns=8, lines=2) == ["日本語日", "本語日…"]
     assert fold_text("e\u0301" * 9, columns=8, lines=1) == ["e\u0301" * 7 + "…"]
     assert fold_text("", columns=8, lines=1) == []
+
+
+def test_commas_at_the_end_of_judgments_are_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "judgments.csv"
+    table.write_text("query,url\nflood,https://a.org/,\nrain,https://b.org/,,\n")
+    assert read_judgments(table) == {"flood": ["https://a.org/"], "rain": ["https://b.org/"]}

@@ -248,3 +248,25 @@ def write_slowly(path: Path) -> Path:
     time.sleep(1)
     path.write_text("whole")
     return path
+
+
+@pytest.mark.slow
+def test_a_task_that_fails_when_it_runs_again_fails(tmp_path: Path) -> None:
+    paths = [tmp_path / str(number) for number in range(4)]
+    with opened("processes") as workers:
+        results = workers.map(write_once, paths, label="written", ordered=True)
+        next(results)
+        eventually(lambda: all(path.exists() for path in paths), what="the files")
+        time.sleep(0.5)  # until the results are here
+        psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
+        eventually(lambda: any(path.with_suffix(".again").exists() for path in paths), what="a task that runs again")
+        with pytest.raises(FileExistsError):
+            list(results)
+
+
+def write_once(path: Path) -> Path:
+    if path.exists():
+        path.with_suffix(".again").touch()
+        time.sleep(1)
+    path.touch(exist_ok=False)
+    return path

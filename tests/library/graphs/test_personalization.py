@@ -94,7 +94,7 @@ def test_weights_that_are_all_0_are_refused(numbered: GraphFolder, weights: list
         ("vertex,weight\n,1\n", "1 rows have no vertex"),
         ("name\nhttps://a.example/\n", "the vertices of this graph have none"),
         ("vertex, weight\n7, 1\n", "a column ' weight'. Write it in lower case, without blanks"),
-        ("vertex,Weight\n7,1\n", "a column 'Weight'"),
+        ("vertex,Name,Weight\n7,a,1\n", "a column 'Weight'"),
         ("vertex,vertex\n7,7\n", "columns vertex, vertex. Keep one of each name"),
         ("vertex,weight,weight\n7,1,1\n", "Keep one of each name"),
         ("", "cannot be read"),

@@ -226,7 +226,9 @@ def test_broken_html_is_read_and_its_text_is_collapsed(html: str) -> None:
 def test_elements_nested_a_hundred_thousand_deep_are_refused_before_they_take_minutes() -> None:
     assert read_page(page_of(b"<div>" * 100_000), maximum_bytes=10**6) == "too_complex"
     assert is_too_complex("<div></x><!-- </div> --><i title='</div>'></i>" * 50_000)
-    assert is_too_complex("".join(f"<p><font color={number}>t" for number in range(4000)))
+    assert is_too_complex("".join(f"<p><font color={number}>t" for number in range(5000)))
+    assert not is_too_complex(f"<!--{''.join(f'<i class={number}>' for number in range(1500))}-->" + "<p>x</p>" * 5000)
+    assert not is_too_complex("".join(f"<td><FONT COLOR={number % 500}>t</font>" for number in range(10_000)))
     assert not is_too_complex("<p><b>t" * 4000)
     assert not is_too_complex("".join(f"<p><font color={number}>t</font>" for number in range(4000)))
     assert is_too_complex("<p " + " ".join(f"a{number}" for number in range(50_000)) + ">")

@@ -47,7 +47,7 @@ def _read_table(path: Path) -> pa.Table:
         table.validate(full=True)  # text must be UTF-8
         if len(set(table.column_names)) < table.num_columns:
             raise InputError(f"{path} has the columns {', '.join(table.column_names)}. Keep one of each name.")
-        if unclear := [name for name in table.column_names if name not in types and name.strip().lower() in types]:
+        if unclear := [name for name in table.column_names if name != "weight" == name.strip().lower()]:
             raise InputError(f"{path} has a column {unclear[0]!r}. Write it in lower case, without blanks.")
         return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
     except (OSError, pa.ArrowException) as error:

@@ -211,16 +211,18 @@ def _read_text(path: Path, columns: Sequence[str]) -> "pd.DataFrame":
     with path.open(encoding="utf-8-sig") as file:
         header = file.readline().rstrip("\r\n")
     fields = {pattern: [name.strip().strip('"') for name in header.split(by)] for pattern, by in SEPARATORS.items()}
-    if "\t" in header:
-        del fields[r"\s+"]  # a space is part of a name
-    separator = max(fields, key=lambda pattern: (set(columns) <= set(fields[pattern]), len(fields[pattern])))
+    last = r"\s+" if "\t" in header else ""  # a space may be part of a name
+    separator = max(fields, key=lambda by: (set(columns) <= set(fields[by]), by != last, len(fields[by])))
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if separator in (",", ";") else csv.QUOTE_NONE
     table = pd.read_csv(
         path, sep=separator, header=None, skiprows=1, dtype=str, na_filter=False, encoding="utf-8-sig", quoting=quoting
     )
     # Between tabs or spaces a quote may be part of a label, such as 5"; only quotes around a field are removed.
     table = table.replace(QUOTED, r"\1", regex=True) if quoting == csv.QUOTE_NONE else table
-    return table.set_axis(fields[separator], axis=1)
+    names = fields[separator]
+    while len(names) > len(table.columns) and not names[-1]:
+        names.pop()  # of a separator at the end of the header alone
+    return table.set_axis(names, axis=1)
 
 
 def check(settings: Any, downloads: Downloads) -> str:
