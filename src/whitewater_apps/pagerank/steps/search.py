@@ -133,7 +133,7 @@ def read_judgments(path: Path) -> dict[str, list[str]]:
         raise InputError(f"{path} has the columns {', '.join(columns)}. Name one query and url in its first line.")
     judged: dict[str, dict[str, None]] = {}
     for line, row in enumerate(rows, start=2):
-        if any(row.get(None, ())):  # type: ignore[call-overload]
+        if any(row.get(None, ())):
             raise InputError(f"{path}: row {line} has more fields than line 1. Put texts with commas in quotes.")
         if not row["query"] or not row["url"]:
             raise InputError(f"{path}: row {line} has no query or no url. Complete it, or leave it out.")
