@@ -229,44 +229,37 @@ def quotient(task: tuple[int, dict[str, int]]) -> int:
     return number // of["divisor"]
 
 
-@pytest.mark.slow
-def test_a_task_that_runs_again_after_its_result_has_come_is_waited_for(tmp_path: Path) -> None:
-    paths = [tmp_path / str(number) for number in range(4)]
-    with opened("processes") as workers:
-        results = workers.map(write_slowly, paths, label="written", ordered=True)
-        next(results)
-        eventually(lambda: all(path.exists() and path.read_text() == "whole" for path in paths), what="the files")
-        time.sleep(0.5)  # until the results are here
-        psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
-        eventually(lambda: any(path.read_text() == "" for path in paths), what="a file that is written again")
-        assert sorted(results) == paths[1:]
-        assert [path.read_text() for path in paths[1:]] == ["whole"] * 3
+def written_again(workers: Workers, paths: list[Path]) -> Iterator[Path]:
+    """Write files on workers; when all results are here, kill a worker, and wait for a task to run again."""
+    results = workers.map(write_slowly, paths, label="written", ordered=True)
+    next(results)
+    eventually(lambda: all(path.exists() and path.read_text() == "whole" for path in paths), what="the files")
+    time.sleep(0.5)  # until the results are here
+    psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
+    eventually(lambda: any(path.read_text() == "" for path in paths), what="a file that is written again")
+    return results
 
 
 def write_slowly(path: Path) -> Path:
+    is_again = path.exists()
     path.write_text("")
     time.sleep(1)
+    if is_again and path.with_name("full").exists():
+        raise OSError("the disk is full")
     path.write_text("whole")
     return path
 
 
 @pytest.mark.slow
-def test_a_task_that_fails_when_it_runs_again_fails(tmp_path: Path) -> None:
+def test_a_task_that_runs_again_after_its_result_has_come_is_waited_for(tmp_path: Path) -> None:
     paths = [tmp_path / str(number) for number in range(4)]
     with opened("processes") as workers:
-        results = workers.map(write_once, paths, label="written", ordered=True)
-        next(results)
-        eventually(lambda: all(path.exists() for path in paths), what="the files")
-        time.sleep(0.5)  # until the results are here
-        psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
-        eventually(lambda: any(path.with_suffix(".again").exists() for path in paths), what="a task that runs again")
-        with pytest.raises(FileExistsError):
-            list(results)
+        assert sorted(written_again(workers, paths)) == paths[1:]
+        assert [path.read_text() for path in paths[1:]] == ["whole"] * 3
 
 
-def write_once(path: Path) -> Path:
-    if path.exists():
-        path.with_suffix(".again").touch()
-        time.sleep(1)
-    path.touch(exist_ok=False)
-    return path
+@pytest.mark.slow
+def test_a_task_that_fails_when_it_runs_again_fails(tmp_path: Path) -> None:
+    (tmp_path / "full").touch()
+    with opened("processes") as workers, pytest.raises(OSError, match="the disk is full"):
+        list(written_again(workers, [tmp_path / str(number) for number in range(4)]))
