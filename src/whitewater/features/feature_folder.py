@@ -8,7 +8,7 @@ its `matrices`, ``part-00000-00.npy`` and so on, row by row, which `whitewater.f
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from whitewater.errors import ConfigError, InputError, IntegrityError
 from whitewater.features.columns.column import Lists, Numbers, column_of
 from whitewater.features.schema import Field, Schema, column_from_json, column_json
 from whitewater.io.folder import Format
+from whitewater.io.store import write_atomically
 
 FORMAT = Format("features.json", 1, "features", remedy="Run the step features again.")
 CONTINUOUS, CATEGORICAL, LABEL, KEY = "continuous", "categorical", "label", "key"
@@ -118,19 +119,21 @@ def write_file(path: Path, number: int, table: pa.Table, schema: Schema, *, row_
     # A column without nulls is a required one: its page has only the values.
     fields = [pa.field(each.name, each.type, table[each.name].null_count > 0) for each in schema]
     row_groups = -(-len(table) // row_group_rows)
-    pq.write_table(
-        pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), path / file.name,
+    write = partial(
+        pq.write_table, pa.Table.from_arrays(table.columns, schema=pa.schema(fields)),
         row_group_size=-(-len(table) // row_groups),
         compression="none", use_dictionary=False, write_statistics=False, store_schema=False,
         # One page for each column chunk, up to 1 GiB, is written as fast as the disk.
         data_page_size=1 << 30, max_rows_per_page=1 << 30, write_batch_size=1 << 16,
     )  # fmt: skip
+    write_atomically(path / file.name, write)
     nulls: Counter[str] = Counter()
     for place, matrix in enumerate(matrices(schema)):
         columns = {name: _numbers(name, table[name], matrix) for name in matrix.columns}
         if matrix.name != CONTINUOUS:
             nulls.update({name: count for name, (_, count) in columns.items() if count})
-        _write_array(path / array_name(file.name, place), matrix, [values for values, _ in columns.values()])
+        arrays = [values for values, _ in columns.values()]
+        write_atomically(path / array_name(file.name, place), partial(_write_array, matrix=matrix, columns=arrays))
     return FeatureFile(file.name, len(table), nulls)
 
 

@@ -16,7 +16,15 @@ import pyarrow.parquet as pq
 
 import whitewater
 from whitewater.errors import ConfigError, InputError, IntegrityError
-from whitewater.io.store import check_format, json_bytes, read_json, remove_unfinished, write_atomically, write_json
+from whitewater.io.store import (
+    check_format,
+    json_bytes,
+    read_json,
+    remove_unfinished,
+    unfinished_path,
+    write_atomically,
+    write_json,
+)
 
 Folder = TypeVar("Folder")
 
@@ -109,7 +117,8 @@ class Format(Files):
     what: str  # the contents of such a folder, in a word or two
 
     def write(self, path: Path, description: Mapping[str, Any]) -> None:
-        """Write the file that describes a folder."""
+        """Write the file that describes a folder, which completes it."""
+        remove_unfinished(path)
         write_json(path / self.name, {"format": self.version, **description})
 
     def read(self, path: Path, make: Callable[..., Folder]) -> Folder:
@@ -210,7 +219,6 @@ class PartsFormat(Format):
 
     def finish(self, path: Path, rows: int, **description: Any) -> None:
         """Write the file that describes the folder, and check that the folder has ``rows`` rows."""
-        remove_unfinished(path)
         self.write(path, {self.what: rows, **description})
         self.parts(path)
 
@@ -218,7 +226,8 @@ class PartsFormat(Format):
 class RowGroupWriter:
     """Context manager that writes tables of any size to a Parquet file in row groups of equal size.
 
-    Options are those of `pyarrow.parquet.ParquetWriter`. Without rows, no file is written.
+    Options are those of `pyarrow.parquet.ParquetWriter`. Without rows, no file is written. A file appears when it is
+    whole, so that a task that runs twice cannot leave a partial one.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, *, group_rows: int, **options: Any) -> None:
@@ -239,7 +248,7 @@ class RowGroupWriter:
     def _flush(self, rows: int) -> None:
         buffer = pa.concat_tables(self._buffer)
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self.path, self.schema, **self._options)
+            self._writer = pq.ParquetWriter(unfinished_path(self.path), self.schema, **self._options)
         self._writer.write_table(buffer.slice(0, rows), row_group_size=self._size)
         self._written_rows += rows
         self._buffer = [buffer.slice(rows)]
@@ -252,6 +261,8 @@ class RowGroupWriter:
             self._flush(self.rows - self._written_rows)
         if self._writer is not None:
             self._writer.close()
+            if kind is None:
+                unfinished_path(self.path).replace(self.path)
 
 
 def open_parquet(path: Path) -> pq.ParquetFile:

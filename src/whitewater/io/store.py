@@ -109,13 +109,18 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Write a file atomically, so that a task that runs twice cannot leave a partial one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    staging = path.with_name(f".{path.name}.{os.getpid()}")
+    staging = unfinished_path(path)
     write(staging)
     staging.replace(path)
 
 
+def unfinished_path(path: Path) -> Path:
+    """Return the hidden path of a file of a data set that this process writes, until it is whole and renamed."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
 def remove_unfinished(data_set: Path) -> None:
-    """Remove the hidden files that `write_atomically` leaves when a worker is killed."""
+    """Remove the files with an `unfinished_path`, which are left when a worker is killed."""
     for path in data_set.rglob(".*"):
         path.unlink()
 

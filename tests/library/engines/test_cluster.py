@@ -229,21 +229,22 @@ def quotient(task: tuple[int, dict[str, int]]) -> int:
     return number // of["divisor"]
 
 
-def written_again(workers: Workers, paths: list[Path]) -> Iterator[Path]:
-    """Write files on workers; when all results are here, kill a worker, and wait for a task to run again."""
+def written_again(workers: Any, paths: list[Path]) -> Iterator[Path]:
+    """Write files on workers; when all results are here, kill a worker, and wait until the client is told of it."""
     results = workers.map(write_slowly, paths, label="written", ordered=True)
     next(results)
     eventually(lambda: all(path.exists() and path.read_text() == "whole" for path in paths), what="the files")
     time.sleep(0.5)  # until the results are here
     psutil.Process(workers.call_on_each(os.getpid)[0]).kill()
-    eventually(lambda: any(path.read_text() == "" for path in paths), what="a file that is written again")
+    states = workers.client.futures.values()
+    eventually(lambda: any(state.status == "lost" for state in states), what="a result that is lost")
     return results
 
 
 def write_slowly(path: Path) -> Path:
     is_again = path.exists()
     path.write_text("")
-    time.sleep(1)
+    time.sleep(3 if is_again else 1)
     if is_again and path.with_name("full").exists():
         raise OSError("the disk is full")
     path.write_text("whole")

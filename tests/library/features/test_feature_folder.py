@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,17 @@ def written(path: Path, block: dict[str, Column], types: dict[str, pa.DataType],
 
 def without_nan(values: list[Any]) -> list[Any]:
     return [None if value != value else value for value in values]  # noqa: PLR0124 (NaN)
+
+
+def test_a_file_that_is_written_again_is_replaced_when_it_is_whole(tmp_path: Path) -> None:
+    block: dict[str, Column] = {"x": Numbers(np.array([1.0, 2.0]))}
+    written(tmp_path, block, {"x": pa.float32()}, 2)
+    files = {path: path.open("rb") for path in tmp_path.iterdir()}
+    expected = {path: path.read_bytes() for path in files}
+    written(tmp_path, block, {"x": pa.float32()}, 2)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == expected
+    assert all(path.stat().st_ino != os.fstat(file.fileno()).st_ino for path, file in files.items())
+    assert {path: file.read() for path, file in files.items()} == expected
 
 
 def test_what_was_written_is_plain_uncompressed_and_in_row_groups_and_pyarrow_reads_it(tmp_path: Path) -> None:

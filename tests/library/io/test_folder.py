@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,20 @@ def test_row_groups_do_not_depend_on_how_the_rows_came(tmp_path: Path, sizes: li
     assert [group.rows for group in groups[:-1]] == [group_rows] * len(groups[:-1])
     read = [number for group in groups for number in FORMAT.read_group(group)["number"].to_pylist()]
     assert read == list(range(sum(sizes)))
+
+
+def test_while_a_task_runs_again_its_file_stays_whole_and_an_unfinished_one_is_removed(tmp_path: Path) -> None:
+    path, table = tmp_path / "rows.parquet", pa.table({"number": range(7)})
+    with RowGroupWriter(path, table.schema, group_rows=2) as writer:
+        writer.write(table)
+        assert not path.exists()
+    with suppress(KeyError), RowGroupWriter(path, table.schema, group_rows=2) as writer:
+        writer.write(table)
+        assert pq.read_table(path) == table
+        raise KeyError
+    assert pq.read_table(path) == table
+    FORMAT.write(tmp_path, {})
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, FORMAT.name}
 
 
 def test_numbered_files_come_in_the_order_of_their_numbers_beyond_five_digits(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import shutil
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from whitewater.errors import InputError
 from whitewater.features.log_folder import FIRST, FORMAT, LABEL, TIME, Log, LogFile, open_log
 from whitewater.io.folder import RowGroup
-from whitewater.io.store import write_json
+from whitewater.io.store import write_atomically, write_json
 from whitewater.script import main
 from whitewater.step import Output, Run
 from whitewater.tables.arrow_arrays import to_arrow, to_numpy
@@ -128,7 +128,7 @@ def place_file(file: LogFile, *, log: Log, folder: Path, begin: int, end: int) -
             os.link(source, folder / file.name)
         except OSError:
             # Some file systems have no hard links.
-            shutil.copyfile(source, folder / file.name)
+            write_atomically(folder / file.name, partial(shutil.copyfile, source))
         return file
     with replace(log, path=folder).file(file.name) as written:
         for each in groups:
