@@ -28,12 +28,17 @@ from whitewater.errors import ConfigError, InputError, ResourceError
 
 # Starts a cluster of two worker processes, and ends it when its input ends.
 SERVE = """
-import sys
+import os, signal, sys
 from distributed import LocalCluster
+from distributed.core import Status
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=2, host="127.0.0.1", dashboard_address="127.0.0.1:0",
                       worker_dashboard_address="127.0.0.1:0", resources={"GPU": 1}) as cluster:
         print(cluster.scheduler_address, flush=True)
+        sys.stdin.readline()
+        for nanny in cluster.workers.values():
+            pid, nanny.status = nanny.pid, Status.failed  # so that it starts no other worker
+            os.kill(pid, signal.SIGKILL)
         sys.stdin.read()
 """
 
@@ -59,12 +64,14 @@ class Served:
         self.tasks: Any = None
 
     def end_workers(self) -> None:
-        """End the workers, and what would replace them: all that the process of the scheduler started."""
-        for child in psutil.Process(self.process.pid).children(recursive=True):
-            child.kill()
+        """Kill the workers, which are not replaced."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
 
     def end(self) -> None:
-        self.end_workers()
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            child.kill()
         self.process.kill()
         self.process.wait()
 
